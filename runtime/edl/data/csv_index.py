@@ -87,9 +87,7 @@ class LineScanner:
         return outside
 
     def _check(self, block: bytes, data: Bytes, before: Bytes, outside: Bools | None) -> None:
-        """Raise SourceError for a quote inside an unquoted field, text after a closing quote, or a lone carriage
-        return.
-        """
+        """Raise SourceError for a quote inside an unquoted field, text after a closing quote, or a lone CR."""
         if b"\r" in block or self._last == _CR:
             self._refuse(np.flatnonzero((before == _CR) & (data != _LF)), outside, data)
         quotes = np.flatnonzero(data == self._quote[0]) if outside is not None else np.empty(0, np.int64)

@@ -1,1 +1,1 @@
-"""Databases and files as data sources, one package or module per kind; each implements `edl.data.source.Source`."""
+"""Databases and files as data sources, one package or module per kind. Each implements `edl.data.source.Source`."""

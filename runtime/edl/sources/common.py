@@ -1,4 +1,4 @@
-"""What the classes of all data sources have in common."""
+"""Base classes of all data sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class BaseSource(ABC):
-    """Closed at the end of a `with`; its results are an object of their own."""
+    """Source that is closed at the end of a `with` and has a separate object for its results."""
 
     _results: Results
 
@@ -44,7 +44,7 @@ class BaseSource(ABC):
 
 
 class EmbeddedSource(BaseSource):
-    """A database that one process opens: fixed rows lie in the folders of jobs."""
+    """Database that one process opens. Pinned rows are in the folders of jobs."""
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
         from edl.data.pinned import remove_rows  # imports Arrow

@@ -1,8 +1,8 @@
-"""Files as a data source: CSV and Parquet, read by DuckDB where they lie.
+"""Files as a data source: CSV and Parquet, read in place by DuckDB.
 
 A query sees the file, or all files of a pattern, as a table of its name, `iris` for iris.csv, and as `rows`. Models
-and results go into a DuckDB database beside it, `iris.sqlflow.duckdb`; one that nothing was kept in is removed again.
-The files are never written.
+and results are stored in a DuckDB database beside it, `iris.sqlflow.duckdb`, which is removed if it stays empty. The
+files themselves are never written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ENDINGS = re.compile(r"(\.csv|\.tsv|\.parquet|\.txt)?(\.gz)?$", re.IGNORECASE)
 
 
 class FileSource(DuckDBSource):
-    """A DuckDB database with a temporary view of the files."""
+    """DuckDB database with a temporary view of the files."""
 
     known_options: ClassVar[tuple[str, ...]] = ()
 
@@ -42,7 +42,7 @@ class FileSource(DuckDBSource):
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> Self:
-        """create: of no effect, because files are not made and the database beside them always is."""
+        """Open the source. `create` has no effect: files are not created, and the database beside them always is."""
         pattern = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
         options = cls._options(url)
         name, store = _name_and_store(pattern)
@@ -69,7 +69,7 @@ class FileSource(DuckDBSource):
             self._store.unlink(missing_ok=True)
 
     def _show(self, name: str, files: list[str], options: Mapping[str, str]) -> None:
-        """Make the views."""
+        """Create the views."""
         try:
             query = self._select(files, options)
             for view in dict.fromkeys((name, ROWS)):
@@ -78,7 +78,7 @@ class FileSource(DuckDBSource):
             raise while_reading(error) from None
 
     def _select(self, files: list[str], options: Mapping[str, str]) -> str:
-        """A query of all rows of the files."""
+        """Return a query of all rows of the files."""
         raise NotImplementedError
 
     @classmethod
@@ -91,7 +91,7 @@ class FileSource(DuckDBSource):
 
 
 class CSVSource(FileSource):
-    """Files of comma-separated values; see `edl.data.csv` for what is read as what."""
+    """Files of comma-separated values; see `edl.data.csv` for the types."""
 
     known_options = csv.OPTIONS
 
@@ -100,7 +100,7 @@ class CSVSource(FileSource):
 
 
 class ParquetSource(FileSource):
-    """Parquet files; those of a pattern may have their columns in different orders."""
+    """Parquet files. The files of a pattern may order their columns differently."""
 
     def _select(self, files: list[str], options: Mapping[str, str]) -> str:
         listed = ", ".join(csv.text(file) for file in files)
@@ -108,7 +108,7 @@ class ParquetSource(FileSource):
 
 
 def _files(pattern: str) -> list[str]:
-    """The files of a pattern, sorted. SourceError: there are none."""
+    """Return the files of a pattern, sorted. Raises SourceError if there are none."""
     if Path(pattern).is_file():
         return [pattern]
     found = duckdb.execute("SELECT file FROM glob(?) ORDER BY file", (pattern,)).fetchall()
@@ -121,10 +121,10 @@ def _files(pattern: str) -> list[str]:
 
 
 def _name_and_store(pattern: str) -> tuple[str, Path]:
-    """What the files are called as a table, and where what belongs to them is kept.
+    """Return the files' table name and the path of their database.
 
-    That is the file's name without its ending; of a pattern what stands before the first wild card, or else the
-    folder's name.
+    The table is named after the file without its suffix, a pattern by the text before its first wildcard, or else by
+    the folder.
     """
     path = Path(pattern)
     name = _ENDINGS.sub("", path.name)

@@ -1,10 +1,10 @@
-"""The pinned order: what "random, and a function of the rows and the seed alone" means, for every source.
+"""Order of pinned rows: random, and a function of the rows and the seed alone, for every source.
 
-A row's place is a hash of its values, of how many rows of the same values come before it (so that equal rows spread
-out), and of the seed. Numbers with fractions count as REAL there, because the last digits of a parallel aggregate
-differ from run to run; their exact values only order rows that are equal otherwise. DuckDB does the work: in the
-query itself where it is the source, over the rows on their way into the file where another database is. Equal rows
-have equal places in both: whole numbers are hashed as BIGINT, because databases store them in different widths.
+A row's place is a hash of its values, of the number of equal rows before it (so that equal rows spread out), and of
+the seed. Numbers with fractions count as REAL there, because the last digits of a parallel aggregate differ from run
+to run; their exact values only order rows that are equal otherwise. DuckDB computes the order: in the query itself if
+it is the source, else over the rows on their way into the file. Equal rows have equal places in both cases: whole
+numbers are hashed as BIGINT, because databases store them in different widths.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
 
 def shuffled(query: str, columns: Sequence[Column], seed: int, key: str = "") -> str:
-    """The query's rows in the order that they and `seed` have, as a query of DuckDB's.
+    """Return a DuckDB query of the rows in the order determined by them and `seed`.
 
-    key: a column that is no part of the rows; only it is selected.
+    `key` is a column that is not part of the rows; if given, only it is selected.
     """
     names = [name for name, _ in columns]
     values = quoted(key) if key else ", ".join(quoted(name) for name in names)
@@ -47,9 +47,9 @@ def shuffled(query: str, columns: Sequence[Column], seed: int, key: str = "") ->
 
 @contextmanager
 def shuffled_rows(reader: pa.RecordBatchReader, seed: int, folder: Path) -> Iterator[pa.RecordBatchReader]:
-    """The rows of a source that is not DuckDB in that order; what does not fit in memory waits in `folder`.
+    """Yield the rows of a source other than DuckDB in that order, spilling to `folder`.
 
-    Errors of the reader are passed on as they are.
+    Errors of the reader are passed on unchanged.
     """
     with _shuffled(reader, seed, folder, "", reader.schema) as rows:
         yield rows
@@ -59,7 +59,7 @@ def shuffled_rows(reader: pa.RecordBatchReader, seed: int, folder: Path) -> Iter
 def shuffled_keys(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str
 ) -> Iterator[pa.RecordBatchReader]:
-    """Only the column `key` of the rows in the order that their other columns have."""
+    """Yield the column `key` of the rows, in the order determined by their other columns."""
     with _shuffled(reader, seed, folder, key, pa.schema([reader.schema.field(key)])) as keys:
         yield keys
 
@@ -68,7 +68,7 @@ def shuffled_keys(
 def _shuffled(
     reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema
 ) -> Iterator[pa.RecordBatchReader]:
-    """schema: of what comes out."""
+    """Yield the ordered rows as a reader with `schema`."""
     watched = Watched(reader)
     with duckdb.connect(config={"temp_directory": str(folder / "shuffle")}) as connection:
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
@@ -91,13 +91,13 @@ def _run(
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> list[Column]:
-    """As DuckDB sees them."""
+    """Return the columns with DuckDB's types."""
     relation = connection.from_arrow(schema.empty_table())
     return list(zip(relation.columns, relation.types, strict=True))
 
 
 def _hashed(name: str, kind: sqltypes.DuckDBPyType, fraction: str) -> str:
-    """The column as it is hashed, lists of numbers too. By way of DOUBLE: a DECIMAL becomes another REAL directly."""
+    """Return the hash input of a column or list column. Casts go through DOUBLE: DECIMAL to REAL directly differs."""
     column = quoted(name)
     if match := _WHOLE.fullmatch(str(kind)):
         return f"CAST({column} AS BIGINT{match[1]})"

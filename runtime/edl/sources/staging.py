@@ -1,10 +1,9 @@
-"""Result tables of any database: staged out of sight, swapped in whole, once.
+"""Result tables of any database: staged invisibly, then swapped in as a whole, exactly once.
 
-The order of the steps is the same everywhere and stands here; how a table is found, filled and put in its place
-differs, and a database's own module says how. The rows that a job stages for a target lie in a table
-`sqlflow_edl_stage_<digest>` beside it; what is staged and what was committed stands in the bookkeeping. Each
-database has a way to mark a table as made by a job of ours, and the mark goes with the table when a user drops it
-and makes another one of that name.
+The order of the steps is the same for all databases and is defined here; finding, filling and replacing a table is
+left to each database's module. The rows that a job stages for a target are in a table `sqlflow_edl_stage_<digest>`
+beside it; the bookkeeping tables record what is staged and committed. Each database has a way to mark a table as made
+by a job; the mark disappears with the table when a user drops it and creates another one of that name.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from edl.errors import SourceError
 from edl.sources.staging_tables import Bookkeeping
 
 MARK = "made by sqlflow-edl"
-STAGE = "sqlflow_edl_stage_"  # and a digest
+STAGE = "sqlflow_edl_stage_"  # followed by a digest
 
 
 class TransactionalSource(Source, Protocol):
-    """A source that tells whether its caller has a transaction open."""
+    """Source that reports if its caller has a transaction open."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -36,9 +35,10 @@ class TransactionalSource(Source, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a result goes. parts: of its whole name; home: what qualifies our tables beside it, a dot at its end.
+    """Location of a result table.
 
-    quote: what stands around a name in this database.
+    `parts` is its full name, `home` the prefix of the internal tables beside it (with a dot at its end), and `quote`
+    the database's quotation mark of names.
     """
 
     parts: tuple[str, ...]
@@ -58,7 +58,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """A staging table, and the job that filled it."""
+    """Staging table and the job that filled it."""
 
     home: str
     table: str
@@ -66,7 +66,7 @@ class Abandoned:
 
 
 class Staging(ABC):
-    """The results of one source. quote: around names; options: what the tables of the bookkeeping are made with."""
+    """Results of one source. `quote` encloses names; `options` are table options of the bookkeeping."""
 
     quote = '"'
     options = ""
@@ -75,14 +75,15 @@ class Staging(ABC):
         self._source = source
 
     def check_target(self, target: str) -> None:
-        """SourceError when the name is a view, or a table that no job of ours made."""
+        """Raise SourceError if the name is a view, or a table that was not made by a job."""
         self._check(self._place(target), target)
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """`Source.stage`. `batches` is a reader, or has at least one batch (it may be empty), which tells the columns.
+        """Stage a task's rows, see `Source.stage`.
 
-        An attempt that is older than the one staged changes nothing; the rows that count are those staged.
-        RuntimeError: inside a transaction of the caller.
+        `batches` is a reader, or has at least one batch (possibly empty), which determines the columns. An attempt
+        older than the staged one changes nothing; the returned number is that of the staged rows. Raises RuntimeError
+        inside a transaction of the caller.
         """
         if self._source.in_transaction:
             raise RuntimeError("results cannot be staged inside a transaction")
@@ -104,7 +105,7 @@ class Staging(ABC):
         return rows
 
     def commit(self, target: str, job: str, tasks: int) -> int:
-        """`Source.commit`."""
+        """Make the target of the staged rows, see `Source.commit`."""
         place = self._place(target)
         books = self._books(place, job)
         done = books.committed()
@@ -124,13 +125,13 @@ class Staging(ABC):
         return rows
 
     def abort(self, target: str, job: str) -> None:
-        """`Source.abort`."""
+        """Drop the job's staged rows, see `Source.abort`."""
         place = self._place(target)
         with self._source.transaction():
             self._drop_staged(place, job)
 
     def sweep(self, is_over: Callable[[str], bool]) -> int:
-        """`Source.sweep`, in every database that can be written."""
+        """Drop the rows of finished jobs in every writable database, see `Source.sweep`."""
         dead = [found for found in self._stages() if is_over(found.job)]
         for found in dead:
             with self._source.transaction():
@@ -138,35 +139,38 @@ class Staging(ABC):
                 self._books(Place((), found.home), found.job).forget_all()
         return len(dead)
 
-    # What every database does its own way ----------------------------------------------------------------
+    # Steps specific to a database -------------------------------------------------------------------------
 
     @abstractmethod
     def _place(self, target: str) -> Place:
-        """Where a query would look for the target. SourceError: no such place can be."""
+        """Resolve the target as a query would. Raises SourceError if there can be no such table."""
 
     @abstractmethod
     def _check(self, place: Place, target: str) -> None:
-        """SourceError when something is there that a job of ours did not make. target: as the user wrote it."""
+        """Raise SourceError if the target exists and was not made by a job. `target` is the user's text."""
 
     @abstractmethod
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
-        """Make the staging table if it is not there, marked with the job."""
+        """Create the staging table if it does not exist, marked with the job."""
 
     @abstractmethod
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        """Replace the task's rows in the staging table; how many they are. SourceError: it has other columns."""
+        """Replace the task's rows in the staging table.
+
+        Return their number. Raises SourceError if it has other columns.
+        """
 
     @abstractmethod
     def _swap(self, place: Place, job: str, tasks: int) -> int:
-        """Make the target, marked as ours, of the rows of tasks 0 … tasks-1, in order; how many they are."""
+        """Make the marked target of the rows of tasks 0 … tasks-1, in order. Return their number."""
 
     @abstractmethod
     def _stages(self) -> list[Abandoned]:
-        """All staging tables, where they can be dropped."""
+        """Return all staging tables that can be dropped."""
 
     @abstractmethod
     def _exists(self, home: str, table: str) -> bool:
-        """Whether a table of ours is there."""
+        """Return True if the internal table exists."""
 
     # Steps -----------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""What is staged and what was committed: two tables beside the results, the same in every database.
+"""Bookkeeping of staged and committed results: two tables beside the results, the same in every database.
 
-`sqlflow_edl_staged` says which task's rows are staged by which attempt, `sqlflow_edl_results` what was committed.
-They are made when a job first stages rows; asking makes nothing.
+`sqlflow_edl_staged` records the attempt whose rows are staged for each task, `sqlflow_edl_results` the committed
+results. They are created when a job first stages rows; queries create nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _COLUMNS = {
 
 
 def few_rows(source: Source, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    """The rows of a small answer."""
+    """Return the rows of a small result."""
     reader = source.execute(query, parameters)
     table = reader.read_all() if reader is not None else pa.table({})
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
@@ -34,9 +34,10 @@ def few_rows(source: Source, query: str, parameters: Sequence[object] = ()) -> l
 
 @dataclass(frozen=True, slots=True)
 class Bookkeeping:
-    """Of one target and job. home: what qualifies our tables; exists: whether a table of ours is there.
+    """Bookkeeping of one target and job.
 
-    options: what the database is told beside the columns of a new table.
+    `home` is the prefix of internal tables, `exists` tests if an internal table exists, and `options` are table
+    options of the database.
     """
 
     source: Source
@@ -51,7 +52,7 @@ class Bookkeeping:
             self.source.execute(f"CREATE TABLE IF NOT EXISTS {self.home}{table} ({columns}){self.options}")
 
     def staged(self, task: int) -> tuple[int, int] | None:
-        """The attempt whose rows are staged for the task, and how many they are."""
+        """Return the attempt whose rows are staged for the task, and their number."""
         query = (
             f"SELECT attempt, row_count FROM {self.home}{STAGED} WHERE target = ? AND job = ? AND task = ?"
         )
@@ -65,7 +66,10 @@ class Bookkeeping:
         self.source.execute(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", (*key, attempt, rows))
 
     def complete(self, tasks: int) -> int:
-        """The number of staged rows. SourceError: a task has none staged, not even an empty result."""
+        """Return the number of staged rows.
+
+        Raises SourceError if a task has none staged, not even an empty result.
+        """
         staged: dict[int, int] = {}
         if self.exists(STAGED):
             query = (
@@ -81,7 +85,7 @@ class Bookkeeping:
         return sum(staged.values())
 
     def committed(self) -> int | None:
-        """How many rows the job committed to the target; None when it has not."""
+        """Return the number of rows that the job committed to the target, or None if it has not committed."""
         if not self.exists(RESULTS):
             return None
         query = f"SELECT row_count FROM {self.home}{RESULTS} WHERE target = ? AND job = ?"
@@ -95,13 +99,13 @@ class Bookkeeping:
         )
 
     def forget(self) -> None:
-        """The job has nothing staged for the target any more."""
+        """Delete the records of the job's staged rows for this target."""
         if self.exists(STAGED):
             self.source.execute(
                 f"DELETE FROM {self.home}{STAGED} WHERE target = ? AND job = ?", (self.target, self.job)
             )
 
     def forget_all(self) -> None:
-        """The job has nothing staged any more, for any target."""
+        """Delete the records of the job's staged rows for all targets."""
         if self.exists(STAGED):
             self.source.execute(f"DELETE FROM {self.home}{STAGED} WHERE job = ?", (self.job,))

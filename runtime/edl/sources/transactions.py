@@ -1,4 +1,4 @@
-"""Transactions that nest: the outermost commits or rolls back, the others are part of it."""
+"""Nested transactions: the outermost commits or rolls back, inner ones join it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Transactional:
-    """Gives a source `transaction`; the source says how its own begin and are undone."""
+    """Mixin that implements `transaction` on the source's own begin, commit and rollback."""
 
     begin = "BEGIN"
     _transactions = 0
@@ -20,7 +20,7 @@ class Transactional:
         self.execute(self.begin)
 
     def _roll_back(self) -> None:
-        """Undo what was not committed; nothing happens when the database has done so itself."""
+        """Undo uncommitted changes; a no-op if the database has already rolled back."""
         raise NotImplementedError
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""DuckDB's errors in our words: its first line, the place in the query, and what to do about it."""
+"""Translation of DuckDB's errors: the first line, the place in the query, and a hint."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ _HINTS = (
 def translated(
     error: duckdb.Error, connection: duckdb.DuckDBPyConnection, query: str, tables: Callable[[], list[str]]
 ) -> SourceError:
-    """The error of running `query`, with a span relative to it where DuckDB tells one. tables: for the hint."""
+    """Translate the error of running `query`, with a span in the query if DuckDB reports one.
+
+    `tables` lists table names for the hint; it is called on demand.
+    """
     detail, start = _located(connection, query) if isinstance(error, _LOCATED) else ({}, 0)
     message = _first_line(error)
     kind = ConflictError if _CONFLICT.search(message) else SourceError
@@ -61,22 +64,22 @@ def opening(error: duckdb.Error, place: str) -> SourceError:
 
 
 def while_reading(error: Exception) -> SourceError:
-    """An error in the midst of a result, of whatever class Arrow made of it."""
+    """Translate an error during a result, of whatever class Arrow raised it as."""
     message = _first_line(error)
     return SourceError(message, hint=_fixed_hint(message))
 
 
 def raise_interrupt(error: RuntimeError) -> None:
-    """Raise the KeyboardInterrupt that DuckDB has swallowed: where it looks for signals itself, it says only this."""
+    """Raise the KeyboardInterrupt that DuckDB swallowed: it polls for signals itself and reports only this message."""
     if str(error) == "Query interrupted":
         raise KeyboardInterrupt from None
 
 
 def _located(connection: duckdb.DuckDBPyConnection, query: str) -> tuple[dict[str, str], int]:
-    """What DuckDB says about the error when it parses and plans the text again, and where the text starts in that.
+    """Return DuckDB's details of the error on parsing and planning the text again, and the text's offset in that.
 
-    Nothing runs: only a text that is one statement of a kind that EXPLAIN merely plans is put after that word (after
-    it, `ANALYZE INSERT …`, which is no statement, would become one). Details come as JSON while a setting says so.
+    Nothing runs: EXPLAIN is only put before a text that is one statement of a kind that it merely plans (otherwise
+    `ANALYZE INSERT …`, which is no statement, would become one). Details are JSON while a setting is on.
     """
     start = 0
     try:
@@ -103,7 +106,7 @@ def _details(message: str) -> dict[str, str]:
 
 
 def _span(detail: dict[str, str], before: int, query: str) -> Span | None:
-    """DuckDB counts in bytes of UTF-8; a span counts in characters."""
+    """Convert DuckDB's offset, in bytes of UTF-8, to a span in characters."""
     numbers = re.findall(r"\d+", detail.get("location", "")) or [detail.get("position", ""), "1"]
     if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
         return None

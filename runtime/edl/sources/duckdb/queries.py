@@ -1,4 +1,4 @@
-"""The SQL that reads DuckDB. The user's own query stands in it byte for byte, in parentheses of its own."""
+"""SQL for reading DuckDB. The user's query is embedded byte for byte, in parentheses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from edl.data.names import quoted
 if TYPE_CHECKING:
     from edl.sources.row_order import Column
 
-# Types whose Arrow form loses what they mean, or costs more -> the type they are read as. sum(integer) is a HUGEINT.
+# Types whose Arrow form loses information or costs more -> type they are cast to. sum(integer) is a HUGEINT.
 READ_AS = {
     "hugeint": "BIGINT",
     "uhugeint": "UBIGINT",
@@ -19,7 +19,7 @@ READ_AS = {
     "time with time zone": "VARCHAR",
 }
 
-# The parts of each table's and view's name that a query has to write, as a list.
+# The parts of each table's and view's name that a query must write, as a list.
 DATABASES = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
 TABLES = """
     WITH names AS (
@@ -32,13 +32,13 @@ TABLES = """
         ELSE [d, s, t]
     END AS parts FROM names WHERE NOT starts_with(t, 'sqlflow_edl_') ORDER BY len(parts), parts
 """
-# Those of the names that are tables, each with its columns.
+# The names that are tables, each with its columns.
 NAMES_OF = "SELECT table_name, column_name FROM duckdb_columns() WHERE list_contains(?, lower(table_name))"
 RESERVED = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
 
 
 def plain(query: str, columns: Sequence[Column]) -> str:
-    """The query with every column of a type that Arrow can carry; the query itself when they all are."""
+    """Cast columns of types that Arrow cannot hold. Return the query itself if there are none."""
     if not any(kind.id in READ_AS for _, kind in columns):
         return query
     casts = (

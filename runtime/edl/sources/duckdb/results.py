@@ -1,7 +1,7 @@
-"""Result tables of DuckDB: see `edl.sources.staging`.
+"""Result tables in DuckDB, see `edl.sources.staging`.
 
-Everything of a target lies in its catalog (the attached database), because DuckDB writes to one database in a
-transaction. A result table is marked in its comment, a staging table has its job there.
+All tables of a target are in its catalog (the attached database), because DuckDB writes to one database in a
+transaction. The comment of a result table holds the mark; the comment of a staging table holds its job.
 
 A target is a name of one to three parts: table, schema.table (or database.table), database.schema.table. A schema
 that does not exist is created when the result is committed.
@@ -31,16 +31,16 @@ from edl.sources.staging_tables import few_rows
 if TYPE_CHECKING:
     from edl.sources.duckdb.source import DuckDBSource
 
-_BATCHES = "sqlflow_edl_batches"  # the name under which DuckDB sees the batches that come in
+_BATCHES = "sqlflow_edl_batches"  # name under which DuckDB sees incoming batches
 
 
 class DuckDBResults(Staging):
-    """The results of one DuckDB connection."""
+    """Results of one DuckDB connection."""
 
     _source: DuckDBSource
 
     def _place(self, target: str) -> Place:
-        """The target with the database and schema that DuckDB would look in."""
+        """Resolve the target to the database and schema that DuckDB would use."""
         parts = split_name(target)
         catalog, schema = few_rows(self._source, "SELECT current_catalog(), current_schema()")[0]
         match parts:
@@ -66,7 +66,7 @@ class DuckDBResults(Staging):
         views = f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)"
         tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
         places = [place.parts]
-        if len(split_name(target)) == 1:  # a query would see what is temporary first
+        if len(split_name(target)) == 1:  # a temporary table would hide it from queries
             places.append(("temp", "main", place.parts[-1]))
         for parts in places:
             if few_rows(self._source, views, parts):
@@ -77,7 +77,7 @@ class DuckDBResults(Staging):
                 raise refuse_foreign(target)
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
-        """The staging table's first column is the task, of a name that the others leave."""
+        """Make the staging table. Its first column is the task, under a name that no other column has."""
         stage, task = place.stage_table(job), quoted(_task_column(schema))
         with self._source.visible(_BATCHES, schema.empty_table()):
             self._source.execute(
@@ -142,5 +142,5 @@ def _task_column(schema: pa.Schema) -> str:
 
 
 def _text(value: str) -> str:
-    """A literal; statements that define tables take no parameters."""
+    """Return a literal: statements that define tables take no parameters."""
     return "'" + value.replace("'", "''") + "'"

@@ -1,10 +1,10 @@
 """DuckDB as a data source: one connection in the client's process.
 
-A DuckDB file that one process has open cannot be opened by another, not even to read. So the client pins rows into
-the job folder, instances work on that, and the client brings the results back.
+A DuckDB file opened by one process cannot be opened by another, not even for reading. So the client pins rows into
+the job folder, instances work on those, and the client commits the results.
 
 One connection runs one statement at a time: the next statement ends a result that was not read to its end, and
-reading on in that result is a SourceError. A source belongs to one thread.
+further reads of that result are a SourceError. A source belongs to one thread.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.row_order import Column, shuffled
 from edl.sources.transactions import Transactional
 
-_SILENT = (["Count"], ["Success"])  # the columns of statements that have no rows of their own
+_SILENT = (["Count"], ["Success"])  # columns of statements without rows
 
 _SQLITE = b"SQLite format 3\0"
 _QUERIES = (duckdb.StatementType.SELECT, duckdb.StatementType.MULTI)  # MULTI: PIVOT
@@ -45,7 +45,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         self.connection = connection
         self._unread: pa.RecordBatchReader | None = None
         self._results = DuckDBResults(self)
-        # A name in a query is a table, never a variable of the Python program around it.
+        # A name in a query is a table, never a variable of the calling Python program.
         connection.execute("SET python_enable_replacements = false")
         catalog = connection.execute("SELECT current_catalog()").fetchall()[0][0]
         self.home = dotted((catalog, "main")) + "."
@@ -114,25 +114,28 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     @contextmanager
     def visible(self, name: str, data: pa.Table | pa.RecordBatchReader) -> Iterator[None]:
-        """Arrow data as a table that statements of this connection can read, for a while."""
+        """Expose Arrow data as a table to statements of this connection, inside the context."""
         with self._errors(name):
             self.connection.register(name, data)
         try:
             yield
         finally:
-            # After an error inside a transaction DuckDB refuses even this; the rollback then takes it away.
+            # After an error inside a transaction DuckDB refuses even this; the rollback then removes it.
             with suppress(duckdb.Error):
                 self.connection.unregister(name)
 
     # Inside ----------------------------------------------------------------------------------------------
 
     def _plain(self, query: str) -> tuple[str, list[Column]]:
-        """The query as it may stand in parentheses, with plain columns; SourceError when it is not one query."""
+        """Return the query in a form allowed in parentheses, with plain columns.
+
+        Raises SourceError unless it is one query.
+        """
         if self._only_statement(query).type not in _QUERIES:
             raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
         query = query.rstrip().rstrip(";")
         with self._errors(query):
-            # Parentheses first: DuckDB runs a statement that writes as soon as it sees it, and inside them none may.
+            # Parentheses first: DuckDB runs a writing statement at once, and parentheses allow none.
             self.connection.sql(queries.without_rows(query))
             relation = self.connection.sql(query)
             columns = list(zip(relation.columns, relation.types, strict=True))
@@ -152,7 +155,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         return statements[0]
 
     def _reader(self, query: str, batch_rows: int) -> pa.RecordBatchReader:
-        """The rows of a query of plain columns."""
+        """Return the rows of a query of plain columns."""
         inner = self._run(query, (), batch_rows)
         schema = normal_schema(inner.schema)
         return pa.RecordBatchReader.from_batches(
@@ -165,7 +168,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         return self._unread
 
     def _batches(self, inner: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """The batches of DuckDB's reader, with its errors turned into ours."""
+        """Yield the batches of DuckDB's reader, with its errors translated."""
         try:
             yield from inner
         except (duckdb.Error, pa.ArrowException, OSError) as error:
@@ -190,7 +193,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
 
     @contextmanager
     def _errors(self, sql: str) -> Iterator[None]:
-        """Run one statement: end the result before it, and turn DuckDB's errors into ours."""
+        """Run one statement: end the previous result, and translate DuckDB's errors."""
         self._end_result()
         try:
             yield
@@ -207,7 +210,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
     def _tables_for_a_hint(self) -> list[str]:
         try:
             return self._tables()
-        except duckdb.Error:  # inside a transaction that failed, nothing can be asked
+        except duckdb.Error:  # a failed transaction allows no queries
             return []
 
 

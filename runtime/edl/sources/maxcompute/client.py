@@ -1,9 +1,9 @@
-"""pyodps as this package uses it: opened from a URL, patient for a while, and safe in processes that fork.
+"""Client of MaxCompute on pyodps: opened from a URL, with bounded retries, safe in processes that fork.
 
     maxcompute://ACCESS_ID@service.cn-shanghai.maxcompute.aliyun.com/api?curr_project=shop
 
-The secret key of the account is the URL's password; see `edl.data.server_url` for where else it may stand. A statement
-is submitted under an id of its own, so that one whose answer was lost is not run twice.
+The secret key of the account is the URL's password; see `edl.data.server_url` for its other origins. A statement is
+submitted under an id of its own, so that one whose reply was lost is not run twice.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ except ModuleNotFoundError:
     raise SourceError("maxcompute:// needs pyodps", hint="pip install 'sqlflow-edl[maxcompute]'") from None
 
 OPTIONS = ("curr_project", "scheme", "timezone", "tunnel")
-ZONE = "Asia/Shanghai"  # in which MaxCompute shows moments when nobody says otherwise
+ZONE = "Asia/Shanghai"  # MaxCompute's default time zone
 
 ERRORS = (errors.BaseODPSError, requests.RequestException)
-ATTEMPTS = 12  # at what may pass: about a minute
+ATTEMPTS = 12  # of a request with a transient error: about a minute
 
 _T = TypeVar("_T")
 _FIRST_WAIT, _LONGEST_WAIT = 0.05, 20.0
@@ -50,7 +50,7 @@ _HINTS = {
 
 
 def _forget_connections() -> None:
-    """pyodps keeps connections by thread and endpoint: a forked child would go on with its parent's."""
+    """Drop the connections that pyodps caches by thread and endpoint: a forked child would reuse its parent's."""
     RestClient._session_local = threading.local()
 
 
@@ -58,7 +58,7 @@ os.register_at_fork(after_in_child=_forget_connections)
 
 
 class Client:
-    """One project of a MaxCompute service. Opening it asks for nothing; safe to use from several threads."""
+    """Client of one project of a MaxCompute service. Opening sends no request; safe to use from several threads."""
 
     def __init__(self, url: ServerURL) -> None:
         options = _options(url)
@@ -73,18 +73,18 @@ class Client:
             project=self.project,
             endpoint=endpoint,
             tunnel_endpoint=options.get("tunnel"),
-            logview_host=endpoint,  # which pyodps would otherwise ask the service for
+            logview_host=endpoint,  # otherwise pyodps requests it from the service
         )
         self._tunnel = TableTunnel(self.odps)
         self._running: Any = None
 
     def check(self) -> None:
-        """Ask for the project, with little patience: a wrong host is told soon. Errors are `ERRORS`."""
+        """Request the project with a short timeout, so that a wrong host fails soon. Raises `ERRORS`."""
         with odps_config.option_context({"connect_timeout": 10, "retry_times": 1}):
             again(lambda: self.odps.get_project().reload(), attempts=3)
 
     def run(self, sql: str) -> Any:
-        """Run one statement of SQL to its end; its instance. Errors are `ERRORS`."""
+        """Run one statement of SQL to its end. Return its instance. Raises `ERRORS`."""
         key = uuid.uuid4().hex
         hints = {**_HINTS, "odps.sql.timezone": self.zone}
         instance = again(lambda: self.odps.run_sql(sql, hints=hints, unique_identifier_id=key))
@@ -99,20 +99,20 @@ class Client:
         return instance
 
     def interrupt(self) -> None:
-        """Stop the statement that runs, if one does; from any thread."""
+        """Stop the running statement, if any; from any thread."""
         if (running := self._running) is not None:
             running.stop()
 
     def download(self, table: str, session: str | None = None, partition: str | None = None) -> Any:
-        """A download session of a table or partition; a new one, or the one of this id."""
+        """Open a download session of a table or partition: a new one, or the one with this id."""
         return _Download(self._tunnel.tunnel_rest, self._table(table), partition, download_id=session)
 
     def result(self, instance: Any) -> Any:
-        """A download session of the result of a SELECT, of 10,000 rows at most."""
+        """Open a download session of the result of a SELECT, of 10,000 rows at most."""
         project = Projects(client=self._tunnel.tunnel_rest)[self.project]
         try:
             return _Result(self._tunnel.tunnel_rest, project.instances[instance.id], limit=True)
-        except ValueError as error:  # pyodps knows no two columns of one name
+        except ValueError as error:  # pyodps rejects two columns of one name
             name = str(error).rpartition(": ")[2]
             raise SourceError(
                 f"the query has more than one column named {name}",
@@ -120,7 +120,7 @@ class Client:
             ) from None
 
     def upload(self, table: str, partition: str) -> Any:
-        """An upload session that replaces the rows of a partition, which is made."""
+        """Open an upload session that creates a partition or replaces its rows."""
         rest = self._tunnel.tunnel_rest
         return _Upload(rest, self._table(table), partition, create_partition=True, overwrite=True)
 
@@ -130,13 +130,13 @@ class Client:
 
 @contextmanager
 def utc() -> Iterator[None]:
-    """Inside, this thread's pyodps tells moments in UTC, whatever the zone of the machine is."""
+    """Make pyodps use UTC for timestamps in this thread, whatever the zone of the machine."""
     with odps_config.option_context({"local_timezone": False, "allow_antique_date": True}):
         yield
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether the same request may succeed later."""
+    """Return True if a retry of the same request may succeed."""
     status = getattr(error, "status_code", None)
     if isinstance(error, errors.BaseODPSError) and status is not None:
         return status in (308, 408, 429) or status >= 500
@@ -144,7 +144,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def again(request: Callable[[], _T], attempts: int = ATTEMPTS) -> _T:
-    """Do what may be repeated, until it succeeds or its error will not pass."""
+    """Retry an idempotent request until it succeeds or its error is permanent."""
     for attempt in range(1, attempts):
         try:
             return request()
@@ -160,7 +160,7 @@ def pause(attempt: int) -> None:
 
 
 def wait_after(attempt: int) -> float:
-    """Seconds to wait after that many attempts that failed."""
+    """Return the seconds to wait after that many failed attempts."""
     return float(min(_FIRST_WAIT * 2 ** (attempt - 1), _LONGEST_WAIT))
 
 
@@ -173,7 +173,7 @@ class _Backoff(RetryPolicy):  # type: ignore[misc]
 
 
 class Patience(TunnelRetryHandler):  # type: ignore[misc]
-    """Of a tunnel session: pyodps itself would wait for ever when a quota is used up, and two minutes for a server."""
+    """Retry policy of a tunnel session. The default waits forever for a quota, and two minutes for a server."""
 
     def __init__(self) -> None:
         super().__init__(default_retry_policy=_Backoff())

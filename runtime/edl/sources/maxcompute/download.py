@@ -1,9 +1,8 @@
-"""Rows of a table of MaxCompute by range: one download session, whose id every process of a job shares.
+"""Rows of a MaxCompute table by range: one download session, whose id all processes of a job share.
 
-The table is one that we made and nobody changes, so that its rows have numbers: a session that expired is replaced by
-another one over the same rows. A range is read in requests of bounded size, several at a time, because the service
-limits the speed of each. A stream that ends too soon, with an error or without one, is continued at the row that it
-had reached.
+The table is private and never changes, so its rows have numbers, and an expired session is replaced by another over
+the same rows. A range is read in requests of bounded size, several at a time, because the service limits the speed of
+each. A stream that ends early, with or without an error, is continued at the next row.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from edl.sources.maxcompute.client import ATTEMPTS, ERRORS, Client, may_pass, pa
 from edl.sources.maxcompute.errors import translated
 
 REQUESTS = 4  # at a time
-REQUEST_BYTES = 16 << 20  # of one, about: so many are in memory at a time
-RECORDS = 2048  # of a batch, where rows come one by one
+REQUEST_BYTES = 16 << 20  # approximate size of one; REQUESTS of them are in memory
+RECORDS = 2048  # rows per batch if rows arrive one by one
 
 _LOST_SESSIONS = ("NoSuchDownload", "InvalidDownloadID", "DownloadExpired", "StatusConflict", "NoSuchSession")
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> TableRows:
-    """A reader of pinned rows. SourceError: they are gone, or are not those that were pinned."""
+    """Return a reader of pinned rows. Raises SourceError if they are missing or are not the rows that were pinned."""
     client = Client(parse_server(pinned.source))
     try:
         reader = TableRows(client, table.name, table.session)
@@ -53,7 +52,10 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableRows:
 
 
 class TableRows:
-    """Ranges of the rows of one table or partition. Safe to use from several threads, and in processes that fork."""
+    """Reader of row ranges of one table or partition.
+
+    Safe to use from several threads, and in processes that fork.
+    """
 
     def __init__(
         self, client: Client, table: str, session: str | None = None, part: str | None = None
@@ -62,25 +64,25 @@ class TableRows:
         self._table = table
         self._part = part
         self._lock = threading.Lock()
-        self._row_bytes = REQUEST_BYTES // 4096  # until rows were seen
+        self._row_bytes = REQUEST_BYTES // 4096  # initial estimate
         self._session = self._attached(session)
         self._columns = types.columns(self._session.schema.simple_columns)
         self._as_arrow = all(
             column.as_arrow for column in self._columns
-        )  # pyodps looks at all, whichever it reads
+        )  # pyodps examines all columns, whichever it reads
         self.rows: int = self._session.count
         self.schema = normal_schema(types.schema(self._columns))
 
     @property
     def session(self) -> str:
-        """The id that other processes attach to."""
+        """Id of the session, for other processes to attach to."""
         return str(self._session.id)
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order, in batches of at most 65,536.
+        """Read rows [start, end) in order, in batches of at most 65,536.
 
-        columns: which, in that order; None is all. SourceError: a column that is not there, or the service fails for
-        longer than about a minute. ValueError: not 0 <= start <= end <= rows.
+        `columns` selects and orders columns; None selects all. Raises SourceError for a missing column, or if the
+        service fails for longer than about a minute; ValueError unless 0 <= start <= end <= rows.
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
@@ -96,7 +98,7 @@ class TableRows:
         return [known[name] for name in names]
 
     def _ranges(self, start: int, end: int, columns: list[types.Column]) -> Iterator[pa.RecordBatch]:
-        """A few ranges are on their way while their reader works on the first."""
+        """Yield the rows of several ranges, which are prefetched while the first is consumed."""
         coming: deque[Future[list[pa.RecordBatch]]] = deque()
         with ThreadPoolExecutor(REQUESTS) as pool:
             try:
@@ -115,7 +117,7 @@ class TableRows:
         return max(1, min(BATCH_ROWS, REQUEST_BYTES // max(1, self._row_bytes)))
 
     def _range(self, start: int, end: int, columns: list[types.Column]) -> list[pa.RecordBatch]:
-        """Exactly the rows [start, end), whatever happens on the way."""
+        """Return exactly the rows [start, end), with retries."""
         batches: list[pa.RecordBatch] = []
         failures = 0
         while start < end:
@@ -143,7 +145,7 @@ class TableRows:
     def _batches(
         self, session: Any, start: int, count: int, columns: list[types.Column]
     ) -> Iterator[pa.RecordBatch]:
-        """The rows as they come."""
+        """Yield the rows as they arrive."""
         if self._as_arrow:
             try:
                 yield from _arrow_batches(session, start, count, columns, self._client.zone)
@@ -163,7 +165,7 @@ class TableRows:
             return self._client.download(self._table, None, self._part)
 
     def _replaced(self, session: Any, error: Exception) -> bool:
-        """Whether the session is gone, and a new one in its place."""
+        """Return True if the session has expired and is replaced by a new one."""
         if not _is_lost(error):
             return False
         with self._lock:
@@ -202,7 +204,7 @@ def _arrow_batches(
 def record_batches(
     session: Any, start: int, count: int, columns: list[types.Column], zone: str
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that come one by one, as those of an instance always do. Inside of `utc`."""
+    """Yield rows that arrive one by one, as those of an instance always do. To be called inside `utc`."""
     wanted = [column.name for column in columns]
     with session.open_record_reader(start, count, columns=wanted) as reader:
         rows: list[Sequence[Any]] = []
@@ -216,7 +218,7 @@ def record_batches(
 
 
 class _ArrowReader(TunnelArrowReader):  # type: ignore[misc]
-    """pyodps's reader with the processor's own checksums: in software they take most of the time."""
+    """Reader of pyodps with hardware checksums: in software they take most of the time."""
 
     def _reopen_reader(self) -> None:
         super()._reopen_reader()
@@ -224,7 +226,7 @@ class _ArrowReader(TunnelArrowReader):  # type: ignore[misc]
 
 
 class Checksum:
-    """CRC-32C with the methods that pyodps's Arrow streams use."""
+    """CRC-32C with the interface that pyodps's Arrow streams expect."""
 
     def __init__(self) -> None:
         self._value = 0

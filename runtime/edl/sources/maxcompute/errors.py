@@ -1,4 +1,4 @@
-"""MaxCompute's errors in our words: its sentence, the place in the query that it names, and what to do about it."""
+"""Translation of MaxCompute's errors: the message, the place in the query, and a hint."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def translated(
     tables: Names | None = None,
     columns: Callable[[list[str]], list[str]] | None = None,
 ) -> SourceError:
-    """The error of running `query`, with a span in it.
+    """Translate the error of running `query`, with a span in it.
 
-    run: the text that was run, in which the query has lines of its own. tables, columns (of tables): for hints.
+    `run` is the text that was run, which contains the query. `tables` and `columns` (of tables) list names for hints.
     """
     text = str(error)
     if isinstance(error, requests.RequestException | errors.ConnectTimeout):
@@ -73,7 +73,7 @@ def _hint(error: Exception) -> str | None:
 
 
 def _span(query: str, run: str, line: int, column: int) -> Span | None:
-    """The token at a place of the text that was run, in the query."""
+    """Return the span in the query of the token at a line and column of the text that was run."""
     before = run.find(query)
     line -= run.count("\n", 0, before) if before > 0 else 0
     lines = query.splitlines(keepends=True)

@@ -1,12 +1,12 @@
 """Rows pinned as a table of MaxCompute, in their order, with a digest that MaxCompute itself computes.
 
-The order of shuffled rows is a function of the rows and the seed: by a hash of the row's text, of how many rows of the
-same text come before it, and of the seed. Numbers with fractions count as FLOAT there, as with every source, and their
-exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the order differs
-from that of the same rows in another database.
+The order of shuffled rows is a function of the rows and the seed: a hash of the row's text, of the number of
+preceding rows with the same text, and of the seed. Numbers with fractions count as FLOAT there, as with every source,
+and their exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the
+order differs from that of the same rows in another database.
 
-The digest is of the schema, the seed and the rows as a multiset: what order they have follows from these, but for a
-query whose own order is kept, of which its text is part of the digest instead.
+The digest covers the schema, the seed and the rows as a multiset, from which their order follows. For a query that
+keeps its own order, the digest covers its text instead of the seed.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from edl.sources.maxcompute.types import Column
 if TYPE_CHECKING:
     from edl.sources.maxcompute.source import MaxComputeSource
 
-TABLE = "sqlflow_edl_pinned_"  # and a random number
+TABLE = "sqlflow_edl_pinned_"  # followed by a random number
 LIFECYCLE = 7  # days; longer than a job lasts
 
 _NULL, _SEPARATOR = "CHR(2)", "CHR(1)"
-_PIECES = 4  # of a hash's 32 digits, each summed on its own so that no sum overflows
+_PIECES = 4  # of a hash's 32 digits, summed separately so that no sum overflows
 
 
 def pin(source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
     columns = source.columns(query)
     table = TABLE + secrets.token_hex(8)
-    # An ORDER BY inside of parentheses would not count.
+    # An ORDER BY inside of parentheses would be ignored.
     select = shuffled(query, columns, seed) if shuffle else query
     source.run(f"CREATE TABLE {quoted(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
     try:
@@ -66,7 +66,7 @@ def pin(source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffl
 
 
 def unpin_abandoned(source: MaxComputeSource) -> int:
-    """Tables of this user whose folders are gone; those of others end by their lifecycle."""
+    """Drop this user's tables whose folders are gone. Tables of other users end by their lifecycle."""
     dropped, ours = 0, f"{state_id()}, "
     for found in source.listed(TABLE):
         with source.errors():
@@ -78,7 +78,7 @@ def unpin_abandoned(source: MaxComputeSource) -> int:
 
 
 def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
-    """The query's rows in the order that they and `seed` have."""
+    """Return a query of the rows in the order determined by them and `seed`."""
     names = [column.name for column in columns]
     near, exact, nth = (free_name(name, names) for name in ("near", "exact", "nth"))
     listed = ", ".join(quoted(name) for name in names)
@@ -105,7 +105,7 @@ def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], ord
 
 
 def _hash(columns: Sequence[Column], *, rounded: bool = False) -> str:
-    """Of a row's text; NULL is told from every text."""
+    """Return the hash of a row's text. NULL differs from every text."""
     parts = f", {_SEPARATOR}, ".join(f"COALESCE({_text(column, rounded)}, {_NULL})" for column in columns)
     return f"MD5(CONCAT({parts}, ''))"
 

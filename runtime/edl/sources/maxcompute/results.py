@@ -1,11 +1,11 @@
-"""Results in MaxCompute, which has no transactions: what is there after each step says how far a job has come.
+"""Results in MaxCompute. It has no transactions, so the tables present after each step record the progress.
 
-A job stages for a target in a table beside it, `sqlflow_edl_stage_<digest>`, with a partition of rows for each attempt
-of a task. An upload replaces a partition when it is complete, so rows are never there twice. A second partition without
-rows, added after that, says that the attempt is complete, and its name how many rows it has.
+A job stages for a target in a table beside it, `sqlflow_edl_stage_<digest>`, with a partition of rows for each
+attempt of a task. An upload replaces a partition once it is complete, so rows are never duplicated. A second
+partition without rows, added after that, marks the attempt as complete; its name holds the number of rows.
 
-`commit` makes a new table of the rows beside the target, marks it as ours, and swaps it in by renaming; the one that
-it replaces is there under another name until then. Who finds a swap half done (a repeated `commit`, `sweep`) ends it.
+`commit` makes a new table of the rows beside the target, marks it as a result, and swaps it in by renaming; the table
+that it replaces exists under another name until then. A repeated `commit`, or `sweep`, completes an unfinished swap.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from edl.sources.staging import MARK, STAGE, columns_differ, refuse_foreign, ref
 if TYPE_CHECKING:
     from edl.sources.maxcompute.source import MaxComputeSource
 
-LIFECYCLE = 7  # days after which MaxCompute drops what nobody came back for
+LIFECYCLE = 7  # days after which MaxCompute drops abandoned tables
 RESULTS = "sqlflow_edl_results"
 
 _NEW, _OLD = "sqlflow_edl_new_", "sqlflow_edl_old_"
@@ -40,7 +40,7 @@ _RESULT_COLUMNS = "target STRING, job STRING, row_count BIGINT"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The tables of a target and a job."""
+    """Names of the tables of a target and a job."""
 
     target: str
     digest: str
@@ -64,7 +64,7 @@ class Names:
 
 
 class MaxComputeResults:
-    """The results of one project."""
+    """Results of one project."""
 
     def __init__(self, source: MaxComputeSource) -> None:
         self._source = source
@@ -156,12 +156,12 @@ class MaxComputeResults:
             raise columns_differ(task, schema.names, there)
 
     def _parts(self, names: Names) -> list[tuple[int, int, str]]:
-        """Task, attempt and part of each partition that is there."""
+        """Return task, attempt and part of each existing partition."""
         specs = self._source.partitions(names.stage)
         return [(int(spec[_PARTS[0]]), int(spec[_PARTS[1]]), spec[_PARTS[2]]) for spec in specs]
 
     def _staged(self, names: Names) -> dict[int, tuple[int, int]]:
-        """Of each task, the latest attempt that is complete, and its rows."""
+        """Return each task's latest complete attempt and its number of rows."""
         found: dict[int, tuple[int, int]] = {}
         for task, attempt, part in sorted(self._parts(names)):
             if part.startswith("done_"):
@@ -183,13 +183,13 @@ class MaxComputeResults:
         self._source.run(f"ALTER TABLE {quoted(names.new)} DISABLE LIFECYCLE")
 
     def _swap(self, names: Names) -> None:
-        """Put the new table in the target's place."""
+        """Replace the target by the new table."""
         if self._source.table(names.target) is not None:
             self._source.run(f"ALTER TABLE {quoted(names.target)} RENAME TO {quoted(names.old)}")
         self._source.run(f"ALTER TABLE {quoted(names.new)} RENAME TO {quoted(names.target)}")
 
     def _end(self, names: Names) -> None:
-        """Drop what is staged; a table whose swap was not ended is put back in its place."""
+        """Drop the staged rows, and restore a table whose swap is unfinished."""
         if self._source.table(names.old) is not None:
             if self._source.table(names.target) is None:
                 self._source.run(f"ALTER TABLE {quoted(names.old)} RENAME TO {quoted(names.target)}")
@@ -202,7 +202,7 @@ class MaxComputeResults:
         self._source.run(f"DROP TABLE IF EXISTS {quoted(table)}")
 
     def _committed(self, names: Names, job: str) -> int | None:
-        """How many rows the job committed to the target; None when it has not."""
+        """Return the number of rows that the job committed to the target, or None if it has not committed."""
         if self._source.table(RESULTS) is not None:
             query = (
                 f"SELECT row_count FROM {RESULTS} WHERE target = {text(names.target)} AND job = {text(job)}"
@@ -212,7 +212,9 @@ class MaxComputeResults:
         there = self._source.table(names.target)
         if there is None or there.comment != f"{MARK}, job {job}":
             return None
-        rows = int(self._source.client.download(names.target).count)  # the client died before it could say so
+        rows = int(
+            self._source.client.download(names.target).count
+        )  # the client died before it recorded this
         self._record(names, job, rows)
         return rows
 
@@ -230,7 +232,7 @@ class MaxComputeResults:
 
 
 def _complete(staged: dict[int, tuple[int, int]], tasks: int, job: str) -> int:
-    """The number of staged rows. SourceError: a task has none staged, not even an empty result."""
+    """Return the number of staged rows. Raises SourceError if a task has none staged, not even an empty result."""
     missing = [task for task in range(tasks) if task not in staged]
     if missing or not tasks:
         raise SourceError(
@@ -241,7 +243,7 @@ def _complete(staged: dict[int, tuple[int, int]], tasks: int, job: str) -> int:
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows with their number in the task as the first column."""
+    """Yield the rows with their number in the task as the first column."""
     numbered = schema.insert(0, pa.field(name, pa.int64()))
     at = 0
     for batch in rechunked(batches, schema):

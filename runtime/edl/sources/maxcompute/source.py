@@ -1,8 +1,8 @@
 """MaxCompute as a data source: one project of a service.
 
-A query's rows are made a table of ours, which MaxCompute drops by itself after some days, and read by the tunnel: the
-result of a SELECT alone ends at 10,000 rows. Pinned rows stay there for as long as the job lasts, and every process of
-the job reads its ranges itself.
+A query's rows are stored in a temporary table, which MaxCompute drops after some days, and read by the tunnel: the
+result of a SELECT alone is limited to 10,000 rows. Pinned rows stay there as long as the job lasts, and every process
+of the job reads its ranges itself.
 
 MaxCompute has no transactions. Statements of one source run one after another, in one thread.
 """
@@ -31,10 +31,10 @@ from edl.sources.maxcompute.results import MaxComputeResults
 from edl.sources.maxcompute.sql import bound, is_query, one_query, one_statement, partition, quoted
 from edl.sources.maxcompute.upload import upload
 
-RESULT_ROWS = 10_000  # that the result of an instance has at most
+RESULT_ROWS = 10_000  # limit of the result of an instance
 OURS = "sqlflow_edl_"
 
-_ROWS = "sqlflow_edl_rows_"  # and a random number: the rows of a query that is being read
+_ROWS = "sqlflow_edl_rows_"  # followed by a random number: rows of a query that is being read
 
 
 class MaxComputeSource(BaseSource):
@@ -47,12 +47,12 @@ class MaxComputeSource(BaseSource):
         self.url = url
         self.client = client
         self._results = MaxComputeResults(self)
-        self._reading = ""  # the table of the result that is read
-        self._seen: dict[str, list[types.Column]] = {}  # the columns of queries, until another statement runs
+        self._reading = ""  # table of the result that is being read
+        self._seen: dict[str, list[types.Column]] = {}  # columns of queries, until another statement runs
 
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> MaxComputeSource:
-        """create: of no effect, because a project is made by its administrator."""
+        """Open the project. `create` has no effect: administrators create projects."""
         client = Client(url)
         source = cls(client, str(url))
         with source.errors():
@@ -113,12 +113,12 @@ class MaxComputeSource(BaseSource):
         return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
 
     def few_rows(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a small answer of ours."""
+        """Return the rows of a small internal query."""
         _, _, batches = self._small_result(self.run(sql))
         return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
     def run(self, sql: str, query: str = "") -> Any:
-        """Run a statement; its instance. query: the user's text in it, which the places of errors are told in."""
+        """Run a statement. Return its instance. `query` is the user's text in it, to which error positions refer."""
         self._seen.clear()
         return self._run(sql, query)
 
@@ -129,10 +129,10 @@ class MaxComputeSource(BaseSource):
         return [found.name for found in self.listed("") if not found.name.startswith(OURS)]
 
     def databases(self) -> list[str]:
-        return [self.client.odps.project]  # of others only their owners may ask
+        return [self.client.odps.project]  # other projects can only be listed by their owners
 
     def listed(self, prefix: str) -> list[Any]:
-        """pyodps's tables and views whose names begin so."""
+        """List pyodps's tables and views whose names begin with `prefix`."""
         with self.errors():
             return [
                 t for t in self.client.odps.list_tables(prefix=prefix or None) if t.name.startswith(prefix)
@@ -141,12 +141,12 @@ class MaxComputeSource(BaseSource):
     # Partitions ------------------------------------------------------------------------------------------
 
     def columns_of(self, table: str) -> list[str]:
-        """The names of a table's columns, its partitions' last; none where there is no such table."""
+        """Return the names of a table's columns, partition columns last; empty if there is no such table."""
         found = self.table(table)
         return [column.name for column in found.table_schema.columns] if found is not None else []
 
     def partitions(self, table: str) -> list[dict[str, str]]:
-        """The partitions of a table, none where there is no such table."""
+        """Return the partitions of a table; empty if there is no such table."""
         found = self.table(table)
         if found is None:
             return []
@@ -154,14 +154,14 @@ class MaxComputeSource(BaseSource):
             return [dict(part.partition_spec.items()) for part in found.iterate_partitions()]
 
     def add_partition(self, table: str, values: dict[str, str]) -> None:
-        """ConflictError: it is there."""
+        """Add a partition. Raises ConflictError if it exists."""
         self.run(f"ALTER TABLE {quoted(table)} ADD PARTITION ({partition(values)})")
 
     def drop_partition(self, table: str, values: dict[str, str]) -> None:
         self.run(f"ALTER TABLE {quoted(table)} DROP IF EXISTS PARTITION ({partition(values)})")
 
     def replace_partition(self, table: str, values: dict[str, str], batches: Iterator[pa.RecordBatch]) -> int:
-        """Make the partition one of these rows, in this order, when all are there; how many."""
+        """Replace a partition by these rows, in this order, once all are uploaded. Return their number."""
         with self.errors():
             return upload(self.client, table, partition(values), batches)
 
@@ -171,7 +171,7 @@ class MaxComputeSource(BaseSource):
         yield from reader.read(0, reader.rows)
 
     def table(self, name: str) -> Any | None:
-        """pyodps's table as it is now; None when there is none."""
+        """Return the current state of a table as pyodps's object, or None if there is none."""
         with self.errors():
             found = self.client.odps.get_table(name)
             try:
@@ -184,16 +184,16 @@ class MaxComputeSource(BaseSource):
 
     @contextmanager
     def errors(self, query: str = "", run: str = "") -> Iterator[None]:
-        """Turn pyodps's errors into ours."""
+        """Translate pyodps's errors."""
         try:
             yield
         except ERRORS as error:
             raise translated(error, query, run, self._names(self.tables), self._columns_of) from None
 
     def columns(self, query: str) -> list[types.Column]:
-        """SourceError: a job cannot use the query, or one of its columns.
+        """Return the query's columns. Raises SourceError if a job cannot use the query or one of its columns.
 
-        Those that `schema` has just found are taken, because every statement takes seconds here.
+        Columns that `schema` has just determined are reused, because every statement takes seconds here.
         """
         if query not in self._seen:
             instance = self._run(f"SELECT * FROM (\n{query}\n) q LIMIT 0", query)
@@ -208,7 +208,7 @@ class MaxComputeSource(BaseSource):
             return self.client.run(sql)
 
     def _small_result(self, instance: Any) -> tuple[list[types.Column], int, list[pa.RecordBatch]]:
-        """Columns, number of rows and rows of a SELECT; the rows only where they are all of them."""
+        """Return columns, number of rows and rows of a SELECT; the rows only if they are complete."""
         session = self.client.result(instance)
         columns = types.columns(session.schema.simple_columns)
         if session.count >= RESULT_ROWS or not session.count:
@@ -218,7 +218,7 @@ class MaxComputeSource(BaseSource):
         return columns, session.count, found
 
     def _made(self, select: str, query: str) -> TableRows:
-        """The rows of a query as a table, until the next statement."""
+        """Store the rows of a query in a table that lasts until the next statement."""
         table = _ROWS + secrets.token_hex(8)
         self.run(f"CREATE TABLE {quoted(table)} LIFECYCLE 1 AS\n{select}", query)
         self._reading = table
@@ -235,7 +235,7 @@ class MaxComputeSource(BaseSource):
         except SourceError:
             if self._reading == table:
                 raise
-        if self._reading != table:  # which went with its table
+        if self._reading != table:  # its table has been dropped
             raise SourceError("this result ended when another statement ran on its connection")
         self._end_result()
 
@@ -249,7 +249,7 @@ class MaxComputeSource(BaseSource):
         def asked() -> list[str]:
             try:
                 return tables()
-            except SourceError:  # what was wrong may be wrong here too
+            except SourceError:  # the same error may occur here
                 return []
 
         return asked
@@ -264,7 +264,7 @@ class MaxComputeSource(BaseSource):
 
 
 def _shown(results: dict[str, Any]) -> pa.RecordBatchReader | None:
-    """What a statement such as SHOW or DESC tells, as lines; None where it tells nothing."""
+    """Return the output of a statement such as SHOW or DESC as lines, or None if it is empty."""
     lines = [line for told in results.values() for line in str(told or "").splitlines()]
     if not lines:
         return None

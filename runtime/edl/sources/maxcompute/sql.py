@@ -1,4 +1,4 @@
-"""The text of MaxCompute's SQL: what a statement is, its names, and values written into it."""
+"""Text of MaxCompute's SQL: kinds of statements, names, and literals."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _COLUMN = re.compile(r"\w{1,128}")
 
 
 def tokens(sql: str) -> Iterator[re.Match[str]]:
-    """The tokens of a statement without white space and comments; `lastgroup` is text, name or other."""
+    """Yield the tokens of a statement without white space and comments; `lastgroup` is text, name or other."""
     return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
 
 
 def first_word(sql: str) -> str:
-    """In capitals; empty when the text holds no statement."""
+    """Return the first word in capitals; empty if the text holds no statement."""
     return next((token[0] for token in tokens(sql) if token[0] != ";"), "").upper()
 
 
@@ -42,14 +42,17 @@ _STATEMENTS = frozenset(
 
 
 def is_query(sql: str) -> bool:
-    """Whether the statement begins as one that has rows."""
+    """Return True if the statement begins like one that has rows."""
     return first_word(sql) in _QUERIES
 
 
 def one_query(sql: str) -> str:
-    """The query as it may stand in parentheses, on lines of its own. SourceError: it is not one query."""
+    """Return the query in a form allowed in parentheses, on lines of its own.
+
+    Raises SourceError unless it is one query.
+    """
     one_statement(sql)
-    if first_word(sql) in _STATEMENTS:  # a word that nobody knows is told of by the service
+    if first_word(sql) in _STATEMENTS:  # the service reports unknown words
         raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
     depth = 0
     for token in tokens(sql):
@@ -63,7 +66,7 @@ def one_query(sql: str) -> str:
 
 
 def one_statement(sql: str) -> None:
-    """SourceError: the text is none, or several."""
+    """Raise SourceError if the text holds no statement, or several."""
     count, inside = 0, False
     for token in tokens(sql):
         if token[0] == ";":
@@ -77,7 +80,7 @@ def one_statement(sql: str) -> None:
 
 
 def bound(sql: str, parameters: Sequence[object]) -> str:
-    """The statement with the values in the places of its question marks."""
+    """Replace the statement's question marks by the values."""
     values = iter(parameters)
     parts, at = [], 0
     for token in _TOKEN.finditer(sql):
@@ -88,7 +91,7 @@ def bound(sql: str, parameters: Sequence[object]) -> str:
 
 
 def literal(value: object) -> str:
-    """A value as SQL writes it."""
+    """Return a value as a SQL literal."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "NULL"
     if isinstance(value, bool):
@@ -114,7 +117,10 @@ def text(value: str) -> str:
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """Project, schema and table of a dotted name. SourceError: MaxCompute has no such names."""
+    """Split a dotted name into project, schema and table.
+
+    Raises SourceError if MaxCompute does not allow the name.
+    """
     parts = tuple(part.strip("`") for part in name.split("."))
     if len(parts) > 3 or not all(_NAME.fullmatch(part) for part in parts):
         raise SourceError(
@@ -125,7 +131,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def check_column(name: str) -> None:
-    """SourceError: MaxCompute has no such column names."""
+    """Raise SourceError if MaxCompute does not allow the column name."""
     if not _COLUMN.fullmatch(name):
         raise SourceError(
             f"{name!r} cannot name a column of MaxCompute",
@@ -138,5 +144,5 @@ def quoted(*parts: str) -> str:
 
 
 def partition(values: Mapping[str, str]) -> str:
-    """Of these values, as SQL and the tunnel write it; they are ours, and hold no quotes."""
+    """Return a partition of these values as SQL and the tunnel write it. The values must not contain quotes."""
     return ",".join(f"{column}='{value}'" for column, value in values.items())

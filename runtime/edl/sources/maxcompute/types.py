@@ -1,4 +1,4 @@
-"""MaxCompute's column types and Arrow's: what is read as what, and what a result is stored as.
+"""Column types of MaxCompute and Arrow: types of read columns, and types of stored results.
 
 | MaxCompute | Arrow |
 |---|---|
@@ -6,7 +6,7 @@
 | FLOAT, DOUBLE, DECIMAL(p, s), BOOLEAN | float, double, decimal128(p, s), bool |
 | STRING, CHAR, VARCHAR, JSON | string |
 | BINARY, DATE | binary, date32 |
-| DATETIME | timestamp[ms] without a zone: what a clock of the source's zone shows |
+| DATETIME | timestamp[ms] without a zone: wall-clock time in the source's zone |
 | TIMESTAMP | timestamp[ns] in UTC |
 | TIMESTAMP_NTZ | timestamp[ns] without a zone |
 | ARRAY, MAP, STRUCT | list, map, struct of these |
@@ -48,7 +48,7 @@ _STORED: dict[pa.DataType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """kind: as a job sees it; as_arrow: whether the tunnel sends the column in its Arrow streams."""
+    """Column with its Arrow type `kind`. `as_arrow`: the tunnel can send it in Arrow streams."""
 
     name: str
     odps: Any
@@ -57,7 +57,7 @@ class Column:
 
 
 def columns(found: Iterable[Any]) -> list[Column]:
-    """The columns of pyodps. SourceError: one of a type that cannot be used."""
+    """Convert the columns of pyodps. Raises SourceError for a column of an unsupported type."""
     return [_column(column) for column in found]
 
 
@@ -66,13 +66,13 @@ def schema(found: Sequence[Column]) -> pa.Schema:
 
 
 def from_wire(batch: pa.RecordBatch, found: Sequence[Column], zone: str) -> pa.RecordBatch:
-    """A batch of the tunnel, in which moments are UTC without a zone, as a job sees it."""
+    """Convert a batch of the tunnel, in which timestamps are UTC without a zone, to a job's types."""
     arrays = [_read(array, column.odps, zone) for array, column in zip(batch.columns, found, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema(found))
 
 
 def from_records(rows: Sequence[Sequence[Any]], found: Sequence[Column], zone: str) -> pa.RecordBatch:
-    """The values of pyodps's records, read in UTC, as a job sees them."""
+    """Convert the values of pyodps's records, read in UTC, to a job's types."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(found)
     arrays = [
         _read(
@@ -84,7 +84,7 @@ def from_records(rows: Sequence[Sequence[Any]], found: Sequence[Column], zone: s
 
 
 def declared(field: pa.Field) -> str:
-    """The type of the column that holds the field. SourceError: MaxCompute has none."""
+    """Return the MaxCompute type of a column for the field. Raises SourceError if there is none."""
     kind = _declared(field.type)
     if kind is None:
         raise SourceError(
@@ -95,7 +95,7 @@ def declared(field: pa.Field) -> str:
 
 
 def to_wire(batch: pa.RecordBatch, zone: str) -> pa.RecordBatch:
-    """A batch as pyodps's writer takes it: moments in UTC, what has no type of its own as another."""
+    """Convert a batch for pyodps's writer: timestamps in UTC, unsupported types replaced by others."""
     arrays = [_written(column, zone) for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
@@ -135,7 +135,7 @@ def _kind(kind: Any) -> pa.DataType | None:
 
 
 def _wire(kind: Any) -> pa.DataType:
-    """As the tunnel has it. TypeError: it has it not."""
+    """Return the type in the tunnel's Arrow stream. Raises TypeError if it has none."""
     if isinstance(kind, odps_types.Json):
         return pa.string()
     if isinstance(kind, odps_types.Decimal) and (kind.precision or _DIGITS + 1) > _DIGITS:
@@ -151,7 +151,7 @@ def _goes_as_arrow(kind: Any) -> bool:
             return _goes_as_arrow(kind.key_type) and _goes_as_arrow(kind.value_type)
         case odps_types.Struct():
             return all(_goes_as_arrow(field) for field in kind.field_types.values())
-        case odps_types.Decimal():  # the old one, without digits, has a layout of its own
+        case odps_types.Decimal():  # the old DECIMAL without digits has a different layout
             return (kind.precision or _DIGITS + 1) <= _DIGITS
     return not isinstance(kind, odps_types.Json)
 
@@ -178,7 +178,7 @@ def _inner(kind: Any) -> list[Any]:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """A value of a record as Arrow takes it."""
+    """Convert a value of a record for Arrow."""
     if value is None:
         return None
     match kind:
@@ -192,7 +192,7 @@ def _plain(value: Any, kind: Any) -> Any:
         case odps_types.Timestamp() | odps_types.TimestampNTZ():
             return value.value  # nanoseconds
         case odps_types.Json():
-            return json.dumps(value, ensure_ascii=False)  # pyodps has read it
+            return json.dumps(value, ensure_ascii=False)  # decoded by pyodps
     return value
 
 
@@ -268,12 +268,12 @@ def _written(array: pa.Array, zone: str) -> pa.Array:
 
 
 def _untimed(array: pa.Array) -> pa.Array:
-    """Inside of nested values pyodps takes moments without a zone."""
+    """Remove time zones: inside of nested values pyodps expects timestamps without a zone."""
     return array.cast(pa.timestamp(array.type.unit)) if pa.types.is_timestamp(array.type) else array
 
 
 def _nested(array: pa.Array, inner: Sequence[Any], change: Callable[[pa.Array, Any], pa.Array]) -> pa.Array:
-    """The nested array with its inner arrays changed."""
+    """Return the nested array with its inner arrays changed."""
     kind = array.type
     mask = array.is_null() if array.null_count else None
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Rows on their way into a partition of MaxCompute: blocks by the tunnel, which count when all of them are there."""
+"""Upload of rows to a partition of MaxCompute: blocks by the tunnel, effective once all are uploaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK_BYTES = 64 << 20
 
 
 def upload(client: Client, table: str, partition: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Replace the partition's rows by these, in this order; how many. Errors of the batches leave what was there."""
+    """Replace the partition's rows by these, in this order. Return their number. An error keeps the previous rows."""
     session = client.upload(table, partition)
     rows = waiting_bytes = block = 0
     waiting: list[pa.RecordBatch] = []
@@ -34,7 +34,7 @@ def upload(client: Client, table: str, partition: str, batches: Iterable[pa.Reco
 
 
 def _write_block(session: Any, block: int, batches: list[pa.RecordBatch]) -> None:
-    """A block that comes again replaces the one that was there."""
+    """Write a block with retries. A repeated block replaces the previous one."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with utc():

@@ -1,8 +1,8 @@
-"""Connections to MySQL and MariaDB: how one is opened, what it sends as bytes, and when it is lost.
+"""Connections to MySQL and MariaDB: opening, literals, and detection of lost connections.
 
-Values come as the bytes that the server sends; `edl.sources.mysql.types` makes Arrow of them by the column. The
-session's time zone is UTC. A server may not ask for a file of this machine: what LOAD DATA LOCAL sends is in
-memory, and nothing else is ever sent.
+Values are the bytes that the server sends; `edl.sources.mysql.types` converts them to Arrow by column. The session's
+time zone is UTC. A server may not request a file of this machine: LOAD DATA LOCAL sends data in memory, and nothing
+else is ever sent.
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ except ModuleNotFoundError:
 
 OPTIONS = ("connect_timeout", "pin", "socket", *tls.OPTIONS)
 
-# the connection is gone, or the server is: 1053 ends, 1927 was killed
+# connection lost or server gone: 1053 is shutting down, 1927 was killed
 LOST = frozenset(
     {0, 1053, 1077, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2014, 2055}
 )
 _TOO_MANY = 1040  # connections
 ERRORS = (pymysql.err.Error, pymysql.err.Warning)
 
-# MariaDB joins columns without an index by hashing only when it is told that it may; to MySQL that is a comment
+# MariaDB uses hash joins without an index only if this allows it; to MySQL it is a comment
 SESSION = (
     "SET time_zone = '+00:00', net_write_timeout = 3600, net_read_timeout = 600,"
     " lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, auto_increment_increment = 1, auto_increment_offset = 1"
     " /*M! , join_cache_level = 4 */"
 )
-_VERSIONS = {"MySQL": (8, 0, 23), "MariaDB": (10, 3, 0)}  # that have invisible columns and window functions
+_VERSIONS = {
+    "MySQL": (8, 0, 23),
+    "MariaDB": (10, 3, 0),
+}  # first versions with invisible columns and window functions
 _PLACES = re.compile(
     r"""\?|[^?'"`#/-]+|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|\#[^\n]*|--\s[^\n]*|/\*.*?\*/|.""",
     re.VERBOSE | re.DOTALL,
@@ -53,7 +56,7 @@ _CHUNK = 1 << 20  # bytes of one packet of LOAD DATA
 
 
 def open_connection(url: ServerURL) -> Connection:
-    """An open connection. SourceError: the server cannot be reached, refuses us, or is too old."""
+    """Open a connection. Raises SourceError if the server cannot be reached, denies access, or is too old."""
     try:
         connection = Connection(**_arguments(url))
     except ERRORS as error:
@@ -63,7 +66,7 @@ def open_connection(url: ServerURL) -> Connection:
 
 
 def check_options(url: ServerURL) -> None:
-    """SourceError: the URL has an option that is none, or names no database."""
+    """Raise SourceError if the URL has an unknown option or names no database."""
     for option, _ in url.options:
         if option not in OPTIONS:
             raise SourceError(
@@ -84,7 +87,7 @@ def check_version(connection: Connection) -> None:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is no more, so that another one may go on."""
+    """Return True if the connection is lost, so that a new one may continue."""
     return code(error) in LOST or "Packet sequence number wrong" in str(error)
 
 
@@ -93,7 +96,7 @@ def code(error: BaseException) -> int:
 
 
 class Connection(_PyMySQL):
-    """One connection of PyMySQL. Not safe to use from two threads at once."""
+    """Connection of PyMySQL. Not safe to use from two threads at once."""
 
     def __init__(self, **arguments: Any) -> None:
         self._sending: Iterable[bytes] | None = None
@@ -101,7 +104,7 @@ class Connection(_PyMySQL):
         super().__init__(
             charset="utf8mb4",
             use_unicode=False,  # values stay bytes
-            conv=converters.encoders,  # and have no decoders
+            conv=converters.encoders,  # without decoders
             autocommit=True,
             local_infile=True,
             init_command=SESSION,
@@ -114,17 +117,17 @@ class Connection(_PyMySQL):
         return bool(self.server_status & 1)
 
     def fetch_all(self, sql: str | bytes) -> list[tuple[Any, ...]]:
-        """The rows of a small answer of ours, as bytes."""
+        """Return the rows of a small internal query, as bytes."""
         with self.cursor() as cursor:
             cursor.execute(sql)
             return list(cursor.fetchall())
 
     def run(self, sql: str | bytes) -> int:
-        """Run a statement without rows; how many it changed."""
+        """Run a statement without rows. Return the number of changed rows."""
         return int(self.query(sql))
 
     def load(self, sql: str, data: Iterable[bytes]) -> int:
-        """Run a LOAD DATA LOCAL whose file is `data`; how many warnings there are."""
+        """Run a LOAD DATA LOCAL whose file is `data`. Return the number of warnings."""
         self._sending = data
         try:
             self.run(sql)
@@ -133,7 +136,7 @@ class Connection(_PyMySQL):
         return int(self._result.warning_count)
 
     def end(self) -> None:
-        """Leave at once: the rest of a result is not read."""
+        """Close at once, without reading the rest of a result."""
         with suppress(*ERRORS, OSError):
             self._force_close()
 
@@ -151,7 +154,7 @@ class Connection(_PyMySQL):
 
 
 class _Result(MySQLResult):
-    """A result that answers a request for a file with what we have to send, and never with a file."""
+    """Result that answers a request for a file with the data to send, and never with a file."""
 
     def __init__(self, connection: Connection, sending: Iterable[bytes] | None) -> None:
         super().__init__(connection)
@@ -167,14 +170,14 @@ class _Result(MySQLResult):
                 connection.write_packet(piece)
         except ERRORS:
             raise
-        except BaseException:  # the rows cannot be made: what was sent must not count
+        except BaseException:  # the producer failed: rows sent so far must not be stored
             connection.end()
             raise
         connection.write_packet(b"")
         self._read_ok_packet(connection._read_packet())
 
     def __del__(self) -> None:
-        """Whoever leaves a result half read ends its connection, or reads the rest; nothing is to wait here."""
+        """Do nothing. A partly read result is ended with its connection or read to its end; this must not block."""
 
 
 def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
@@ -185,7 +188,7 @@ def _pieces(data: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], bool]:
-    """The next rows of a result, at most so many, and whether there may be more."""
+    """Return the next rows of a result, at most `rows`, and True if there may be more."""
     found: list[tuple[bytes | None, ...]] = []
     fetch = result._read_rowdata_packet_unbuffered
     for _ in range(rows):
@@ -197,7 +200,7 @@ def fetched(result: Any, rows: int) -> tuple[list[tuple[bytes | None, ...]], boo
 
 
 def literal(value: object, connection: Connection) -> str:
-    """The value as SQL writes it."""
+    """Return the value as a SQL literal."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "NULL"
     if isinstance(value, bool | int):
@@ -214,7 +217,7 @@ def literal(value: object, connection: Connection) -> str:
 
 
 def bound(sql: str, parameters: Sequence[object], connection: Connection) -> str:
-    """The statement with its values in the places of its question marks."""
+    """Replace the statement's question marks by the values."""
     if not parameters:
         return sql
     values = iter(parameters)
@@ -246,7 +249,7 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
         1049: "check the name of the database",
         2003: "check host and port, and whether the server runs",
     }
-    if distrust := tls.hint(message):  # waiting does not help
+    if distrust := tls.hint(message):  # retries do not help
         return SourceError(f"cannot open {url}: {message}", hint=distrust)
     kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
     return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

@@ -1,6 +1,7 @@
-"""What reads pinned rows from MySQL: the fastest driver that is installed.
+"""Drivers that read pinned rows from MySQL; the fastest installed one is used.
 
-mysqlclient is written in C and several times as fast as PyMySQL, which is written in Python; both give the same bytes.
+mysqlclient is written in C and several times as fast as PyMySQL, which is written in Python; both give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -20,38 +21,44 @@ try:
 except ImportError:
     _mysql = None
 
-_NEED_TLS = (1045, 3159)  # an account that must have it is denied access without
+_NEED_TLS = (1045, 3159)  # access is denied to an account that requires TLS
 
 Rows = Sequence[tuple[bytes | None, ...]]
 
 
 class LostError(SourceError):
-    """The connection is no more; another one may go on."""
+    """The connection was lost; a new one may continue."""
 
 
 class _NeedsTLSError(LostError):
-    """The server, or the account, wants TLS, which PyMySQL uses by itself."""
+    """The server or the account requires TLS, which PyMySQL uses by itself."""
 
 
 class Fetching(Protocol):
-    """A connection that rows are read from."""
+    """Connection from which rows are read."""
 
     def fetch(self, query: str, rows: int) -> Iterator[Rows]:
-        """The rows of the query, so many at a time. LostError: the connection was lost. SourceError: another."""
+        """Yield the rows of the query, `rows` at a time.
+
+        Raises LostError if the connection was lost, SourceError for other errors.
+        """
         ...
 
     def end(self) -> None:
-        """Leave at once, in the midst of a result too."""
+        """Close at once, even during a result."""
         ...
 
 
 def installed() -> list[str]:
-    """The drivers that are there, the fastest last."""
+    """Return the installed drivers, the fastest last."""
     return ["pymysql", *(["mysqlclient"] if _mysql is not None else [])]
 
 
 def connect(url: ServerURL, driver: str | None = None) -> Fetching:
-    """driver: "pymysql" or "mysqlclient"; None is the fastest that is there. LostError: the server is away."""
+    """Connect with `driver` ("pymysql" or "mysqlclient"; None is the fastest installed).
+
+    Raises LostError if the server cannot be reached.
+    """
     if driver == "mysqlclient" or (driver is None and _mysql is not None and not _is_secured(url)):
         try:
             return _MySQLClient(url)
@@ -66,7 +73,7 @@ def _is_secured(url: ServerURL) -> bool:
 
 
 def describing(url: ServerURL) -> closing[Connection]:
-    """A connection of PyMySQL, which tells the types of columns, for a while."""
+    """Open a connection of PyMySQL, which reports the types of columns."""
     return closing(open_connection(url))
 
 

@@ -1,7 +1,6 @@
-"""MySQL's errors in our words: its sentence, the place in the query where it names one, and what to do about it.
+"""Translation of MySQL's errors: the message, the place in the query if it names one, and a hint.
 
-MySQL names a word, or what a syntax error is near to; the place is looked for in the query, strings and comments left
-out.
+MySQL names a word, or the text near a syntax error. It is searched in the query, outside of strings and comments.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ _HINTS = {
 
 
 def words(sql: str) -> Iterator[re.Match[str]]:
-    """The tokens of a statement without white space and comments; their `lastgroup` says what they are."""
+    """Yield the tokens of a statement without white space and comments; `lastgroup` is their kind."""
     return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
 
 
 def not_a_query(sql: str) -> SourceError | None:
-    """The error when the text is no statement, or plainly one of another kind; None when it may be a query."""
+    """Return the error for a text without a statement or plainly of another kind, or None if it may be a query."""
     word = next((token[0] for token in words(sql) if token[0] != ";"), "")
     if not word:
         return SourceError("one statement is expected here, this text holds no statement")
@@ -67,7 +66,10 @@ def not_a_query(sql: str) -> SourceError | None:
 
 
 def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
-    """The error of running `sql`, with a span in it where MySQL names a word. connection: to ask for near names."""
+    """Translate the error of running `sql`, with a span in it if MySQL names a word.
+
+    `connection` is used to look up similar names.
+    """
     message = str(error.args[-1] if error.args else error).rstrip(".!") or type(error).__name__
     number = code(error)
     if is_lost(error):
@@ -83,7 +85,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
 
 
 def not_in_parentheses(error: Exception, sql: str) -> SourceError:
-    """The error of a text that the server takes by itself, and not as a query in parentheses."""
+    """Return the error of a text that the server accepts by itself, but not as a query in parentheses."""
     if code(error) == SYNTAX:
         return NO_QUERY
     if code(error) != _TWICE:
@@ -95,18 +97,18 @@ def not_in_parentheses(error: Exception, sql: str) -> SourceError:
 
 
 def _kind_of(sql: str, word: str) -> SourceError | None:
-    """A first word that nobody knows is a matter of syntax, which the server tells better."""
+    """Return an error if the first word begins another kind of statement. The server reports unknown words better."""
     return NO_QUERY if re.fullmatch(r"[A-Za-z]+", word) and word.upper() in _STATEMENTS else None
 
 
 def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
-    """The long advice to read the manual is left out."""
+    """Translate a syntax error, without the long advice to read the manual."""
     match = _NEAR.search(message)
     near = match[1] if match else ""
     shown = near.splitlines()[0][:40] if near.strip() else ""
     text = f"syntax error near {shown!r}" if shown else "syntax error at the end"
-    at = sql.rfind(near) if near else -1  # it is the text from there to its end
-    if at < 0 and near:  # the server cuts what is long
+    at = sql.rfind(near) if near else -1  # `near` extends to the end of the text
+    if at < 0 and near:  # the server truncates a long text
         at = sql.find(near[:60])
     if at < 0:
         last = [Span(*token.span()) for token in words(sql)][-1:]
@@ -136,7 +138,7 @@ def _named(number: int, message: str, sql: str, connection: Callable[[], Connect
 
 
 def _names(sql: str) -> set[str]:
-    """All that can be one."""
+    """Return all words that can be names."""
     return {_bare(token) for token in words(sql) if token.lastgroup == "name"}
 
 

@@ -1,11 +1,11 @@
-"""Rows that are pinned in MySQL: a table of ours with a dense key, read by key range over any number of connections.
+"""Rows pinned in MySQL: a private table with a dense key, read by key range over any number of connections.
 
-Making one takes three steps. `CREATE TABLE … AS` takes a snapshot of the query in the server, in the order in which
-its rows come. Where rows are shuffled, they come to the client once, which finds the order that every source gives
-them (`edl.sources.row_order`) and sends back each row's place, 16 bytes; then the server writes the rows in that order.
+Pinning takes three steps. `CREATE TABLE … AS` takes a snapshot of the query in the server, in the order in which its
+rows come. If rows are to be shuffled, the client reads them once, computes the order that every source gives them
+(`edl.sources.row_order`) and sends back each row's place, 16 bytes; then the server writes the rows in that order.
 
-The comment of the table says whose it is: the state folder of a user and the folder of the rows. The table of a
-client that died is dropped by the next session of that user, when the folder is gone, and by anybody's after 30 days.
+The comment of the table names its owner: the state folder of a user and the folder of the rows. The table of a dead
+client is dropped by the next session of that user, if the folder is gone, and by any user's after 30 days.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
 
 PREFIX = "sqlflow_edl_rows_"
-KEPT_DAYS = 30.0  # of a table whose owner is not known here
-RETRY_SECS = 60.0  # that the server may be away while rows are read
+KEPT_DAYS = 30.0  # for a table of an unknown owner
+RETRY_SECS = 60.0  # of an outage while rows are read
 FETCH_ROWS = 8192
 
 _MARK = "rows of a job of sqlflow-edl, "
@@ -47,13 +47,13 @@ _FLOAT = 4
 
 
 class DeniedError(SourceError):
-    """The user may not make tables."""
+    """The user lacks the right to create tables."""
 
 
 class TableReader:
-    """Ranges of the rows of one table; a connection that is lost is replaced, and reading goes on where it was.
+    """Reader of row ranges of one table. A lost connection is replaced, and reading continues at the next row.
 
-    Safe to use from several threads: each range that is being read has a connection of its own.
+    Safe to use from several threads: each range that is being read has its own connection.
     """
 
     def __init__(self, url: ServerURL, table: PinnedTable, columns: Sequence[Column], rows: int) -> None:
@@ -66,10 +66,10 @@ class TableReader:
         self._lock = threading.Lock()
 
     def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows [start, end) in order, in batches of at most 65,536.
+        """Read rows [start, end) in order, in batches of at most 65,536.
 
-        columns: which, in that order; None is all. SourceError: a column that is not there. ValueError: not
-        0 <= start <= end <= rows.
+        `columns` selects and orders columns; None selects all. Raises SourceError for a missing column, ValueError
+        unless 0 <= start <= end <= rows.
         """
         if not 0 <= start <= end <= self.rows:
             raise ValueError(f"rows [{start}, {end}) of {self.rows}")
@@ -99,7 +99,7 @@ class TableReader:
             except drivers.LostError as error:
                 waited.wait(error)
             finally:
-                if connection is not None:  # lost, or left in the midst of a result
+                if connection is not None:  # lost, or stopped during a result
                     connection.end()
 
     def _batch(self, columns: list[Column], rows: Sequence[Any]) -> pa.RecordBatch:
@@ -126,7 +126,7 @@ class TableReader:
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> TableReader:
-    """A reader of rows that are pinned in a table of their source. SourceError: they are gone."""
+    """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
     url = parse_server(pinned.source).with_password()
     with drivers.describing(url) as connection:
         try:
@@ -141,7 +141,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableReader:
                 f"the pinned rows of this job are gone: {error.args[-1]}",
                 hint="rows are removed when a job ends; submit it again",
             ) from None
-    # with the types of the query, of which a table may keep others
+    # with the query's types; a table may store other types
     columns = [
         replace(column, kind=_arrow(field.type)) for column, field in zip(found, pinned.schema, strict=True)
     ]
@@ -150,7 +150,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableReader:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """The making of one such table."""
+    """Construction of one pinned table."""
 
     source: MySQLSource
     url: ServerURL
@@ -159,7 +159,10 @@ class Pinning:
     folder: Path
 
     def pin(self, text: str, query: str, *, seed: int, shuffle: bool) -> Pinned:
-        """text: the query without what ends it. DeniedError: tables cannot be made, and nothing was."""
+        """Pin the rows of `text`, the query without its terminator.
+
+        Raises DeniedError if tables cannot be created; then nothing was.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         key = free_name("sqlflow_edl_place", self.schema.names)
         names = [PREFIX + secrets.token_hex(12) for _ in range(2)]
@@ -191,7 +194,7 @@ class Pinning:
         )
 
     def _snapshot(self, table: PinnedTable, text: str) -> int:
-        """The query's rows as they come, numbered from 1; how many they are."""
+        """Store the query's rows in their order, numbered from 1. Return their number."""
         self.source.create(self._create(table, "AUTO_INCREMENT") + f" AS\n{text}")
         found = self.source.few(f"SELECT COUNT(*), MIN({_key(table)}), MAX({_key(table)}) FROM {table.name}")
         rows, first, last = (int(value or 0) for value in found[0])
@@ -200,7 +203,7 @@ class Pinning:
         return rows
 
     def _order(self, snapshot: PinnedTable, ordered: PinnedTable, rows: int, seed: int) -> None:
-        """The rows of the snapshot in the order that they and the seed have."""
+        """Copy the rows of the snapshot in the order determined by them and the seed."""
         places = f"{ordered.name[:-1]}p`"
         number = Column(snapshot.key, pa.int64())
         reader = TableReader(self.url, snapshot, [*self.columns, number], rows)
@@ -220,7 +223,7 @@ class Pinning:
         self.source.execute(f"DROP TABLE {places}")
 
     def _digest(self, table: PinnedTable) -> str:
-        """Of the types and of all rows with their places."""
+        """Return the digest of the types and of all rows with their places."""
         import hashlib
 
         names = [f"IFNULL(HEX(CAST({_read(column)} AS BINARY)), '-')" for column in self.columns]
@@ -240,7 +243,7 @@ class Pinning:
 
 
 def may_make_tables(source: MySQLSource) -> bool:
-    """Tried with a table that is gone at once."""
+    """Return True if the user can create tables, tested by creating and dropping one."""
     name = source.home + quoted(PREFIX + secrets.token_hex(12), "`")
     try:
         source.create(f"CREATE TABLE {name} AS SELECT 1 AS a")
@@ -251,7 +254,7 @@ def may_make_tables(source: MySQLSource) -> bool:
 
 
 def drop_abandoned(source: MySQLSource) -> int:
-    """Drop the tables whose folders are gone, and what nobody knows any more; how many."""
+    """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number."""
     dropped = 0
     ours = f"{_MARK}{state_id()}, "
     for name, comment, age in source.look_up(queries.tables_of_ours, source.database, PREFIX):
@@ -260,14 +263,14 @@ def drop_abandoned(source: MySQLSource) -> int:
         mine = comment.startswith(ours)
         gone = not Path(comment.removeprefix(ours)).exists() if mine else age > KEPT_DAYS
         if gone:
-            with suppress(SourceError):  # another user's, perhaps
+            with suppress(SourceError):  # possibly another user's
                 source.execute(f"DROP TABLE IF EXISTS {source.home}{quoted(name, '`')}")
                 dropped += 1
     return dropped
 
 
 class _Patience:
-    """How long to wait for a server that is away."""
+    """Backoff for a server that cannot be reached."""
 
     def __init__(
         self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
@@ -280,7 +283,7 @@ class _Patience:
         self._since, self._pause = None, 0.0
 
     def wait(self, error: SourceError) -> None:
-        """Raise the error when it has been away for too long."""
+        """Sleep, or raise the error if the server has been unreachable for too long."""
         now = self._now()
         self._since = now if self._since is None else self._since
         if now - self._since > RETRY_SECS:
@@ -290,7 +293,7 @@ class _Patience:
 
 
 def _read(column: Column) -> str:
-    """How the column is read: the server shortens the digits of a FLOAT, and not those of a DOUBLE."""
+    """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
     name = quoted(column.name, "`")
     return f"{name} + 0e0" if column.code == _FLOAT else name
 
@@ -308,7 +311,7 @@ def _placed(keys: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _arrow(written: str) -> pa.DataType:
-    """The type that a field of a JobSpec names."""
+    """Return the Arrow type named by a field of a JobSpec."""
     if written.startswith("decimal"):
         precision, scale = written[written.index("(") + 1 : -1].split(",")
         return pa.decimal128(int(precision), int(scale))

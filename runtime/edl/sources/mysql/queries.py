@@ -1,4 +1,4 @@
-"""The SQL that looks into MySQL; names are matched as the server matches them."""
+"""Catalog queries for MySQL. Names are matched as the server matches them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from edl.sources.mysql.connection import Connection, literal
 
 OURS = "sqlflow_edl_"
 
-# What cannot be a name without quotes.
+# Reserved words, which must be quoted as names.
 RESERVED = frozenset(
     re.findall(
         r"\w+",
@@ -34,17 +34,17 @@ RESERVED = frozenset(
 
 
 def wrapped(query: str) -> str:
-    """A statement that has the query's columns and no rows, and that only a query makes sense in."""
+    """Return a statement with the query's columns and no rows, valid only for a query."""
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query LIMIT 0"
 
 
 def prepared(query: str, connection: Connection) -> str:
-    """A statement that has the server parse the query, and nothing run."""
+    """Return a statement that makes the server parse the query without running it."""
     return f"PREPARE sqlflow_edl_query FROM {literal(query, connection)}"
 
 
 def table(connection: Connection, database: str, name: str) -> tuple[str, str] | None:
-    """Kind (`BASE TABLE`, `VIEW`, …) and comment of what has the name; None when nothing has."""
+    """Return kind (`BASE TABLE`, `VIEW`, …) and comment of the table or view with this name, or None."""
     found = connection.fetch_all(
         "SELECT table_type, table_comment FROM information_schema.tables WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
@@ -53,7 +53,7 @@ def table(connection: Connection, database: str, name: str) -> tuple[str, str] |
 
 
 def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str, float]]:
-    """Name, comment and age in days of the tables whose names begin so."""
+    """Return name, comment and age in days of the tables whose names begin with `prefix`."""
     pattern = prefix.replace("_", r"\_") + "%"
     found = connection.fetch_all(
         "SELECT table_name, table_comment, COALESCE(TIMESTAMPDIFF(SECOND, create_time, NOW()), 0) / 86400.0"
@@ -64,7 +64,7 @@ def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[t
 
 
 def tables(connection: Connection, database: str) -> list[str]:
-    """The names of tables and views of a database as a query has to write them."""
+    """Return the names of tables and views of a database as a query must write them."""
     found = connection.fetch_all(
         f"SELECT table_name FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
         " AND table_name NOT LIKE 'sqlflow\\_edl\\_%' ORDER BY table_name"
@@ -73,7 +73,7 @@ def tables(connection: Connection, database: str) -> list[str]:
 
 
 def columns_of(connection: Connection, names: set[str]) -> list[str]:
-    """The columns of the tables that have one of these names, whatever their database."""
+    """Return the columns of the tables that have one of these names, in any database."""
     if not names:
         return []
     listed = ", ".join(literal(name, connection) for name in sorted(names))
@@ -84,7 +84,7 @@ def columns_of(connection: Connection, names: set[str]) -> list[str]:
 
 
 def names_of(connection: Connection, names: set[str]) -> list[str]:
-    """Those of the names that are tables of this database, and the columns of these."""
+    """Return those names that are tables of this database, and the columns of these."""
     listed = ", ".join(literal(name, connection) for name in sorted(names)) or "NULL"
     found = connection.fetch_all(
         f"SELECT table_name, column_name FROM information_schema.columns WHERE table_name IN ({listed})"
@@ -94,12 +94,12 @@ def names_of(connection: Connection, names: set[str]) -> list[str]:
 
 
 def columns_in_order(connection: Connection, database: str, name: str) -> list[str]:
-    """The columns of one table that a `SELECT *` shows."""
+    """Return the columns of one table that a `SELECT *` shows."""
     return _columns(connection, database, name, "extra NOT LIKE '%INVISIBLE%' ORDER BY ordinal_position")
 
 
 def long_texts(connection: Connection, database: str, name: str) -> list[str]:
-    """The LONGTEXT columns of one table."""
+    """Return the LONGTEXT columns of one table."""
     return _columns(connection, database, name, "data_type = 'longtext'")
 
 

@@ -1,14 +1,15 @@
-"""Result tables of MySQL: see `edl.sources.staging`.
+"""Result tables in MySQL, see `edl.sources.staging`.
 
-The mark, and the job, stand in a table's comment, which a rename keeps. A staged row has a number in an invisible key
-column, its task's and its own in that task, so that InnoDB keeps the rows in order and `SELECT *` does not show it.
+A table's comment holds the mark and the job; a rename keeps it. A staged row has a number in an invisible key column,
+composed of its task and its number in that task, so that InnoDB keeps the rows in order and `SELECT *` does not show
+it.
 
-Statements that define tables commit by themselves in MySQL, so a commit can stop between its steps. RENAME TABLE is
-one step: it puts the staging table in the place of the target, and the target aside, where it is looked at once more
-before it is dropped. A commit that is repeated finds by the job in the mark that this was done.
+Statements that define tables commit implicitly in MySQL, so a commit can stop between its steps. RENAME TABLE is one
+step: it replaces the target by the staging table and moves the target aside, where it is checked once more before it
+is dropped. A repeated commit recognises by the job in the mark that this was done.
 
-Before that, columns of short texts become VARCHAR. Where a commit stopped between the two and a task is done again,
-they become LONGTEXT again.
+Before that, columns of short texts become VARCHAR. If a commit stopped between the two and a task is run again, they
+become LONGTEXT again.
 
 A target is a name of one or two parts: table, or database.table.
 """
@@ -40,14 +41,14 @@ from edl.sources.staging import (
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
 
-TASK_ROWS = 1 << 40  # more than a task has
+TASK_ROWS = 1 << 40  # more rows than a task has
 
 _ASIDE = "sqlflow_edl_old_"
 _JOB = f"{MARK}, job "
 
 
 class MySQLResults(Staging):
-    """The results of one connection."""
+    """Results of one connection."""
 
     quote = "`"
     options = " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
@@ -106,7 +107,7 @@ class MySQLResults(Staging):
         found = self._source.look_up(queries.table, *place.parts)
         staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
         if staged is None and found is not None and found[1] == f"{_JOB}{job}":
-            return self._source.count(count)  # this commit was begun before, and stopped after its rename
+            return self._source.count(count)  # a previous attempt stopped after its rename
         self._check(place, ".".join(place.parts))
         stage = place.stage_table(job)
         key = _key(self._columns(place, job))
@@ -126,7 +127,9 @@ class MySQLResults(Staging):
         aside = Place((place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`")
         self._source.execute(f"RENAME TABLE {place.name} TO {aside.name}, {stage} TO {place.name}")
         try:
-            self._check(aside, ".".join(place.parts))  # somebody may have put a table there just before
+            self._check(
+                aside, ".".join(place.parts)
+            )  # another user may have created a table there just before
         except SourceError:
             self._source.execute(f"RENAME TABLE {place.name} TO {stage}, {aside.name} TO {place.name}")
             raise
@@ -141,28 +144,28 @@ class MySQLResults(Staging):
         return self._source.look_up(queries.table, database, table) is not None
 
     def _columns(self, place: Place, job: str) -> list[str]:
-        """Of the rows that are staged."""
+        """Return the columns of the staged rows."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
     def _long_texts(self, place: Place, job: str) -> list[str]:
-        """Those of them that are LONGTEXT."""
+        """Return the LONGTEXT columns of the staged rows."""
         return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
 
     def _alter(self, place: Place, job: str, types: Mapping[str, str]) -> None:
-        """Give columns of the staged rows other types."""
+        """Change the types of columns of the staged rows."""
         if types:
             changes = ", ".join(f"MODIFY {quoted(name, '`')} {kind}" for name, kind in types.items())
             self._source.alter(f"ALTER TABLE {place.stage_table(job)} {changes}")
 
 
 def _key(names: Iterable[str], *, quote: bool = True) -> str:
-    """What the number of a row is called."""
+    """Return the name of the column of row numbers."""
     name = free_name("sqlflow_edl_row", names)
     return quoted(name, "`") if quote else name
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
-    """The batches with the numbers of their rows as the first column."""
+    """Yield the batches with the numbers of their rows as the first column."""
     numbers = itertools.count(start)
     for batch in batches:
         first = pa.array(itertools.islice(numbers, batch.num_rows), pa.int64())

@@ -1,12 +1,12 @@
 """MySQL and MariaDB as a data source.
 
-The user's statements, and what belongs to one transaction with them, run on one connection, so that its temporary
-tables and variables are those that a query sees. One that was idle for long is looked after before it is used, and
-replaced when it is gone. As with every source, the next statement ends a result that was not read to its end: the
-server is told to stop it, because otherwise all of it would have to be read.
+The user's statements, and internal ones of the same transaction, run on one connection, so that a query sees its
+temporary tables and variables. After a long idle time the connection is checked before use, and replaced if it is
+lost. As with every source, the next statement ends a result that was not read to its end: the server gets a kill
+request, because otherwise all of it would have to be read.
 
-Pinned rows stay in the database as a table of ours, see `edl.sources.mysql.pinning`; users without the right to
-make one get them as a file, like those of an embedded database.
+Pinned rows stay in the database as a private table, see `edl.sources.mysql.pinning`. For users without the right to
+create tables they are a file, like those of an embedded database.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from edl.sources.row_order import shuffled_rows
 from edl.sources.transactions import Transactional
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
-IDLE_SECS = 30.0  # after which a connection is looked after before it is used
+IDLE_SECS = 30.0  # idle time after which a connection is checked before use
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,11 +73,11 @@ class MySQLSource(Transactional, BaseSource):
 
     @classmethod
     def connect(cls, url: ServerURL, *, create: bool = False) -> MySQLSource:
-        """create: nothing, a database of a server is made by who may."""
+        """Open the source. `create` has no effect: administrators create databases of a server."""
         return cls(url)
 
     def live(self) -> Connection:
-        """The connection, with no result under way; another one when it was lost and nothing of it matters."""
+        """Return the connection with no unfinished result, replaced if it was lost outside of a transaction."""
         self._end_result()
         connection = self._connection
         if self.in_transaction:
@@ -107,9 +107,7 @@ class MySQLSource(Transactional, BaseSource):
         return mysql_types.schema(self._columns(query))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
-        shown = {
-            column.name for column in self._columns(f"SELECT * FROM {table}")
-        }  # not those that are invisible
+        shown = {column.name for column in self._columns(f"SELECT * FROM {table}")}  # visible columns only
         types = [(row[0].decode(), row[1].decode()) for row in self.few(f"SHOW COLUMNS FROM {table}")]
         return [(name, kind) for name, kind in types if name in shown]
 
@@ -172,23 +170,26 @@ class MySQLSource(Transactional, BaseSource):
         return [name.decode() for (name,) in self.few("SHOW DATABASES")]
 
     def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What a question of `mysql_queries` finds. ConflictError: the connection was lost over it."""
+        """Run a function of `mysql.queries`. Raises ConflictError if the connection is lost meanwhile."""
         connection = self.live()
         with self._errors(""):
             return query(connection, *args, **kwargs)
 
     def few(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a small answer of ours, as bytes."""
+        """Return the rows of a small internal query, as bytes."""
         connection = self.live()
         with self._errors(""):
             return connection.fetch_all(query)
 
     def count(self, query: str) -> int:
-        """The one number that a query of ours gives."""
+        """Return the number that an internal query yields."""
         return int(self.few(query)[0][0])
 
     def create(self, sql: str) -> None:
-        """Run a `CREATE TABLE … AS`, which sees what a SELECT would, and locks nothing. DeniedError: no right to."""
+        """Run a `CREATE TABLE … AS` with the visibility of a SELECT, without locks.
+
+        Raises DeniedError without the right.
+        """
         connection = self.live()
         with self._errors(sql), self._mode(connection, "NO_ENGINE_SUBSTITUTION"):
             try:
@@ -203,27 +204,30 @@ class MySQLSource(Transactional, BaseSource):
     # Writing ---------------------------------------------------------------------------------------------
 
     def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
-        """Append batches whose columns are `names`. SourceError: a value does not fit into its column."""
+        """Append batches whose columns are `names`. Raises SourceError if a value does not fit its column."""
         connection = self.live()
         with self._errors(""), self._mode(connection, _STRICT):
             load = upload.may_load(connection)
             upload.write(connection, table, names, batches, load=load)
 
     def alter(self, sql: str) -> None:
-        """Run an ALTER TABLE of ours. SourceError: a value does not fit into its new type."""
+        """Run an internal ALTER TABLE. Raises SourceError if a value does not fit its new type."""
         connection = self.live()
         with self._errors(""), self._mode(connection, _STRICT):
             connection.run(sql)
 
     def collation(self) -> str:
-        """Of new tables: that of the database, so that texts compare with those of its other tables."""
+        """Collation of new tables: the database's, so that texts compare with those of its other tables."""
         found: str = self.few("SELECT @@collation_database")[0][0].decode()
         return found if found.startswith("utf8mb4") else "utf8mb4_general_ci"
 
     # Inside ----------------------------------------------------------------------------------------------
 
     def _columns(self, query: str) -> list[Column]:
-        """The columns of a query. SourceError: the text is not one query, or names what is not there."""
+        """Return the columns of a query.
+
+        Raises SourceError if the text is not one query, or names unknown objects.
+        """
         if error := errors.not_a_query(query):
             raise error
         text = _one(query)
@@ -239,7 +243,7 @@ class MySQLSource(Transactional, BaseSource):
             raise errors.not_in_parentheses(wrong, text) from None
 
     def _run(self, sql: str) -> Any:
-        """Run one statement of the database's; the result that its rows come from."""
+        """Run one statement of the database's SQL. Return the result from which its rows are read."""
         connection = self.live()
         with self._runs(), self._errors(sql):
             connection.query(sql, unbuffered=True)
@@ -264,13 +268,14 @@ class MySQLSource(Transactional, BaseSource):
 
     @contextmanager
     def _runs(self) -> Iterator[None]:
-        """A statement of the user's may be under way. What breaks it off here, as Ctrl-C does, stops it at the server:
-        that runs it to its end even when its connection has gone.
+        """Mark a user's statement as running. On an interruption such as Ctrl-C, kill it at the server.
+
+        Otherwise the server would run it to its end even after its connection is closed.
         """
         self._running = True
         try:
             yield
-        except Exception:  # the server's answer
+        except Exception:  # error reported by the server
             raise
         except BaseException:
             self._kill_query()
@@ -295,7 +300,7 @@ class MySQLSource(Transactional, BaseSource):
                 self._connection.end()
 
     def _kill_query(self) -> None:
-        """Stop what runs on our connection, by way of another one."""
+        """Kill the statement on this connection through another connection."""
         with suppress(SourceError, *ERRORS):
             other = open_connection(self._url)
             try:
@@ -304,7 +309,7 @@ class MySQLSource(Transactional, BaseSource):
                 other.close()
 
     def _begin(self) -> None:
-        """READ COMMITTED, because otherwise those who write at once lock what is between each other's rows."""
+        """Begin with READ COMMITTED: stricter levels lock gaps, so that concurrent writers would block each other."""
         connection = self.live()
         if connection.in_transaction:
             raise SourceError(
@@ -324,7 +329,7 @@ class MySQLSource(Transactional, BaseSource):
 
     @contextmanager
     def _mode(self, connection: Connection, mode: str) -> Iterator[None]:
-        """Another SQL mode for a while; the user's own may be lax."""
+        """Set another SQL mode inside the context; the user's may be lax."""
         connection.run("SET @sqlflow_edl_mode = @@sql_mode")
         connection.run(f"SET sql_mode = '{mode}'")
         try:
@@ -336,7 +341,7 @@ class MySQLSource(Transactional, BaseSource):
 
     @contextmanager
     def _errors(self, sql: str) -> Iterator[None]:
-        """Turn MySQL's errors into ours."""
+        """Translate MySQL's errors."""
         try:
             yield
         except ERRORS as error:
@@ -349,5 +354,5 @@ class MySQLSource(Transactional, BaseSource):
 
 
 def _one(query: str) -> str:
-    """The query as it may stand in parentheses."""
+    """Return the query in a form allowed in parentheses."""
     return query.rstrip().rstrip(";")

@@ -1,4 +1,4 @@
-"""TLS to MySQL and MariaDB: what a URL says of it. The server's certificate is always checked, and so is its name."""
+"""TLS to MySQL and MariaDB by the URL's options. The server's certificate and name are always verified."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _HINTS = (
 
 
 def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
-    """How a connection is secured; None: not by us. SourceError: an option makes no sense, or a file cannot be read."""
+    """Return the TLS context, or None if the driver decides.
+
+    Raises SourceError for a bad option or unreadable file.
+    """
     asked = options.get("ssl", "true")
     files = {option: options[option] for option in OPTIONS[1:] if option in options}
     if asked not in ("true", "false"):
@@ -39,10 +42,10 @@ def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
 
 
 def hint(message: str) -> str | None:
-    """What to do where the two sides will never come together."""
+    """Return a hint for an error that retries cannot fix."""
     return next((hint for said, hint in _HINTS if said in message), None)
 
 
 def _no_password() -> str:
-    """Nobody is there to be asked for the password of a key."""
+    """Fail instead of prompting for the password of a key."""
     raise ValueError("the key is encrypted")

@@ -1,4 +1,4 @@
-"""What type a column of MySQL has, and how the bytes that the server sends become Arrow, a column at a time.
+"""Types of MySQL columns, and conversion of the bytes that the server sends to Arrow, a column at a time.
 
 | column | Arrow |
 |---|---|
@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 from edl.data.arrow_types import times_of_day
 from edl.errors import SourceError
 
-BINARY = 63  # the character set that stands for none
+BINARY = 63  # the character set of binary strings
 _UNSIGNED = 32
-_DIGITS = 38  # that a decimal has at most
+_DIGITS = 38  # limit of a decimal
 
-# the server's codes of types
+# the server's type codes
 _DECIMALS = (0, 246)
 _TINY, _FLOAT, _DOUBLE, _NULL, _YEAR, _BIT, _JSON, _FIXED = 1, 4, 5, 6, 13, 16, 245, 254
 _WHOLE = {1: 8, 2: 16, 3: 32, 9: 32, 8: 64}
@@ -55,23 +55,23 @@ _ARROW = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a result. kind: None when a job cannot use it; code: the server's number of its type."""
+    """Column of a result. `kind` is None if a job cannot use it; `code` is the server's number of its type."""
 
     name: str
     kind: pa.DataType | None
     code: int = 0
-    bits: bool = False  # the bytes are a number, not its digits
+    bits: bool = False  # the bytes are a binary number, not digits
 
 
 def columns(fields: Iterable[Any]) -> list[Column]:
-    """The columns of a result, as PyMySQL describes them."""
+    """Convert the columns of a result, as PyMySQL describes them."""
     return [
         Column(_text(field.name), _kind(field), field.type_code, field.type_code == _BIT) for field in fields
     ]
 
 
 def schema(found: Sequence[Column]) -> pa.Schema:
-    """SourceError: a column that cannot be used."""
+    """Return the Arrow schema. Raises SourceError for a column of an unsupported type."""
     for column in found:
         if column.kind is None:
             shown = _NAMES.get(column.code, f"number {column.code}")
@@ -83,7 +83,7 @@ def schema(found: Sequence[Column]) -> pa.Schema:
 
 
 def shown(found: Sequence[Column]) -> list[Column]:
-    """Columns of a result that nobody computes with: what cannot be used is bytes."""
+    """Return the columns of a result for display: columns of unsupported types become bytes."""
     return [
         column if column.kind is not None else Column(column.name, pa.binary(), column.code)
         for column in found
@@ -91,14 +91,14 @@ def shown(found: Sequence[Column]) -> list[Column]:
 
 
 def batch(found: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> pa.RecordBatch:
-    """The rows as Arrow. SourceError: a value that its column's type cannot hold."""
+    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
     cells = zip(*rows, strict=True) if rows else ((),) * len(found)
     arrays = [array(column, values) for column, values in zip(found, cells, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
 
 
 def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
-    """The values of one column. SourceError: one that its type cannot hold."""
+    """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
     kind: Any = column.kind
     try:
         if pa.types.is_binary(kind):
@@ -137,7 +137,7 @@ def _integer(bits: int, unsigned: bool) -> pa.DataType:
 
 
 def _bits(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
-    """Numbers of up to 8 bytes, the highest first; a BIT(1) may also come as one byte."""
+    """Convert big-endian numbers of up to 8 bytes. A BIT(1) may also come as one byte."""
     filled = b"".join((value or b"").rjust(8, b"\0") for value in values)
     missing = np.fromiter((value is None for value in values), bool, len(values))
     return pa.array(np.frombuffer(filled, ">u8").astype("u8"), mask=missing).cast(kind)
@@ -160,7 +160,7 @@ def _boolean(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _instant(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The session's zone is UTC, and what it sends names none."""
+    """Convert texts without a zone: the session's zone is UTC."""
     return texts.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
@@ -173,7 +173,7 @@ _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
 
 
 def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
-    """The error of the first value that cannot be read, with what to write in its stead."""
+    """Return the error of the first value that cannot be converted, with the expression to write instead."""
     name, kind = column.name, column.kind
     example = ""
     for value in values:

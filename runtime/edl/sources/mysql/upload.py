@@ -1,10 +1,10 @@
-"""Rows on their way into MySQL: the text of whole columns at a time, sent by LOAD DATA or in long INSERTs.
+"""Upload of rows to MySQL: the text of whole columns at a time, sent by LOAD DATA or in long INSERTs.
 
-Texts are written as LONGTEXT, because nobody knows the longest of them before the last; `fitting` then says which of
-the columns can be VARCHAR, which a server can join by hashing, and index.
+Texts are written as LONGTEXT, because the longest is unknown before the last row; `fitting` then selects the columns
+that can be VARCHAR, which a server can hash-join and index.
 
-LOAD DATA LOCAL is used where the server allows it. It turns values that do not fit into warnings, which are errors
-here. Otherwise a statement has as many rows as `max_allowed_packet` lets it.
+LOAD DATA LOCAL is used if the server allows it. It turns values that do not fit into warnings, which are errors here.
+Otherwise a statement has as many rows as `max_allowed_packet` permits.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from edl.data.names import quoted
 from edl.errors import SourceError
 from edl.sources.mysql.connection import Connection
 
-CHUNK_BYTES = 8 << 20  # of text that one LOAD DATA sends
+CHUNK_BYTES = 8 << 20  # of text per LOAD DATA
 
 _LOAD = (
     "LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} CHARACTER SET binary FIELDS TERMINATED BY '\\t'"
@@ -33,9 +33,9 @@ _WIDTHS = (
     64,
     255,
 )  # characters; InnoDB keeps columns of less than 64 within the page, where many have no room
-_VARCHAR_BYTES = 48_000  # of a row's 65,535: what all the columns of other types leave
+_VARCHAR_BYTES = 48_000  # of a row's 65,535; the rest is for columns of other types
 
-# Arrow type -> the type of the column that holds it
+# Arrow type -> column type
 _STORED = (
     (types.is_boolean, "BOOLEAN"),
     (types.is_int8, "TINYINT"),
@@ -59,7 +59,7 @@ _STORED = (
 
 
 def declared(field: pa.Field) -> str:
-    """The type of a column for the field. SourceError: MySQL has none."""
+    """Return the type of a column for the field. Raises SourceError if MySQL has none."""
     kind = field.type
     if types.is_decimal(kind) and kind.precision <= 65 and 0 <= kind.scale <= 30:
         return f"DECIMAL({kind.precision}, {kind.scale}) NULL"
@@ -75,7 +75,10 @@ def declared(field: pa.Field) -> str:
 
 
 def fitting(longest: Mapping[str, int]) -> dict[str, str]:
-    """The types of those LONGTEXT columns that can be VARCHAR. longest: characters of each column's longest value."""
+    """Return the types of the LONGTEXT columns that can be VARCHAR.
+
+    `longest` holds the number of characters of each column's longest value.
+    """
     found: dict[str, str] = {}
     room = _VARCHAR_BYTES
     for name, length in sorted(longest.items(), key=lambda column: column[1]):
@@ -88,14 +91,14 @@ def fitting(longest: Mapping[str, int]) -> dict[str, str]:
 
 
 def may_load(connection: Connection) -> bool:
-    """Whether the server takes LOAD DATA LOCAL."""
+    """Return True if the server allows LOAD DATA LOCAL."""
     return bool(connection.fetch_all("SELECT @@GLOBAL.local_infile")[0][0] == b"1")
 
 
 def write(
     connection: Connection, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch], *, load: bool
 ) -> None:
-    """Append the batches, whose columns are `names`, to the table. table: as SQL writes it. load: by LOAD DATA."""
+    """Append batches with columns `names` to the table, whose name is quoted. `load`: by LOAD DATA."""
     columns = ", ".join(quoted(name, "`") for name in names)
     send = _load if load else _insert
     for batch in batches:
@@ -130,7 +133,7 @@ _BYTES = pa.large_binary()
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """The batch in pieces of bounded size; a text at most doubles when it is escaped."""
+    """Split the batch into pieces of bounded size; escaping at most doubles a text."""
     pieces = max(1, -(-3 * batch.nbytes // CHUNK_BYTES))
     rows = max(1, -(-batch.num_rows // pieces))
     for start in range(0, batch.num_rows, rows):
@@ -149,7 +152,7 @@ def _literals(column: pa.Array) -> pa.Array:
 
 
 def _escaped(column: pa.Array, escapes: Sequence[tuple[str, str]]) -> pa.Array:
-    """The values as the bytes that MySQL reads; a NULL stays one."""
+    """Encode the values as the bytes that MySQL parses. A NULL stays NULL."""
     kind = column.type
     if types.is_string(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
         texts = (column if types.is_string(kind) else column.cast(pa.binary())).cast(_BYTES)
@@ -164,7 +167,9 @@ def _text(column: pa.Array) -> pa.Array:
     if types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif types.is_floating(kind):
-        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))  # MySQL has no others
+        column = pc.if_else(
+            pc.is_finite(column), column, pa.scalar(None, kind)
+        )  # MySQL has no NaN and infinities
     elif types.is_duration(kind):
         column = column.cast(pa.int64())
     elif types.is_timestamp(kind):
@@ -181,7 +186,7 @@ def _joined(texts: pa.Array, before: bytes, after: bytes) -> pa.Array:
 
 
 def _content(texts: pa.Array) -> bytes:
-    """The values one after another."""
+    """Return the concatenated values."""
     offsets = np.frombuffer(texts.buffers()[1], np.int64)
     start, end = offsets[texts.offset], offsets[texts.offset + len(texts)]
     return bytes(memoryview(texts.buffers()[2])[start:end])

@@ -1,7 +1,7 @@
-"""SQLite's errors in our words: its sentence, the place in the query where it names one, and what to do about it.
+"""Translation of SQLite's errors: the message, the place in the query if it names one, and a hint.
 
-SQLite names a word, not a place. The word is looked for among the words of the query, strings and comments left
-out; a syntax error is at the first place where the query up to there already has it.
+SQLite names a word, not a place. The word is searched among the words of the query, outside of strings and comments;
+a syntax error is at the first place where the query up to there already has it.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ _WRITES = frozenset(
 
 
 def words(sql: str) -> Iterator[re.Match[str]]:
-    """The tokens of a statement without white space and comments; their `lastgroup` says what they are."""
+    """Yield the tokens of a statement without white space and comments; `lastgroup` is their kind."""
     return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
 
 
 def first_word(sql: str) -> str:
-    """In capitals; nothing when the text holds no statement."""
+    """Return the first word in capitals; empty if the text holds no statement."""
     found = next((token[0] for token in words(sql) if token[0] != ";"), "")
     return found.upper()
 
 
 def not_a_query(sql: str) -> SourceError | None:
-    """The error when the text is no statement, or one of another kind; None when it may be a query."""
+    """Return the error for a text without a statement or of another kind, or None if it may be a query."""
     word = first_word(sql)
     if not word:
         return SourceError("one statement is expected here, this text holds no statement")
@@ -68,7 +68,7 @@ def not_a_query(sql: str) -> SourceError | None:
 
 
 def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> SourceError:
-    """The error of running `sql`, with a span in it where SQLite names a word."""
+    """Translate the error of running `sql`, with a span in it if SQLite names a word."""
     message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
     if "one statement at a time" in message:
         return SourceError("one statement is expected here, this text holds several statements")
@@ -89,7 +89,7 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
 
 
 def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
-    """The names that one which is not there may be meant for; columns are those of the tables in the query."""
+    """Return candidates for an unknown name; columns are those of the tables in the query."""
     with suppress(sqlite3.Error):
         if what == "table":
             return queries.tables(connection)
@@ -113,7 +113,10 @@ def opening(error: Exception, place: str) -> SourceError:
 
 
 def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
-    """EXPLAIN compiles a statement and runs nothing; a pragma acts while it is compiled, so it is left out."""
+    """Find the place of a syntax error.
+
+    EXPLAIN runs nothing; pragmas are excluded, as they act while they are compiled.
+    """
     found = [word.span() for word in words(sql) if word[0].casefold() == token.casefold()]
     if len(found) > 1 and first_word(sql) not in ("PRAGMA", "EXPLAIN"):
         for start, end in found:
@@ -123,7 +126,7 @@ def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
 
 
 def _word(sql: str, text: str) -> Span | None:
-    """The first place of a word."""
+    """Return the span of the first occurrence of a word."""
     return next((Span(*word.span()) for word in words(sql) if word[0].startswith(text)), None)
 
 
@@ -136,7 +139,7 @@ def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str
 
 
 def _names(sql: str) -> set[str]:
-    """All that can be one."""
+    """Return all words that can be names."""
     return {_bare(word) for word in words(sql) if word.lastgroup == "name"}
 
 

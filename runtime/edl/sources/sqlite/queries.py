@@ -1,4 +1,4 @@
-"""The SQL that looks into SQLite. The user's own query stands in a view, byte for byte, while it is looked at."""
+"""Catalog queries for SQLite. The user's query is in a view, byte for byte, while it is examined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ VIEW = 'temp."sqlflow_edl_query"'
 _VIEW_COLUMNS = """SELECT name, type FROM pragma_table_info('sqlflow_edl_query', 'temp') ORDER BY cid"""
 _NUMBERED = re.compile(r"(.+):\d+", re.DOTALL)
 
-# What cannot be a name without quotes.
+# Reserved words, which must be quoted as names.
 RESERVED = frozenset(
     re.findall(
         r"\w+",
@@ -28,9 +28,9 @@ RESERVED = frozenset(
 
 @contextmanager
 def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]]:
-    """A view of the query, for a while; its columns, without kinds, each with a name of its own.
+    """Create a temporary view of the query inside the context. Yield its columns without kinds, with unique names.
 
-    sqlite3.Error: the text is not one query, or names what is not there.
+    Raises sqlite3.Error if the text is not one query, or names unknown objects.
     """
     connection.execute(f"DROP VIEW IF EXISTS {VIEW}")
     connection.execute(f"CREATE VIEW {VIEW} AS\n{query}")
@@ -43,18 +43,18 @@ def as_view(connection: sqlite3.Connection, query: str) -> Iterator[list[Column]
 
 
 def declared_types(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Names of the view's columns, and the types with which they were declared."""
+    """Return names of the view's columns and their declared types."""
     return [(name, kind or "") for name, kind in connection.execute(_VIEW_COLUMNS)]
 
 
 def with_kinds(connection: sqlite3.Connection, columns: Sequence[Column]) -> list[Column]:
-    """The columns of the view, with the kinds that their values have."""
+    """Return the columns of the view with the kinds of their values."""
     (row,) = connection.execute(scan(columns, VIEW)).fetchall()
     return observed(columns, row)
 
 
 def example(connection: sqlite3.Connection, column: Column) -> object:
-    """A value of a mixed column that is no number."""
+    """Return a value of a mixed column that is not a number."""
     name = quoted(column.name)
     query = (
         f"SELECT {name} FROM {VIEW} WHERE typeof({name}) IN ('text', 'blob') ORDER BY typeof({name}) LIMIT 1"
@@ -64,9 +64,9 @@ def example(connection: sqlite3.Connection, column: Column) -> object:
 
 
 def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[Column]) -> list[str]:
-    """The names that the query gives its columns: a view numbers those that are there twice, `a` and `a:1`.
+    """Return the names that the query gives its columns: a view renames duplicates, `a` and `a:1`.
 
-    Only running the query tells them from columns that have such names.
+    Only running the query distinguishes them from columns that really have such names.
     """
     names = [column.name for column in columns]
     folded = {name.casefold() for name in names}
@@ -80,19 +80,19 @@ def true_names(connection: sqlite3.Connection, query: str, columns: Sequence[Col
 
 
 def databases(connection: sqlite3.Connection) -> dict[str, str]:
-    """What is attached, in the order in which a name is looked for, and its file; nothing for one in memory."""
+    """Return attached databases in the order of name lookup, with their files; empty for one in memory."""
     found = {name: file for _, name, file in connection.execute("PRAGMA database_list")}
     return {"temp": "", **found}
 
 
 def versions(connection: sqlite3.Connection) -> tuple[int, ...]:
-    """Numbers that change when another connection writes to a database that is attached to this one."""
+    """Return numbers that change when another connection writes to an attached database."""
     names = [name for name in databases(connection) if name != "temp"]
     return tuple(connection.execute(f"PRAGMA {quoted(name)}.data_version").fetchone()[0] for name in names)
 
 
 def tables(connection: sqlite3.Connection) -> list[str]:
-    """The names of tables and views as a query has to write them."""
+    """Return the names of tables and views as a query must write them."""
     names = []
     for database in databases(connection):
         query = (
@@ -105,7 +105,7 @@ def tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def columns_of(connection: sqlite3.Connection, names: Collection[str]) -> list[str]:
-    """The names of the columns of those names that are tables or views, once each."""
+    """Return the distinct columns of those names that are tables or views."""
     query = "SELECT name FROM pragma_table_info(?)"
     found = [column for name in sorted(names) for (column,) in connection.execute(query, (name,))]
     return list(dict.fromkeys(found))

@@ -1,10 +1,10 @@
-"""Result tables of SQLite: see `edl.sources.staging`.
+"""Result tables in SQLite, see `edl.sources.staging`.
 
-SQLite keeps the text of a CREATE TABLE statement, comments inside its parentheses included, through renaming and
-vacuum, and forgets it with the table: there stands the mark, and the job.
+SQLite keeps the text of a CREATE TABLE statement, including comments inside its parentheses, across renames and
+vacuum, and deletes it with the table. So the mark and the job are in such a comment.
 
-A staged row's rowid is its task and its number in that task, so that a table scan yields the rows in order. A commit
-renames the staging table; no row is copied.
+A staged row's rowid is composed of its task and its number in that task, so that a table scan yields the rows in
+order. A commit renames the staging table; no row is copied.
 
 A target is a name of one or two parts: table, or database.table of an attached database.
 """
@@ -39,12 +39,12 @@ from edl.sources.staging_tables import few_rows
 if TYPE_CHECKING:
     from edl.sources.sqlite.source import SQLiteSource
 
-TASK_ROWS = 1 << 40  # more than a task has
+TASK_ROWS = 1 << 40  # more rows than a task has
 
 _JOB = re.compile(re.escape(MARK) + r", job (\S*) \*/")
 _ROW_NAMES = ("rowid", "_rowid_", "oid")
 
-# Arrow type -> the declared type, and the Arrow type whose Python values SQLite stores
+# Arrow type -> declared type, and the Arrow type whose Python values SQLite stores
 _STORED = (
     (types.is_boolean, "BOOLEAN", pa.int8()),
     (types.is_integer, "INTEGER", pa.int64()),
@@ -62,12 +62,12 @@ _STORED = (
 
 
 class SQLiteResults(Staging):
-    """The results of one SQLite connection."""
+    """Results of one SQLite connection."""
 
     _source: SQLiteSource
 
     def _place(self, target: str) -> Place:
-        """The target in the database where SQLite would look for it; what is nowhere goes into main."""
+        """Resolve the target to the database in which SQLite would find it, or else main."""
         parts = split_name(target)
         databases = {name.casefold(): name for name in self._source.attached()}
         match parts:
@@ -112,14 +112,17 @@ class SQLiteResults(Staging):
         return int(few_rows(self._source, f"SELECT count(*) {where}", (start, end))[0][0])
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
-        """The check is made again, because here no other process can make a table any more."""
+        """Rename the staging table to the target.
+
+        The target is checked again, because inside this transaction no other process can create a table.
+        """
         self._check(place, ".".join(place.parts))
         execute, stage = self._source.execute, place.stage_table(job)
         row = _row_name(self._columns(place, job))
         execute(f"DELETE FROM {stage} WHERE {row} >= ?", (tasks * TASK_ROWS,))
         execute(f"DROP TABLE IF EXISTS {place.name}")
         ((legacy,),) = few_rows(self._source, "PRAGMA legacy_alter_table")
-        # Otherwise a view of the user's that reads this table, or is broken, would forbid the renaming.
+        # Otherwise a user's view that reads this table, or is broken, would make the rename fail.
         execute("PRAGMA legacy_alter_table = ON")
         try:
             execute(f"ALTER TABLE {stage} RENAME TO {quoted(place.parts[-1])}")
@@ -146,12 +149,12 @@ class SQLiteResults(Staging):
         return bool(few_rows(self._source, query, (table,)))
 
     def _columns(self, place: Place, job: str) -> list[str]:
-        """Of the staging table."""
+        """Return the columns of the staging table."""
         query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
         return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
 
     def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
-        """Kind, name and text of what has the name, case aside."""
+        """Return kind, name and text of the object with this name, ignoring case."""
         query = f"SELECT type, name, sql FROM {quoted(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"
         return few_rows(self._source, f"{query} AND type <> 'trigger'", (name,))
 
@@ -161,7 +164,7 @@ def _place(database: str, table: str) -> Place:
 
 
 def _row_name(names: Iterable[str]) -> str:
-    """What SQLite calls a row's number, by a name that no column has taken."""
+    """Return SQLite's name of the row number that no column uses."""
     taken = {name.casefold() for name in names}
     for name in _ROW_NAMES:
         if name not in taken:
@@ -183,7 +186,7 @@ def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
 
 
 def _rows(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[tuple[Any, ...]]:
-    """The rows with their numbers, as Python values, batch by batch."""
+    """Yield the rows with their numbers, as Python values, batch by batch."""
     numbers = itertools.count(start)
     for batch in batches:
         columns = [_values(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)]

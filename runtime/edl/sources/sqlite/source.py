@@ -1,12 +1,13 @@
 """SQLite as a data source: one connection in the client's process.
 
-The user's query stands in a temporary view while its columns are looked at: SQLite makes a view of nothing but a
-single query, so that a text which writes, or is two statements, ends there. What types the columns have is found in
-one scan, see `edl.sources.sqlite.types`; rows are then read a few thousand at a time and become Arrow column by column.
+The user's query is put into a temporary view while its columns are examined: SQLite accepts only a single query in a
+view, so a text that writes, or that is two statements, fails there. The types of the columns are determined in one
+scan, see `edl.sources.sqlite.types`; rows are then read a few thousand at a time and converted to Arrow column by
+column.
 
-As with every source, the next statement ends a result that was not read to its end. A source is used by one thread
-at a time. Our own transactions lock the database for writing when they begin, so that two writers wait for each
-other and never meet; how long is SQLite's `PRAGMA busy_timeout`.
+As with every source, the next statement ends a result that was not read to its end. A source is used by one thread at
+a time. Internal transactions lock the database for writing when they begin, so that two writers wait for each other
+and never deadlock; SQLite's `PRAGMA busy_timeout` limits the wait.
 """
 
 from __future__ import annotations
@@ -52,21 +53,21 @@ class SQLiteSource(Transactional, EmbeddedSource):
     def __init__(self, connection: sqlite3.Connection, url: str) -> None:
         self.url = url
         self.connection = connection
-        connection.isolation_level = None  # transactions begin and end where we say so
-        if sys.version_info >= (3, 12):  # a name in double quotes that is no column is an error, not a text
+        connection.isolation_level = None  # transactions are explicit
+        if sys.version_info >= (3, 12):  # an unknown column in double quotes is an error, not a text
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)
         self._unread: sqlite3.Cursor | None = None
         self._results = SQLiteResults(self)
-        self._changes = 0  # statements of ours that may have changed something
+        self._changes = 0  # statements of this connection that may have changed something
         self._seen: tuple[object, list[Column]] | None = (
-            None  # the last query's columns, and when that was true
+            None  # the last query's columns, and the state in which they were determined
         )
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> SQLiteSource:
         path = database_file(url, create=create)
         try:
-            # DuckDB shuffles rows as they come, and asks for them from threads of its own.
+            # DuckDB shuffles rows as they come, and fetches them from its own threads.
             connection = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)
             connection.execute(
                 "PRAGMA schema_version"
@@ -85,11 +86,14 @@ class SQLiteSource(Transactional, EmbeddedSource):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        """As the contract says, but for "without running it": the types are those of all the values."""
+        """Return names and types of the query's columns.
+
+        Unlike the contract it scans the rows: types depend on all values.
+        """
         return types.schema(self._columns(query))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
-        """As the contract says; empty for a column that was declared without a type."""
+        """Return names and declared types of the table's columns; the type is empty if none was declared."""
         query = f"SELECT * FROM {table}"
         if error := not_a_query(query):
             raise error
@@ -125,7 +129,7 @@ class SQLiteSource(Transactional, EmbeddedSource):
             rows = cursor.fetchmany(FETCH_ROWS)
             if len(rows) == FETCH_ROWS and not parameters and word in ("SELECT", "VALUES"):
                 return self._shown(sql)
-            rows += cursor.fetchall()  # of what is not a query, or of our own
+            rows += cursor.fetchall()  # of a statement that is not a query, or an internal one
         columns = types.from_values([Column(name, "") for name, *_ in cursor.description], rows)
         schema = types.schema(columns)
         batches = [types.batch(columns, rows, schema)] if rows else []
@@ -144,22 +148,22 @@ class SQLiteSource(Transactional, EmbeddedSource):
     # Writing ---------------------------------------------------------------------------------------------
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run an INSERT for each of the rows, which are asked for as they are needed."""
+        """Run an INSERT for each of the rows, which are consumed on demand."""
         self._end_result()
         self._changes += 1
         with self._errors(sql):
             self.connection.executemany(sql, rows)
 
     def attached(self) -> dict[str, str]:
-        """The databases in the order in which a name is looked for, and their files."""
+        """Return the databases in the order of name lookup, and their files."""
         return queries.databases(self.connection)
 
     # Inside ----------------------------------------------------------------------------------------------
 
     def _columns(self, query: str) -> list[Column]:
-        """The columns of a query with their kinds. SourceError: a job cannot use the query, or one of them.
+        """Return the columns of a query with their kinds.
 
-        What was found is remembered for as long as nothing was written: a job asks for the schema before it pins.
+        Raises SourceError if a job cannot use the query or one of its columns. The last result is cached until something is written: a job asks for the schema before it pins.
         """
         if error := not_a_query(query):
             raise error
@@ -179,7 +183,7 @@ class SQLiteSource(Transactional, EmbeddedSource):
             return self._seen[1]
 
     def _shown(self, query: str) -> pa.RecordBatchReader:
-        """A long result that nobody computes with: whatever its columns are called and hold."""
+        """Return a long result for display, with any column names and values."""
         self._end_result()
         with queries.as_view(self.connection, query) as columns:
             kinds = queries.with_kinds(self.connection, columns)
@@ -224,7 +228,7 @@ class SQLiteSource(Transactional, EmbeddedSource):
 
     @contextmanager
     def _errors(self, sql: str) -> Iterator[None]:
-        """Turn SQLite's errors into ours."""
+        """Translate SQLite's errors."""
         try:
             yield
         except _ERRORS as error:

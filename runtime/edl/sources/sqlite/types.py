@@ -1,10 +1,10 @@
-"""What type a column of SQLite has: there, every value has a type of its own, and a declared type is a wish.
+"""Types of SQLite columns. There every value has its own type, and a declared type is only a preference.
 
-One scan inside SQLite finds the types that a column's values do have; the declaration decides the rest: what a
-column without values is, that whole numbers in a column of fractions are fractions, and whether 0 and 1 are booleans
-and texts are dates. Values that are not what a BOOLEAN, DATE, TIME or TIMESTAMP column promises leave it what they
-are. A column that holds text beside numbers, or bytes beside anything, has no type: a job refuses it, a result that
-is only shown becomes text.
+One scan inside SQLite finds the types that a column's values have. The declaration decides the rest: the type of a
+column without values, that whole numbers in a column of fractions are fractions, and that 0 and 1 are booleans and
+texts are dates. If values violate a BOOLEAN, DATE, TIME or TIMESTAMP declaration, the column keeps the type of its
+values. A column with text beside numbers, or bytes beside anything, has no type: a job rejects it; in a result for
+display it becomes text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from edl.data.arrow_types import times_of_day
 from edl.data.names import quoted
 from edl.errors import SourceError
 
-# kind -> the Arrow type that columns of it travel as
+# kind -> Arrow type of its columns
 ARROW = {
     "null": pa.null(),
     "integer": pa.int64(),
@@ -34,11 +34,11 @@ ARROW = {
     "time": pa.time64("us"),
     "mixed": pa.string(),
 }
-# kinds that SQLite stores as something else -> the type of what comes out of it
+# kinds that SQLite stores as another type -> Arrow type of the stored values
 _STORED = {"boolean": pa.int64()} | dict.fromkeys(("date", "timestamp", "instant", "time"), pa.string())
 
-# what a declared type has in it -> what the column is meant to hold; the first that fits. SQLite itself goes by parts
-# of the name too, and calls an expression NUM when it cannot tell.
+# pattern of a declared type -> intended kind; the first match counts. SQLite itself matches parts
+# of the name too, and uses NUM for an expression of unknown type.
 _DECLARED = (
     (r"^BOOL", "boolean"),
     (r"^DATE$", "date"),
@@ -55,7 +55,7 @@ _PYTHON = {int: "integer", float: "real", str: "text", bytes: "blob", type(None)
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a query. declared: what the table says, in a word of `_DECLARED`, or nothing for an expression."""
+    """Column of a query. `declared` is the table's declaration as a word of `_DECLARED`, empty for an expression."""
 
     name: str
     declared: str
@@ -63,24 +63,24 @@ class Column:
 
 
 def declared(type_name: str) -> str:
-    """The meaning of a declared type."""
+    """Return the meaning of a declared type."""
     return next((kind for part, kind in _DECLARED if re.search(part, type_name.upper())), "")
 
 
 def scan(columns: Sequence[Column], view: str) -> str:
-    """A query whose one row says what the columns hold; `observed` reads it."""
+    """Return a query whose only row describes the contents of the columns; `observed` reads it."""
     facts = [fact for column in columns for fact in _facts(column)]
     return f"SELECT {', '.join(facts)} FROM {view}"
 
 
 def observed(columns: Sequence[Column], row: Sequence[Any]) -> list[Column]:
-    """The columns with their kinds."""
+    """Return the columns with their kinds."""
     facts = iter(row)
     return [_resolved(column, [next(facts) for _ in _facts(column)]) for column in columns]
 
 
 def from_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> list[Column]:
-    """The columns with the kinds that all their values have, for a result that is shown as it is."""
+    """Return the columns with the kinds that all their values have, for a result for display."""
     values = zip(*rows, strict=True) if rows else ((),) * len(columns)
     return [
         Column(column.name, "", _kind({_PYTHON[kind] for kind in set(map(type, cells))}, ""))
@@ -89,7 +89,7 @@ def from_values(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> lis
 
 
 def batch(columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows as Arrow. SourceError: a value that is not of its column's kind."""
+    """Convert the rows to Arrow. Raises SourceError for a value that is not of its column's kind."""
     values = zip(*rows, strict=True)
     arrays = [_array(column, cells) for column, cells in zip(columns, values, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -100,7 +100,7 @@ def schema(columns: Sequence[Column]) -> pa.Schema:
 
 
 def mixed(column: Column, example: object) -> SourceError:
-    """A job cannot use this column; example: a value that is no number."""
+    """Return the error for a column that a job cannot use. `example` is a value that is not a number."""
     if isinstance(example, str) and not example.strip():
         return SourceError(
             f"column {column.name} holds both numbers and empty texts",
@@ -118,10 +118,10 @@ def mixed(column: Column, example: object) -> SourceError:
 
 
 def _facts(column: Column) -> list[str]:
-    """Aggregates: the first and the last of the types of its values, then what its declared type needs to know.
+    """Return aggregates: the first and the last type of the column's values, then those that its declared type needs.
 
-    typeof() reads no value, so that long texts cost nothing. By name the types are blob, integer, null, real, text:
-    what lies between the first and the last that is not null matters no more.
+    typeof() reads no value, so long texts cost nothing. Ordered by name, the types are blob, integer, null, real,
+    text: other types between the first and the last non-null one do not matter.
     """
     name = quoted(column.name)
     facts = [f"min(typeof({name}))", f"max(typeof({name})) FILTER (WHERE {name} IS NOT NULL)"]
@@ -141,7 +141,10 @@ def _facts(column: Column) -> list[str]:
 
 
 def _is_day(name: str) -> str:
-    """SQLite lets every month have 31 days until it has to compute."""
+    """Return a condition that a text is a date.
+
+    SQLite alone accepts 31 days in every month until it has to compute.
+    """
     return f"date({name}, '+0 days') IS {name}"
 
 
@@ -150,7 +153,7 @@ def _zoned(time: str) -> str:
 
 
 def _not_finer(name: str) -> str:
-    """Than microseconds."""
+    """Return a condition that a time is not finer than microseconds."""
     return f"{name} NOT GLOB '{_NANOSECONDS}'"
 
 
@@ -168,7 +171,7 @@ def _resolved(column: Column, facts: Sequence[Any]) -> Column:
 
 
 def _kind(types: Collection[str], wanted: str) -> str:
-    """types: that typeof() gave, `null` among them or not."""
+    """Return the kind of a column whose values have these types, as returned by typeof()."""
     found = set(types) - {"null"}
     if not found:
         return wanted or "null"
@@ -188,7 +191,7 @@ def _array(column: Column, values: Sequence[Any]) -> pa.Array:
         return stored if stored.type == arrow else stored.cast(arrow)
     except (pa.ArrowException, OverflowError, TypeError):
         if column.kind == "real" and all(isinstance(value, int | float | None) for value in values):
-            # Arrow refuses whole numbers that a double holds only roughly; SQLite compares and adds them as doubles.
+            # Arrow rejects integers that a double cannot hold exactly; SQLite compares and adds them as doubles.
             return pa.array([None if value is None else float(value) for value in values], arrow)
         raise _unfit(column, values) from None
 
