@@ -1,4 +1,4 @@
-"""Metrics whose states merge, so that many workers measure one figure; see `edl.metrics.base` for the contract.
+"""Metrics with mergeable states, so that many workers measure one figure; see `edl.metrics.base` for the contract.
 
 from edl import metrics
 

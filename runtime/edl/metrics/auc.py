@@ -1,7 +1,7 @@
-"""Area under the ROC curve: how likely a row of the class scores higher than one that is not, ties counting half.
+"""Area under the ROC curve: probability that a row of the class scores higher than another one, ties counting half.
 
 A *curve* lists distinct keys of scores in ascending order, with the weight of rows of the class and of the others at
-each: shape (3, m). Two curves merge by sorting. There are two ways to keep it small enough:
+each: shape (3, m). Two curves merge by sorting. Two modes bound their size:
 
 * in training the key is the float32 log-odds, and as soon as there are more than 16,384 keys, the lowest bits of all
   are dropped until they fit. The figure does not depend on the order of merging; its error is below 1e-6.
@@ -22,18 +22,19 @@ from edl.metrics.base import Array, Metric, class_rows
 from edl.metrics.states import Floats, State
 
 _MOST_KEYS = 16_384
-_LARGEST_ODDS = 1000.0  # beyond the log-odds of every float64, in place of an infinity
+_LARGEST_ODDS = 1000.0  # beyond the log-odds of every float64, instead of infinity
 
 _Run = Sequence[Floats]  # a curve per class
 
 
 @dataclass(frozen=True)
 class AUC(Metric):
-    """Area under the ROC curve; of more than two classes, the mean over each class against the rest.
+    """Area under the ROC curve; for more than two classes, the mean over each class against the rest.
 
-    A class of which there are no rows, or nothing else, has no curve and is left out of the mean; NaN when none has.
-    exact: equal to scikit-learn's, from a state that grows with the distinct scores; otherwise close to it.
-    State: (bits dropped, number of curves), then the curves, one or several runs of them.
+    A class without rows, or without rows of other classes, has no curve and is excluded from the mean, which is NaN
+    if no class has one. `exact` equals scikit-learn's figure with a state that grows with the distinct scores;
+    otherwise the figure is approximate. The state is (bits dropped, number of curves), then the curves, one or
+    several runs of them.
     """
 
     exact: bool = False
@@ -41,7 +42,7 @@ class AUC(Metric):
     higher_is_better: ClassVar[bool] = True
 
     def curve(self, state: State) -> Floats:
-        """Of the second of two classes, of a state that is not empty: (3, m), see above."""
+        """Return the curve of the second of two classes, from a state that is not empty: (3, m), see above."""
         return _merged(_runs(state))[0]
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
@@ -92,9 +93,9 @@ def _merged(runs: Sequence[_Run]) -> _Run:
 
 
 def _bounded(dropped: int, run: _Run) -> State:
-    """The state of one run whose keys have lost their `dropped` lowest bits, or more if that leaves too many.
+    """Return the state of one run whose keys lose their `dropped` lowest bits, or more if that leaves too many.
 
-    Dropping is nested, and what is too much for a part is so for the whole: any order of merging ends alike.
+    Dropping is nested, and what is too much for a part is so for the whole, so any order of merging ends alike.
     """
     run = [_coarse(curve, dropped) for curve in run]
     while _size(run) > _MOST_KEYS:
@@ -124,8 +125,8 @@ def _coarse(curve: Floats, dropped: int) -> Floats:
 
 
 def _group(keys: Floats, inside: Floats, outside: Floats) -> Floats:
-    """Equal keys become one, ascending; shape (3, number of distinct keys)."""
-    order = np.argsort(keys, kind="stable")  # linear for what is sorted already, as merged curves mostly are
+    """Merge equal keys, ascending. Return shape (3, number of distinct keys)."""
+    order = np.argsort(keys, kind="stable")  # linear for sorted input, as merged curves mostly are
     keys = keys[order]
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     return np.stack(

@@ -1,9 +1,9 @@
-"""The contract of a metric, and the checks that all of them share.
+"""Contract of a metric, and the checks that all of them share.
 
     state = metric.zero()
     state = metric.update(state, labels, scores, weights)      on each worker, block by block
     state = metric.merge(state, other)                         in any order and grouping
-    metric.result(state)                                       a float, NaN when there is nothing to measure
+    metric.result(state)                                       a float, NaN if there is nothing to measure
 
 Labels and scores have the shapes that `edl.features.labels` defines, for n rows:
 
@@ -11,8 +11,8 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     binary       labels (n, 1) or (n,)    scores (n, 2), or (n, 1) the probability of class 1
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
 
-Anything else is refused with a JobError: NumPy would broadcast (8, 1) against (8,) to (8, 8) in silence. So are scores
-that are not finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
+Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
+finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
 """
 
 from __future__ import annotations
@@ -32,41 +32,44 @@ Ints = npt.NDArray[np.int64]
 
 
 class Metric(abc.ABC):
-    """A figure over labels and scores, computed from a mergeable state. It holds no data itself."""
+    """Figure over labels and scores, computed from a mergeable state. The object itself holds no data."""
 
     name: ClassVar[str]
     higher_is_better: ClassVar[bool]
 
     def zero(self) -> State:
-        """The state of no rows."""
+        """Return the state of no rows."""
         return ()
 
     def update(self, state: State, labels: Array, scores: Array, weights: Array | None = None) -> State:
-        """The state of the earlier rows and these. weights: (n,), not negative; None counts each row once."""
+        """Return the state of the earlier rows and these.
+
+        `weights`: (n,), not negative; None counts each row once.
+        """
         if len(labels) == len(scores) == 0:
             return state
         return self.merge(state, self._measure(labels, scores, weights))
 
     def merge(self, a: State, b: State) -> State:
-        """The state of the rows of both."""
+        """Return the state of the rows of both."""
         if not a or not b:
             return a or b
         return self._merge(a, b)
 
     def result(self, state: State) -> float:
-        """The figure; NaN for no rows."""
+        """Return the figure; NaN for no rows."""
         return float(self._result(state)) if state else math.nan
 
     @abc.abstractmethod
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
-        """The state of these rows, at least one."""
+        """Return the state of these rows, at least one."""
 
     @abc.abstractmethod
     def _result(self, state: State) -> float:
-        """The figure of a state that is not empty."""
+        """Return the figure of a state that is not empty."""
 
     def _merge(self, a: State, b: State) -> State:
-        """Sums, unless a metric knows better."""
+        """Add the states; metrics whose states are not sums override this."""
         if any(left.shape != right.shape for left, right in zip(a, b, strict=True)):
             raise self._other_classes()
         return tuple(left + right for left, right in zip(a, b, strict=True))
@@ -76,12 +79,12 @@ class Metric(abc.ABC):
 
 
 def ratio(part: float, whole: float) -> float:
-    """part / whole, NaN when there is no whole."""
+    """Return part / whole, or NaN if whole is 0."""
     return part / whole if whole else math.nan
 
 
 def row_weights(weights: Array | None, rows: int) -> Floats:
-    """float64 of shape (n,)."""
+    """Return weights as float64 of shape (n,)."""
     if weights is None:
         return np.ones(rows)
     if weights.shape != (rows,):
@@ -92,7 +95,7 @@ def row_weights(weights: Array | None, rows: int) -> Floats:
 
 
 def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
-    """Labels, scores and weights, each float64 of shape (n,)."""
+    """Return labels, scores and weights, each float64 of shape (n,)."""
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
         raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")
     check_finite(labels, "labels")
@@ -101,7 +104,7 @@ def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tupl
 
 
 def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Ints, Floats, Floats]:
-    """Positions of the true classes (n,), probabilities (n, k) with k >= 2, and weights (n,)."""
+    """Return positions of the true classes (n,), probabilities (n, k) with k >= 2, and weights (n,)."""
     probabilities = _probabilities(labels, scores)
     check_finite(labels, "labels")
     flat = labels.reshape(-1)
@@ -133,7 +136,7 @@ def _shapes(labels: Array, scores: Array, needed: str) -> JobError:
 
 
 def check_finite(values: Array, what: str) -> None:
-    """JobError: some of them are no numbers."""
+    """Raise JobError if some values are not finite."""
     unusable = ~np.isfinite(values)
     if unusable.any():
         hint = "training has diverged: a smaller learning rate or normalised features help"

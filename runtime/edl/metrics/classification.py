@@ -1,6 +1,6 @@
-"""Metrics of a predicted class, two or more; the predicted class is the likeliest, the first of equals.
+"""Metrics of a predicted class, two or more. The predicted class is the most probable, the first of equals.
 
-Of two classes, precision, recall and F1 are those of class 1; of more, the plain mean over the classes that occur
+For two classes, precision, recall and F1 are those of class 1; for more, the plain mean over the classes that occur
 among the labels or the predictions (macro average). A class that is never predicted has precision 0, one that never
 occurs has recall 0.
 """
@@ -14,11 +14,11 @@ import numpy as np
 from edl.metrics.base import Array, Metric, class_rows, ratio
 from edl.metrics.states import Floats, State
 
-_SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for what happens would be an infinite loss
+_SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for the true class would be an infinite loss
 
 
 class Accuracy(Metric):
-    """The share of rows whose class is predicted. State: weight of those rows, weight of all."""
+    """Share of rows whose class is predicted. State: weight of those rows, weight of all."""
 
     name = "accuracy"
     higher_is_better = True
@@ -51,7 +51,10 @@ class LogLoss(Metric):
 
 
 class _PerClass(Metric):
-    """State, of shape (3, k): for each class the weight of rows rightly predicted, predicted, and true."""
+    """Base of metrics per class.
+
+    State, of shape (3, k): for each class the weight of rows correctly predicted, predicted, and true.
+    """
 
     higher_is_better = True
 
@@ -77,11 +80,11 @@ class _PerClass(Metric):
 
     @abc.abstractmethod
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        """The figure of each class, shape (k,)."""
+        """Return the figure of each class, shape (k,)."""
 
 
 class Precision(_PerClass):
-    """Of the rows predicted as a class, the share that is of it."""
+    """Share of a class's predicted rows that belong to it."""
 
     name = "precision"
 
@@ -90,7 +93,7 @@ class Precision(_PerClass):
 
 
 class Recall(_PerClass):
-    """Of a class's rows, the share that is predicted as it."""
+    """Share of a class's rows that are predicted as it."""
 
     name = "recall"
 
@@ -99,7 +102,7 @@ class Recall(_PerClass):
 
 
 class F1(_PerClass):
-    """The harmonic mean of a class's precision and recall."""
+    """Harmonic mean of a class's precision and recall."""
 
     name = "f1"
 

@@ -1,4 +1,4 @@
-"""Which classes are taken for which."""
+"""Confusion matrix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from edl.metrics.states import Floats, State
 
 
 class ConfusionMatrix(Metric):
-    """How often each class is predicted for rows of each. The figure is the share that is right, the accuracy.
+    """Weight of rows by true and predicted class. The figure is the accuracy.
 
-    State: the weight of the rows, (classes, classes), by their true class and the predicted one.
+    State: the weights, (classes, classes), by true class and predicted class.
     """
 
     name = "confusion_matrix"
     higher_is_better = True
 
     def matrix(self, state: State) -> Floats:
-        """Weights by true and predicted class, of a state that is not empty."""
+        """Return weights by true and predicted class, from a state that is not empty."""
         return state[0]
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:

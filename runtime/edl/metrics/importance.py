@@ -1,4 +1,4 @@
-"""How much a model uses each column: the mean size of what the column is worth."""
+"""Feature importance: the mean absolute Shapley value of each column."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from edl.metrics.states import Floats, State
 
 
 class Importance(Metric):
-    """Of columns whose values (`edl.worker.evaluation.shapley`) come as scores, (n, columns); labels have no say,
-    and each row counts once. The figure is the sum over the columns. State: the sums of the sizes (columns,), rows
-    (1,).
+    """Mean absolute value of columns, whose values (`edl.worker.evaluation.shapley`) are the scores, (n, columns).
+
+    Labels are ignored, and each row counts once. The figure is the sum over the columns. State: the sums of absolute
+    values (columns,), rows (1,).
     """
 
     name = "importance"
     higher_is_better = True
 
     def of_columns(self, state: State) -> Floats:
-        """Of each column, (columns,), of a state that is not empty."""
+        """Return the importance of each column, (columns,), from a state that is not empty."""
         total, rows = state
         return total / rows
 

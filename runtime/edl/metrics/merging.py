@@ -1,4 +1,4 @@
-"""Merging states of metrics without the program that defines them: a master knows our metrics, by kind."""
+"""Merging of metric states without the program that defines them: the master knows built-in metrics, by kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[str, Metric] = {
 
 
 def merge_kind(metric: Metric) -> str:
-    """How states of the metric merge, as a word; empty for a metric that is none of ours."""
+    """Return the kind by which states of the metric merge; empty for a metric that is not built in."""
     return next(
         (kind for kind, ours in _KINDS.items() if type(ours) is type(metric) and vars(ours) == vars(metric)),
         "",
@@ -31,7 +31,7 @@ def merge_kind(metric: Metric) -> str:
 def merge_states(
     kinds: Mapping[str, str], one: Mapping[str, State], other: Mapping[str, State]
 ) -> dict[str, State] | None:
-    """The states of the rows of both; None when a metric's kind is not known. kinds: by the names of the metrics."""
+    """Return the states of the rows of both, or None if a metric's kind is unknown. `kinds` maps names of metrics."""
     if any(kinds.get(name, "") not in _KINDS for name in one):
         return None
     return {name: _KINDS[kinds[name]].merge(state, other[name]) for name, state in one.items()}

@@ -1,4 +1,4 @@
-"""Metrics by the names that analysts write, and which of them suit which kind of label."""
+"""Names of metrics in SQL, and the kinds of labels that they suit."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Kind = Literal["regression", "binary", "multiclass"]
 @dataclass(frozen=True, slots=True)
 class _Row:
     make: Callable[[], Metric]
-    classes: bool  # of a predicted class, not of a number
+    classes: bool  # for a predicted class, not a number
     aliases: tuple[str, ...]
 
 
-# Spelling counts without case, blanks, dots, dashes and underscores.
+# Names are compared without case, blanks, dots, dashes and underscores.
 _TABLE: dict[str, _Row] = {
     "accuracy": _Row(
         Accuracy,
@@ -60,7 +60,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
 
 
 def kind_of(label: Label) -> Kind:
-    """Which metrics suit the label."""
+    """Return the kind of label, which selects its metrics."""
     if isinstance(label, RegressionLabel):
         return "regression"
     if isinstance(label, RawLabel):
@@ -69,15 +69,15 @@ def kind_of(label: Label) -> Kind:
 
 
 def names(kind: Kind | None) -> tuple[str, ...]:
-    """The names of all metrics that suit the kind of label; None: of all there are."""
+    """Return the names of all metrics that suit the kind of label; for None, of all metrics."""
     return tuple(name for name, row in _TABLE.items() if not kind or row.classes == (kind != "regression"))
 
 
 def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
-    """The metric of that name or alias; its class and `.name` are what a program and a report write.
+    """Return the metric with that name or alias. Programs and reports write its class and `.name`.
 
-    kind: of the label; None where nothing is known of it. exact: the figure as scikit-learn's where training would
-    round. A name that is unknown, or a metric that does not suit the kind of label, is a SemanticError.
+    `kind` is that of the label, or None if unknown. `exact` selects scikit-learn's figure where training
+    approximates. Raises SemanticError for an unknown name, or a metric that does not suit the kind of label.
     """
     folded = _fold(name)
     for canonical, row in _TABLE.items():

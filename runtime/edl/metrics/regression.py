@@ -12,7 +12,7 @@ from edl.metrics.states import Floats, State
 
 
 class _RowMean(Metric):
-    """The weighted mean of an error per row. State: its weighted sum, the sum of weights."""
+    """Weighted mean of an error per row. State: its weighted sum, the sum of weights."""
 
     higher_is_better = False
 
@@ -71,8 +71,8 @@ class MAPE(_RowMean):
 class R2(Metric):
     """Coefficient of determination: the share of the labels' variance that the scores explain.
 
-    NaN for fewer than two rows; for labels that are all the same 1 when every score is right, else 0.
-    State: rows, weight, mean of the labels, their squared deviations from it, squared errors.
+    NaN for fewer than two rows; for labels that are all equal it is 1 if every score is right, else 0. State: rows,
+    weight, mean of the labels, their squared deviations from it, squared errors.
     """
 
     name = "r2"
@@ -88,7 +88,7 @@ class R2(Metric):
         return (np.array([len(truth), total, truth[0] + shift, deviations, errors]),)
 
     def _merge(self, a: State, b: State) -> State:
-        """Chan, Golub and LeVeque's update of a mean and its squared deviations."""
+        """Combine means and squared deviations (Chan, Golub and LeVeque)."""
         rows_a, weight_a, mean_a, deviations_a, errors_a = a[0]
         rows_b, weight_b, mean_b, deviations_b, errors_b = b[0]
         weight = weight_a + weight_b

@@ -1,7 +1,7 @@
-"""The state of a metric: what a worker measured, small, and mergeable in any order.
+"""Metric states: small, and mergeable in any order.
 
-A state is a tuple of float64 arrays; the empty tuple is the state of no rows. `dump` and `load` carry it over the
-wire; nothing in it can execute.
+A state is a tuple of float64 arrays; the empty tuple is the state of no rows. `dump` and `load` serialize it without
+executable content.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class _Packed(msgspec.Struct, array_like=True):
 
 
 def dump(state: State) -> bytes:
-    """The state as MessagePack."""
+    """Serialize the state as MessagePack."""
     return msgspec.msgpack.encode([_Packed(array.shape, array.astype("<f8").tobytes()) for array in state])
 
 
 def load(data: bytes) -> State:
-    """The state that `dump` wrote; SpecError when it is damaged."""
+    """Return the state that `dump` serialized. Raises SpecError if it is damaged."""
     try:
         packed = msgspec.msgpack.decode(data, type=list[_Packed])
     except msgspec.MsgspecError as error:

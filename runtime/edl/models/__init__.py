@@ -1,1 +1,4 @@
-"""Trained models: archives, and the registry in the data source that keeps them. No part of them is ever executed."""
+"""Trained models: archives, and the registry in the data source that stores them.
+
+None of their content is executed.
+"""

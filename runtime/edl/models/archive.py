@@ -1,14 +1,14 @@
-"""A trained model in one file.
+"""Archive of a trained model: one file.
 
-A zip file of fixed layout, the same bytes for the same model:
+A zip file of fixed layout, with the same bytes for the same model:
 
     job.json               the JobSpec: features with their fitted parameters, label, model, training settings
-    program/…              model.py, reader.py and vocabulary files, as the job ran them; kept to be read
+    program/…              model.py, reader.py and vocabulary files, as the job ran them; for reading only
     weights.safetensors    name -> array, stored without compression
     metrics.json           name -> figure, of the validation rows or, without any, of the training rows
     curve.json             the learning curve: a row per epoch, name -> figure
     lineage.json           statement, rows, digests, seed, versions, times
-    fitting.json           statistics of the training rows, and why they became these features; of compiled jobs only
+    fitting.json           statistics of the training rows, and the reasons for these features; compiled jobs only
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -36,27 +36,27 @@ from edl.models.fitting import Fitting
 from edl.spec import JobSpec, from_json, to_json
 
 T = TypeVar("T")
-Figures = dict[str, float | None]  # None: not a number
+Figures = dict[str, float | None]  # None: NaN
 
-FORMAT = b"sqlflow-edl model 1"  # the comment of the zip file
+FORMAT = b"sqlflow-edl model 1"  # comment of the zip file
 
 _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
 _FITTING = "fitting.json"
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # of every member, so that equal models are equal files
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
 _COPY_BYTES = 1 << 20
 
 MAX_MEMBERS = 10_000
-MAX_MEMBER_BYTES = 256 << 20  # of a member that is compressed
-MAX_EXPANDED_BYTES = 1 << 30  # of all of them
+MAX_MEMBER_BYTES = 256 << 20  # limit of a compressed member
+MAX_EXPANDED_BYTES = 1 << 30  # limit of all members together
 
 
 class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a model comes from. Times are UTC in ISO 8601; seconds is the time that training took.
+    """Origin of a model. Times are UTC in ISO 8601; `seconds` is the duration of training.
 
-    ending: how training ended where it did not take all its epochs, or went back to an earlier one. parent: the model
-    whose weights it started from, name@version; empty for new weights.
+    `ending` is the reason if training stopped early or returned to an earlier epoch. `parent` is the model whose
+    initial weights it used, name@version; empty for new weights.
     """
 
     statement: str
@@ -74,7 +74,7 @@ class Lineage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """What an archive holds; weights are read when they are asked for."""
+    """Contents of an archive. Weights are read on demand."""
 
     spec: JobSpec
     program: dict[str, bytes]  # path inside the program folder -> contents
@@ -85,12 +85,12 @@ class Archive:
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
-        """name -> array. SpecError: damaged."""
+        """Read the weights: name -> array. Raises SpecError if they are damaged."""
         with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.loads(member.read())
 
     def parameters(self) -> int:
-        """How many numbers the weights hold, known without reading them. SpecError: damaged."""
+        """Return the number of values in the weights, without reading them. Raises SpecError if they are damaged."""
         with _opened(self._file) as archive, archive.open(_WEIGHTS) as member:
             return weight_files.count(member)
 
@@ -113,10 +113,10 @@ def write_archive(
     lineage: Lineage,
     fitting: Fitting | None = None,
 ) -> None:
-    """Write a model's archive; it appears at `path` when it is complete.
+    """Write a model's archive, which appears at `path` once it is complete.
 
-    program: path inside the program folder -> contents; see `program_files`. SpecError: a name or an array that an
-    archive cannot hold.
+    `program` maps paths inside the program folder to contents, see `program_files`. Raises SpecError for a name or an
+    array that an archive cannot hold.
     """
     documents = {
         "job.json": to_json(spec),
@@ -129,7 +129,7 @@ def write_archive(
     for name in members:
         _check_name(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the archive, because the folder for temporary files may be a small disk in memory.
+    # Beside the archive, because the folder for temporary files may be a small RAM disk.
     with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         partial, tensors = Path(folder) / "archive", Path(folder) / _WEIGHTS
         weight_files.save(weights, tensors)
@@ -142,7 +142,7 @@ def write_archive(
 
 
 def read_archive(file: Path | bytes) -> Archive:
-    """Read and check an archive. SpecError: it is not one, is damaged, or holds what no archive of ours holds."""
+    """Read and check an archive. Raises SpecError if it is no archive, is damaged, or has unexpected members."""
     with _opened(file) as archive:
         _check(archive)
         program = {
@@ -162,7 +162,7 @@ def read_archive(file: Path | bytes) -> Archive:
 
 
 def program_files(folder: Path) -> dict[str, bytes]:
-    """A program folder's files as `write_archive` takes them, without job.json and caches."""
+    """Return the files of a program folder for `write_archive`, without job.json and caches."""
     paths = (path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file())
     return {
         path.as_posix(): (folder / path).read_bytes()
@@ -187,7 +187,7 @@ def _entry(name: str, compression: int) -> zipfile.ZipInfo:
 
 
 def _store(archive: zipfile.ZipFile, tensors: Path) -> None:
-    """Copy the weights into the archive, piece by piece."""
+    """Copy the weights into the archive in pieces."""
     entry = _entry(_WEIGHTS, zipfile.ZIP_STORED)
     entry.file_size = tensors.stat().st_size
     with tensors.open("rb") as source, archive.open(entry, "w") as member:
@@ -220,7 +220,7 @@ def _opened(file: Path | bytes) -> Iterator[zipfile.ZipFile]:
 
 
 def _check(archive: zipfile.ZipFile) -> None:
-    """SpecError unless every member is one that `write_archive` writes, within the limits."""
+    """Raise SpecError unless every member is one that `write_archive` writes, within the limits."""
     if archive.comment != FORMAT:
         raise SpecError("this file is not a model archive of a version that this program reads")
     entries = archive.infolist()

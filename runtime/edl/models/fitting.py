@@ -1,6 +1,6 @@
-"""How a model's features were found: statistics of the training rows, and why each column became what it is.
+"""Record of the feature fitting: statistics of the training rows, and the reason for each column's features.
 
-The compiler writes it beside the pinned rows, and the archive of the model keeps it. No job needs it; people do.
+The compiler writes it beside the pinned rows, and the model's archive stores it. It is for display; no job needs it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ FILE = "fitting.json"  # beside the pinned rows
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What the fitting pass learnt of a column of the training rows; None is what it had no need to know.
+    """Statistics of a column of the training rows; None for statistics that were not needed.
 
-    min, max, mean, std: of the numbers, with the deviation of the population. distinct: values other than NULL;
-    `countless` says that there are more than that. top: the most frequent values, and how often each occurs.
+    `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
+    than NULL; `countless` is true if there are more than that. `top` holds the most frequent values and their counts.
     """
 
     rows: int
@@ -33,8 +33,12 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
 
 class Fitting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """columns: column -> its summary. reasons: one for each of `JobSpec.features`, in their order. left_out: column ->
-    why it is no feature. warnings: what makes the figures of the model mean less than they seem, and what to do."""
+    """Result of the fitting pass.
+
+    `columns` maps a column to its summary. `reasons` has one entry for each of `JobSpec.features`, in order.
+    `left_out` maps a column to the reason why it is not a feature. `warnings` name problems that make the model's
+    metrics less meaningful than they seem, and remedies.
+    """
 
     columns: dict[str, ColumnSummary] = {}
     reasons: tuple[str, ...] = ()
@@ -47,7 +51,10 @@ def write_fitting(folder: Path, fitting: Fitting) -> None:
 
 
 def read_fitting(folder: Path) -> Fitting | None:
-    """What was written there; None when nothing was, as for a job that no compiler made. SpecError: damaged."""
+    """Read the stored fitting, or None if there is none, as for a job that was not compiled.
+
+    Raises SpecError if it is damaged.
+    """
     try:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=Fitting)
     except FileNotFoundError:

@@ -1,6 +1,7 @@
-"""The destination of what a job makes, kept in its folder for the process that commits it.
+"""Destination of a job's output, stored in its folder for the process that commits the output.
 
-That is a master on Kubernetes; of a detached job, the process of `edl.master.commit` or a session with its data source.
+That process is a master on Kubernetes; for a detached job, the process of `edl.master.commit` or a session with its
+data source.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from edl.models.registry.records import ModelRecord
 from edl.spec.job import Kind
 
 FILE = "intent.json"  # in a job folder
-_HANDLED = "intent.told.json"  # the same of a job that failed, once that is reported
+_HANDLED = "intent.told.json"  # the same for a failed job, once the failure is reported
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """source: the URL of where it goes. name: of a model, or of a table; empty: nothing is stored.
+    """Destination of a job's output.
 
-    store: the URL of where models are found and kept; empty: in the source.
+    `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
+    URL of the model store (empty for the registry in the source).
     """
 
     kind: Kind
@@ -34,12 +36,12 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_intent(job: Path, intent: Intent) -> None:
-    """Note in the job folder what is to become of the job."""
+    """Store the destination of the job's output in the job folder."""
     (job / FILE).write_bytes(msgspec.json.encode(intent))
 
 
 def read_intent(job: Path) -> Intent | None:
-    """None: nobody noted any. SpecError: damaged."""
+    """Return the stored destination, or None if there is none. Raises SpecError if it is damaged."""
     try:
         return msgspec.json.decode((job / FILE).read_bytes(), type=Intent)
     except FileNotFoundError:
@@ -49,15 +51,18 @@ def read_intent(job: Path) -> Intent | None:
 
 
 def forget_intent(job: Path) -> None:
-    """Whoever waits for the job sees to what becomes of it."""
+    """Delete the stored destination: the process that waits for the job handles its output."""
     (job / FILE).unlink(missing_ok=True)
 
 
 def handled(job: Path) -> None:
-    """Note that the failure of the job is reported. FileNotFoundError: another process has done so."""
+    """Record that the failure of the job is reported. Raises FileNotFoundError if another process has done so."""
     (job / FILE).rename(job / _HANDLED)
 
 
 def registry_of(intent: Intent, source: Source) -> Registry:
-    """Where the job finds models and keeps its own. source: the intent's. SourceError: it cannot be opened."""
+    """Open the registry in which the job finds and stores models.
+
+    `source` is the intent's. Raises SourceError if the registry cannot be opened.
+    """
     return open_registry(source, intent.store)

@@ -1,6 +1,6 @@
 """Weights as safetensors: name -> array of numbers, in a format that cannot hold code.
 
-They are written piece by piece, because the rows of a large table come from its servers in pieces.
+They are written in pieces, because the rows of a large table arrive from its servers in pieces.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from safetensors.numpy import load
 
 from edl.errors import SpecError
 
-# The format's name of each type, in the order in which arrays lie in a file: the widest first, so all are aligned.
+# The format's name of each type, in the order of arrays in a file: the widest first, so that all are aligned.
 DTYPES = {
     "uint64": "U64", "int64": "I64", "float64": "F64", "float32": "F32", "uint32": "U32", "int32": "I32",
     "float16": "F16", "uint16": "U16", "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL",
@@ -29,7 +29,7 @@ _ALIGNED = 8
 
 
 class Kind(NamedTuple):
-    """What an array is, before it is there."""
+    """Type and shape of an array that may not be in memory."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -40,9 +40,9 @@ class Kind(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """Weights that are not in memory all at once.
+    """Weights that are not in memory at once.
 
-    pieces: of the arrays along their first dimension, one behind another, by name; arrays may take turns.
+    `pieces` yields names and consecutive pieces of the arrays along their first dimension; arrays may be interleaved.
     """
 
     kinds: Mapping[str, Kind]
@@ -53,7 +53,7 @@ Weights = Mapping[str, np.ndarray] | Stream
 
 
 def save(weights: Weights, path: Path) -> None:
-    """SpecError: an array of something else than numbers, or a name that the format reserves."""
+    """Write the weights. Raises SpecError for an array that is not numeric, or a name that the format reserves."""
     stream = weights if isinstance(weights, Stream) else _whole(weights)
     head, at = header(stream.kinds)
     left = {name: kind.bytes for name, kind in stream.kinds.items()}
@@ -72,7 +72,7 @@ def save(weights: Weights, path: Path) -> None:
 
 
 def whole(stream: Stream) -> dict[str, np.ndarray]:
-    """The arrays of a stream, in memory."""
+    """Collect the arrays of a stream in memory."""
     found = {name: np.empty(kind.shape, kind.dtype) for name, kind in stream.kinds.items()}
     at = dict.fromkeys(found, 0)
     for name, piece in stream.pieces:
@@ -83,7 +83,7 @@ def whole(stream: Stream) -> dict[str, np.ndarray]:
 
 
 def loads(data: bytes) -> dict[str, np.ndarray]:
-    """The arrays in the bytes of a safetensors file, writable. SpecError: damaged."""
+    """Return the arrays in the bytes of a safetensors file, writable. Raises SpecError if they are damaged."""
     try:
         return load(data)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
@@ -91,9 +91,9 @@ def loads(data: bytes) -> dict[str, np.ndarray]:
 
 
 def count(file: IO[bytes]) -> int:
-    """How many numbers a safetensors file holds, from its header alone. SpecError: damaged.
+    """Return the number of values in a safetensors file, from its header alone. Raises SpecError if it is damaged.
 
-    The ids and seeds of row tables (`edl.embeddings.model_tables`) say where numbers are, and are not counted.
+    Ids and seeds of row tables (`edl.embeddings.model_tables`) only locate values, and are not counted.
     """
     length = int.from_bytes(file.read(8), "little")
     try:
@@ -110,20 +110,20 @@ def count(file: IO[bytes]) -> int:
 
 
 class _Entry(msgspec.Struct):
-    """What a header says of an array; the reserved entry says nothing of one."""
+    """Entry of an array in a header; the reserved entry has no shape."""
 
     shape: tuple[int, ...] = ()
 
 
 def _whole(weights: Mapping[str, np.ndarray]) -> Stream:
-    """Arrays as one piece each."""
+    """Return arrays as a stream with one piece each."""
     return Stream({name: Kind(array.dtype, array.shape) for name, array in weights.items()}, weights.items())
 
 
 def header(
     kinds: Mapping[str, Kind], metadata: Mapping[str, str] | None = None
 ) -> tuple[bytes, dict[str, int]]:
-    """What a file begins with, and where each array's bytes begin in it: one behind another, in the order given."""
+    """Return the header of a file, and the offset of each array's bytes behind it: consecutive, in the given order."""
     ranks = {dtype: rank for rank, dtype in enumerate(DTYPES)}
     for name, kind in kinds.items():
         _check(name, kind)

@@ -1,4 +1,4 @@
-"""The JobSpec and the feature columns it holds: plain typed data, light to import."""
+"""JobSpec and its feature columns: plain typed data, light to import."""
 
 from edl.spec.features import (
     Bucket,

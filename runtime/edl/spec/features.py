@@ -1,14 +1,14 @@
-"""Feature columns as data: what a column of the table becomes on its way into the model.
+"""Feature columns as data: the transformation of table columns to model inputs.
 
-A feature column is a small tree with its fitted parameters in it: `OneHot(Vocabulary("city", ("oslo", "rome")))`.
-The same objects stand in the JobSpec (as tagged JSON), in a generated program (written as the constructor calls
-of `edl.features`) and in a model's archive. `edl.features` computes them.
+A feature column is a small tree with its fitted parameters: `OneHot(Vocabulary("city", ("oslo", "rome")))`. The same
+objects are used in the JobSpec (as tagged JSON), in a generated program (as constructor calls of `edl.features`) and
+in a model's archive. `edl.features` computes them.
 
-Two families. A *dense* column yields float32 values, one or several. A *category* yields one id per row in
-[0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, a level or number that training
-did not have). It enters a model through `OneHot` or `Embedding`. One of lists yields any number of ids per row:
-`Embedding` combines their vectors, and `OneHot` adds them up, which makes it dense. A number that is NULL or not finite
-becomes the `mean` of the training rows.
+There are two families. A *dense* column yields float32 values, one or several. A *category* yields one id per row in
+[0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, or a level or number that
+training did not have). It enters a model through `OneHot` or `Embedding`. A category of lists yields any number of
+ids per row: `Embedding` combines their vectors, and `OneHot` sums them, which makes it dense. A number that is NULL
+or not finite becomes the `mean` of the training rows.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ import msgspec
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
-    """A node of a feature column's tree."""
+    """Node of a feature column's tree."""
 
 
 # Dense columns -------------------------------------------------------------------------------------------
 
 
 class Numeric(Column, frozen=True, tag="numeric"):
-    """The number as it is."""
+    """Unchanged number."""
 
     column: str
-    mean: float = 0.0  # stands in for NULL
+    mean: float = 0.0  # replaces NULL
 
 
 class Standardize(Column, frozen=True, tag="standardize"):
@@ -54,7 +54,7 @@ class Log(Column, frozen=True, tag="log"):
     """log(1 + x); numbers at or below -1, which have no logarithm, become the mean as NULL does."""
 
     column: str
-    mean: float  # of x, before the logarithm
+    mean: float  # of x before the logarithm
 
 
 class Year(Column, frozen=True, tag="year"):
@@ -66,10 +66,10 @@ class Year(Column, frozen=True, tag="year"):
 
 
 class Vector(Column, frozen=True, tag="vector"):
-    """The numbers of a cell: of a list, or of a text with `delimiter` between them, as many as `mean` has.
+    """Numbers of a cell: of a list, or of a text with `delimiter` between them, as many as `mean` has.
 
-    Each as it is, or, with `std`, (x - mean) / std of its place. One that is NULL or not finite becomes the mean, and
-    so do all of a cell that is NULL, or empty.
+    Each is unchanged, or, with `std`, (x - mean) / std of its position. One that is NULL or not finite becomes the
+    mean, and so do all of a cell that is NULL or empty.
     """
 
     column: str
@@ -82,7 +82,7 @@ class Vector(Column, frozen=True, tag="vector"):
 
 
 class Bucket(Column, frozen=True, tag="bucket"):
-    """Which interval of the ascending `boundaries` holds the number: id = count of boundaries <= x."""
+    """Interval of the ascending `boundaries` that holds the number: id = count of boundaries <= x."""
 
     column: str
     boundaries: tuple[float, ...]
@@ -93,21 +93,21 @@ class Bucket(Column, frozen=True, tag="bucket"):
 
 
 class CategoryId(Column, frozen=True, tag="category_id"):
-    """An integer that is an id in [0, size) already."""
+    """Integer that is already an id in [0, size)."""
 
     column: str
     size: int
 
 
 class HashBucket(Column, frozen=True, tag="hash_bucket"):
-    """A stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
+    """Stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
 
     column: str
     size: int
 
 
 class Vocabulary(Column, frozen=True, tag="vocabulary"):
-    """The position of the value in `values`: all text or all integers, ordered by count, then bytes."""
+    """Position of the value in `values`: all text or all integers, ordered by count, then bytes."""
 
     column: str
     values: tuple[str | int, ...]
@@ -118,7 +118,7 @@ class Vocabulary(Column, frozen=True, tag="vocabulary"):
 
 
 class Cross(Column, frozen=True, tag="cross"):
-    """The hash of several columns' values together, modulo `size`; NULL in any of them is missing."""
+    """Hash of several columns' values together, modulo `size`; NULL in any of them is missing."""
 
     columns: tuple[str, ...]
     size: int
@@ -129,7 +129,7 @@ PART_SIZES: Mapping[str, int] = {"month": 12, "day": 31, "weekday": 7, "hour": 2
 
 
 class DatePart(Column, frozen=True, tag="date_part"):
-    """A part of a date, time or timestamp, in UTC: January, the first, Monday, midnight are id 0."""
+    """Part of a date, time or timestamp, in UTC: January, the first, Monday, midnight are id 0."""
 
     column: str
     part: Part
@@ -145,7 +145,7 @@ ItemCategory = CategoryId | HashBucket | Vocabulary
 class ListOf(Column, frozen=True, tag="list_of"):
     """Lists of ids: the `category` of each item of a list column, or of a text with `delimiter` between its items.
 
-    weights: what stands between an item and its weight, as in 3:0.5; empty: each item counts once. A NULL is an empty
+    `weights` separates an item from its weight, as in 3:0.5; if empty, each item counts once. A NULL is an empty
     list, and so is an empty text; an item that is no id of the category is unseen.
     """
 
@@ -166,9 +166,9 @@ Single = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart | List
 
 
 class Concat(Column, frozen=True, tag="concat"):
-    """The ids of several categories as those of one, a list per row: each category's follow those of the one before.
+    """Ids of several categories in one id space, a list per row: each category's ids follow those of the one before.
 
-    The ids for what is missing or unseen are among them, so that each category keeps its own.
+    The ids for missing or unseen values are among them, so that each category keeps its own.
     """
 
     categories: tuple[Single, ...]
@@ -182,7 +182,7 @@ Category = Single | Concat
 
 
 class OneHot(Column, frozen=True, tag="one_hot"):
-    """num_ids values, 1 at the row's id; of a list, the sum of the weights at each of its ids."""
+    """Vector of num_ids values, 1 at the row's id; for a list, the sum of the weights at each of its ids."""
 
     category: Category
 
@@ -192,12 +192,12 @@ INITIALS = ("uniform", "normal", "zeros")
 
 
 class Embedding(Column, frozen=True, tag="embedding"):
-    """The trained vector of the row's id, `dim` values."""
+    """Trained vector of the row's id, `dim` values."""
 
     category: Category
     dim: int
-    combiner: str = "sum"  # of several ids in one row; one of COMBINERS
-    initial: str = "uniform"  # its first values; one of INITIALS
+    combiner: str = "sum"  # for several ids in one row; one of COMBINERS
+    initial: str = "uniform"  # initial values; one of INITIALS
 
 
 Dense = Numeric | Standardize | Normalize | Log | Year | Vector
@@ -207,19 +207,19 @@ DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, Vector)
 SINGLE_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-LIST_TYPES = (ListOf, Concat)  # categories of any number of ids per row
+LIST_TYPES = (ListOf, Concat)  # categories with any number of ids per row
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
 
 
 def num_ids(category: Category) -> int:
-    """Ids of a category, the missing-or-unseen one included."""
+    """Return the number of ids of a category, including the missing-or-unseen one."""
     return category.size + 1
 
 
 def width(feature: Feature) -> int:
-    """How many float32 values the feature gives a model per row."""
+    """Return the number of float32 values per row that the feature gives a model."""
     if isinstance(feature, OneHot):
         return num_ids(feature.category)
     if isinstance(feature, Vector):
@@ -228,14 +228,14 @@ def width(feature: Feature) -> int:
 
 
 def is_dense(feature: Feature) -> bool:
-    """Whether the feature is computed as numbers, and not by the model from ids."""
+    """Return True if the feature is computed as numbers, and not by the model from ids."""
     return isinstance(feature, DENSE_TYPES) or (
         isinstance(feature, OneHot) and isinstance(feature.category, LIST_TYPES)
     )
 
 
 def source_columns(column: Feature | Category) -> Iterator[str]:
-    """The table columns that a feature reads."""
+    """Yield the table columns that a feature reads."""
     if isinstance(column, OneHot | Embedding | ListOf):
         yield from source_columns(column.category)
     elif isinstance(column, Concat):
@@ -248,7 +248,7 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
 
 
 def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
-    """The same feature over other table columns: old name -> new name; others stay."""
+    """Return the same feature over renamed table columns (old name -> new name); others stay."""
     if isinstance(column, OneHot | Embedding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
@@ -268,10 +268,10 @@ def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
 class RegressionLabel(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"
 ):
-    """A number to predict; labels are float32 of shape (n, 1), the model has one output.
+    """Number to predict. Labels are float32 of shape (n, 1); the model has one output.
 
-    mean, std: of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss in
-    units of std, so that a learning rate means the same for an income as for a ratio.
+    `mean` and `std` are of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss
+    in units of std, so that a learning rate means the same for an income as for a ratio.
     """
 
     column: str
@@ -284,9 +284,10 @@ class RegressionLabel(
 
 
 class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="class", tag_field="op"):
-    """One of `classes`, in their natural order: all text, all integers or all booleans.
+    """Class to predict, one of `classes` in their natural order: all text, all integers or all booleans.
 
-    Two classes: float32 labels of shape (n, 1), one logit, of `classes[1]`. More: int64 of shape (n,), a logit each.
+    With two classes, labels are float32 of shape (n, 1), and there is one logit, that of `classes[1]`. With more,
+    labels are int64 of shape (n,), with a logit for each class.
     """
 
     column: str
@@ -302,13 +303,13 @@ class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
 
 
 class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
-    """What a hand-written module predicts, when it does not say what that is: the model's outputs as they are."""
+    """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
 
     column: str
 
     @property
     def outputs(self) -> int:
-        """Not known before the model is there."""
+        """Zero: the number is unknown before the model exists."""
         return 0
 
 

@@ -1,7 +1,7 @@
-"""The JobSpec: everything a job needs, typed, written out, and never a secret.
+"""JobSpec: the complete, typed description of a job, without secrets.
 
-It can be stored, diffed and submitted on another machine. Everything derived is in it, so reading a JobSpec tells
-exactly what will run; it is stored with the model, so PREDICT, EVALUATE and EXPLAIN never derive anything again.
+It can be stored, compared and submitted on another machine. It contains all derived settings, so it defines exactly
+what will run; it is stored with the model, so PREDICT, EVALUATE and EXPLAIN never derive anything again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from edl.spec.features import Feature, Label, source_columns
 VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
-Work = Literal["train", "predict", "evaluate"]  # what the tasks of a job do
-EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # what EVALUATE answers
+Work = Literal["train", "predict", "evaluate"]  # work of a job's tasks
+EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
 Framework = Literal["keras", "torch"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
@@ -29,14 +29,14 @@ class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Field(Struct, frozen=True):
-    """A column of the query's result: its name and its Arrow type, as `str(type)` writes it."""
+    """Column of the query's result: its name and its Arrow type in the form of `str(type)`."""
 
     name: str
     type: str
 
 
 class Query(Struct, frozen=True):
-    """Where the rows come from. `source` is a URL without a password."""
+    """Origin of the rows. `source` is a URL without a password."""
 
     select: str
     dialect: str
@@ -45,10 +45,11 @@ class Query(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """The fixed rows that statistics were computed on and the job reads.
+    """Fixed rows from which statistics were computed and which the job reads.
 
-    pinned: False when the query was only looked at (compile, EXPLAIN); then the job pins when it starts. The first
-    `training` rows of the pinned order are trained on, the `validation` rows after them are measured only.
+    `pinned` is False if the query was only analysed (compile, EXPLAIN); then the job pins the rows when it starts.
+    The first `training` rows of the pinned order are training rows, the `validation` rows after them are only
+    measured.
     """
 
     pinned: bool
@@ -59,18 +60,19 @@ class Rows(Struct, frozen=True):
 
 
 class Component(Struct, frozen=True):
-    """An optimizer, loss or model by name, with the parameters that differ from its defaults or matter to a reader."""
+    """Optimizer, loss or model by name, with the parameters that differ from its defaults or matter to a reader."""
 
     name: str
     params: dict[str, Parameter] = {}
 
 
 class Own(Struct, frozen=True):
-    """A model of the user's own, by the dotted name in `JobSpec.model`.
+    """User-defined model, by the dotted name in `JobSpec.model`.
 
-    module, attribute: what a program imports. digest: of the source that defines it, SHA-256. passes: parameters that
-    the program itself fills in: features, in_features, outputs, out_features. functions: of the contract, those that
-    the program takes from the module too: loss, optimizer, eval_metrics_fn, callbacks.
+    `module` and `attribute` are imported by the program. `digest` is the SHA-256 of the defining source. `passes`
+    lists parameters that the program supplies: features, in_features, outputs, out_features. `functions` lists
+    functions of the contract that the program also takes from the module: loss, optimizer, eval_metrics_fn,
+    callbacks.
     """
 
     module: str
@@ -81,11 +83,12 @@ class Own(Struct, frozen=True):
 
 
 class Zoo(Struct, frozen=True):
-    """A hand-written module of a model zoo, which stands in place of a program's model.py.
+    """Hand-written module of a model zoo, used instead of a program's model.py.
 
-    path: the folder of the zoo, where the job runs. module, attribute: what makes the model, with the parameters of
-    `JobSpec.model`. digest: of the module's source, SHA-256. functions: of the contract, those that have another name,
-    or are in another module: `my_loss`, `losses.my_loss`. reader_params: what custom_data_reader is given by name.
+    `path` is the folder of the zoo on the machine of the job. `module` and `attribute` name the function or class
+    that makes the model, with the parameters of `JobSpec.model`. `digest` is the SHA-256 of the module's source.
+    `functions` maps functions of the contract that have another name, or are in another module: `my_loss`,
+    `losses.my_loss`. `reader_params` are keyword arguments of custom_data_reader.
     """
 
     path: str
@@ -97,11 +100,12 @@ class Zoo(Struct, frozen=True):
 
 
 class Training(Struct, frozen=True):
-    """How the optimizer's steps are taken.
+    """Settings of the optimization.
 
-    minibatches_per_task: rows that are handed out and permuted together; 0 leaves it to `edl.tasks.ranges`.
-    early_stopping: end after so many epochs without a validation loss that is lower by more than `min_delta`; 0 never.
-    keep: the weights of the epoch with the lowest validation loss, or of the last step. Both need validation rows.
+    `minibatches_per_task` is the number of minibatches that are assigned and permuted together; 0 leaves it to
+    `edl.tasks.ranges`. `early_stopping` ends training after so many epochs without a validation loss lower by more
+    than `min_delta`; 0 is never. `keep` selects the weights of the epoch with the lowest validation loss, or of the
+    last step. Both need validation rows.
     """
 
     epochs: int = 1
@@ -117,10 +121,11 @@ class Training(Struct, frozen=True):
 
 
 class Checkpoints(Struct, frozen=True):
-    """When a job of several processes writes down where it is, and how often that is kept.
+    """Frequency, retention and location of the checkpoints of a job with several processes.
 
-    steps: after so many optimizer steps, 0: not. secs: after so many seconds, 0: not. keep: the last ones, 0: all.
-    copies: of parameter servers, as files of the job, or in the memory of two servers each, the last two of them.
+    `steps` and `secs` are intervals in optimizer steps and in seconds; 0 disables each. `keep` is the number of
+    checkpoints that are retained; 0 is all. `copies` says where parameter servers store them: in files of the job, or
+    in the memory of two servers each, which retain the last two.
     """
 
     steps: int = 0
@@ -130,10 +135,10 @@ class Checkpoints(Struct, frozen=True):
 
 
 class Evaluation(Struct, frozen=True):
-    """When the validation rows are measured in the middle of an epoch, besides at its end; 0: not.
+    """Schedule of validations within an epoch, in addition to those at its end; 0 disables each.
 
-    steps: after so many optimizer steps. secs: after so many seconds, the first time `start_delay_secs` after
-    the start. throttle_secs: not sooner than this after the last time.
+    `steps` and `secs` are intervals in optimizer steps and in seconds, the latter beginning `start_delay_secs` after
+    the start. `throttle_secs` is the minimum interval.
     """
 
     steps: int = 0
@@ -143,19 +148,20 @@ class Evaluation(Struct, frozen=True):
 
 
 class Weights(Struct, frozen=True):
-    """How much each row counts: `column` of the query, divided by `mean`, that of the training rows."""
+    """Weight of each row: `column` of the query, divided by `mean`, its mean over the training rows."""
 
     column: str
     mean: float = 1.0
 
 
 class Cluster(Struct, frozen=True):
-    """How many instances, and how they share the work; the strategy `auto` lets the compiler choose.
+    """Number of instances and how they share the work. The strategy `auto` lets the compiler choose.
 
-    workers: processes with a master of their own; 0: the job runs in one process, without a master.
-    parameter_servers: that hold the parameters; 0 where the strategy needs none. local_steps: of async, minibatches
-    between two pushes. grads_to_wait: of sync, pushes that make a step; 0 in others. `edl.spec.strategy` chooses what
-    is not written. priority: of the job among those that share a quota of slots; higher is more urgent.
+    `workers` is the number of processes with a separate master; 0 runs the job in one process, without a master.
+    `parameter_servers` is 0 for strategies without them. `local_steps` (async) is the number of minibatches between
+    two pushes. `grads_to_wait` (sync) is the number of pushes that make a step; 0 otherwise. `edl.spec.strategy`
+    chooses missing settings. `priority` is relative to other jobs with the same quota of slots; higher is more
+    urgent.
     """
 
     workers: int = 0
@@ -167,10 +173,10 @@ class Cluster(Struct, frozen=True):
 
 
 class Explanation(Struct, frozen=True):
-    """What is explained by Shapley values of the columns; see `edl.worker.evaluation.shapley`.
+    """Settings of an explanation by Shapley values of the columns, see `edl.worker.evaluation.shapley`.
 
-    level: the model, by how much each column matters over all rows; or each of the rows. samples: rows of the query
-    that a row is compared with; more make the values more exact, and take longer.
+    `level` is the model, for the importance of each column over all rows, or each of the rows. `samples` is the
+    number of rows of the query that a row is compared with; more make the values more exact and take longer.
     """
 
     level: Literal["model", "rows"] = "model"
@@ -178,10 +184,10 @@ class Explanation(Struct, frozen=True):
 
 
 class Output(Struct, frozen=True):
-    """Where results go: a model name for train, a table for the others, empty for a result set.
+    """Destination of results: a model name for train, a table for the others, empty for a result set.
 
-    column: the name of the column that PREDICT, and EXPLAIN of each row, predict into; keep: input columns that pass
-    through to the result.
+    `column` is the column into which PREDICT, and EXPLAIN of rows, predict; `keep` lists input columns that are
+    copied to the result.
     """
 
     name: str = ""
@@ -201,26 +207,26 @@ class JobSpec(Struct, frozen=True):
     optimizer: Component
     loss: Component
     metrics: tuple[str, ...]
-    schedule: Component | None = None  # of the learning rate; None: it stays
+    schedule: Component | None = None  # of the learning rate; None: constant
     weights: Weights | None = None  # None: each row counts once
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     checkpoints: Checkpoints = Checkpoints()
     cluster: Cluster = Cluster()
     output: Output = Output()
-    trained_model: str = ""  # name@version: of the model that is used; TRAIN: whose weights it starts from
+    trained_model: str = ""  # name@version of the model in use; TRAIN: of the initial weights
     batch_size: int = 8192  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
-    validation: Query | None = None  # of the validation rows, where they are not the last of the query's
+    validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
     own: Own | None = None
     zoo: Zoo | None = None
-    edited: bool = False  # model.py no longer is what the compiler wrote
+    edited: bool = False  # model.py differs from the compiler's
     version: int = VERSION
 
     @property
     def work(self) -> Work:
-        """What the tasks do: explaining a model measures something, explaining rows makes something of each."""
+        """Work of the tasks: explaining a model measures metrics, explaining rows yields a result for each."""
         if self.kind != "explain":
             return self.kind
         return "predict" if self.explanation is not None and self.explanation.level == "rows" else "evaluate"
@@ -232,7 +238,7 @@ class JobSpec(Struct, frozen=True):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the query that the features read, each once, in order."""
+        """Columns of the query that the features read, each once, in order."""
         return tuple(dict.fromkeys(name for feature in self.features for name in source_columns(feature)))
 
 
@@ -241,12 +247,12 @@ class _Version(msgspec.Struct):
 
 
 def to_json(spec: JobSpec) -> bytes:
-    """Readable, deterministic JSON: the same spec gives the same bytes."""
+    """Return readable, deterministic JSON: the same spec gives the same bytes."""
     return msgspec.json.format(msgspec.json.encode(spec), indent=2) + b"\n"
 
 
 def from_json(data: bytes | str) -> JobSpec:
-    """The JobSpec in `data`; SpecError when it is of an unknown version or is not one, saying where."""
+    """Return the JobSpec in `data`. Raises SpecError if it has an unknown version or is invalid, with the place."""
     try:
         version = msgspec.json.decode(data, type=_Version).version
         if version != VERSION:

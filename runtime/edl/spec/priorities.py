@@ -1,4 +1,4 @@
-"""How urgent a job is beside others on the same quota: a whole number, or one of three names for one."""
+"""Priority of a job among those with the same quota: an integer, or one of three names for one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ LOWEST, HIGHEST = -1000, 1000
 
 
 def priority(written: str | int) -> int | None:
-    """The number that is meant, higher for more urgent; None when it is none."""
+    """Parse a priority, higher for more urgent. Return None if it is invalid."""
     if isinstance(written, str):
         named = PRIORITIES.get(written.strip().casefold())
         if named is not None:
@@ -20,5 +20,5 @@ def priority(written: str | int) -> int | None:
 
 
 def name(number: int) -> str:
-    """`high` where the number has a name, else the number."""
+    """Return the name of the priority, such as `high`, or else the number."""
     return next((name for name, known in PRIORITIES.items() if known == number), str(number))

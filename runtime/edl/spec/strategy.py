@@ -1,8 +1,8 @@
-"""How the instances of a training share the work: what is written, and what follows where nothing is.
+"""Strategies by which the instances of a training share the work, and the defaults of missing settings.
 
 local       one worker, which holds the parameters
-allreduce   every worker holds them; a step is that of all workers' gradients together
-async       parameter servers hold them; a worker's gradients move them when they come
+allreduce   every worker holds them; a step applies all workers' gradients together
+async       parameter servers hold them; a worker's gradients are applied when they arrive
 sync        the same, with steps of the gradients of several workers
 """
 
@@ -17,14 +17,14 @@ from edl.spec.job import Cluster, Strategy
 
 WORKERS_PER_SERVER = 2
 
-# Bytes of embedding rows, slots included, from which on several workers leave them to parameter servers. In all-reduce
-# each worker holds all of them, and one that joins is sent all of them while the others wait: 0.15 to 0.2 s for as much
-# as this (measured, gloo on loopback).
+# Minimum bytes of embedding rows, including slots, for which several workers use parameter servers. In all-reduce
+# each worker holds all of them, and a new worker receives all of them while the others wait: 0.15 to 0.2 s for this
+# size (measured, gloo on loopback).
 LARGEST_IN_WORKERS = 256_000_000
 
 
 class Problem(NamedTuple):
-    """What does not go together. field: of `Cluster`, the one to change."""
+    """Inconsistency of the settings. `field` is the field of `Cluster` to change."""
 
     field: str
     message: str
@@ -32,7 +32,7 @@ class Problem(NamedTuple):
 
 
 def problems(cluster: Cluster) -> Iterator[Problem]:
-    """What of a training's cluster, as it is written, does not go together."""
+    """Yield the inconsistencies of a training's cluster settings."""
     strategy, workers, servers = cluster.strategy, cluster.workers, cluster.parameter_servers
     if strategy == "local" and workers > 1:
         yield Problem(
@@ -53,9 +53,9 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
 
 
 def chosen(cluster: Cluster, in_tables: int = 0) -> Cluster:
-    """The cluster of a training with nothing left to choose. It has no `problems`.
+    """Complete the cluster settings of a training, which have no `problems`.
 
-    in_tables: bytes of the model's embedding rows and their slots, as far as they are known.
+    `in_tables` is the size in bytes of the model's embedding rows and their slots, as far as it is known.
     """
     strategy = cluster.strategy if cluster.strategy != "auto" else _strategy(cluster, in_tables)
     if strategy == "local":

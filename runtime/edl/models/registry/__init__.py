@@ -1,1 +1,1 @@
-"""The registry of models: its contract, and its storage in tables, append-only tables or object stores."""
+"""Model registry: its contract, and its storage in tables, append-only tables or object stores."""

@@ -1,7 +1,7 @@
-"""The registry where rows can be added and never changed: a table of what happened to models, and one of archives.
+"""Model registry in append-only storage: a table of events of models, and one of archives.
 
-A version's number is a partition, and whoever adds it owns the number: the database adds a partition once. What happens
-to a version is a row in its partition. An archive is a partition of its own.
+A version's number is a partition, which the database adds only once, so adding it claims the number. Events of a
+version are rows in its partition. An archive is a partition of its own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from edl.models.registry.records import ModelRecord, ModelVersion
 
 EVENTS = "sqlflow_edl_models"
 ARCHIVES = "sqlflow_edl_archives"
-PIECE_BYTES = 4 << 20  # a value has at most 8 MB there
+PIECE_BYTES = 4 << 20  # values are limited to 8 MB
 
 _COLUMNS = {
     "name": "STRING",
@@ -39,35 +39,35 @@ _COLUMNS = {
     "archive_bytes": "BIGINT",
     "sha256": "STRING",
 }
-_KEY, _VERSION = "model_key", "version"  # the partitions of EVENTS
+_KEY, _VERSION = "model_key", "version"  # partition columns of EVENTS
 
 
 class Appendable(Source, Protocol):
-    """A source whose tables have partitions, and whose rows do not change."""
+    """Source whose tables have partitions, and whose rows do not change."""
 
     def columns_of(self, table: str) -> Sequence[str]:
-        """The names of a table's columns, its partitions' last; none where there is no such table."""
+        """Return the names of a table's columns, partition columns last; empty if there is no such table."""
         ...
 
     def partitions(self, table: str) -> Sequence[dict[str, str]]:
-        """The partitions of a table, none where there is no such table."""
+        """Return the partitions of a table; empty if there is no such table."""
         ...
 
     def add_partition(self, table: str, values: dict[str, str]) -> None:
-        """ConflictError: it is there."""
+        """Add a partition. Raises ConflictError if it exists."""
         ...
 
     def drop_partition(self, table: str, values: dict[str, str]) -> None: ...
 
     def replace_partition(self, table: str, values: dict[str, str], batches: Iterator[pa.RecordBatch]) -> int:
-        """Make the partition one of these rows, in this order, when all are there; how many."""
+        """Replace a partition by these rows, in this order, once all are uploaded. Return their number."""
         ...
 
     def read_partition(self, table: str, values: dict[str, str]) -> Iterator[pa.RecordBatch]: ...
 
 
 class AppendedRegistry(EventRegistry):
-    """The models of a source that is `Appendable`."""
+    """Models of a source that is `Appendable`."""
 
     def __init__(self, source: Appendable) -> None:
         super().__init__(source.url)
@@ -141,7 +141,7 @@ class AppendedRegistry(EventRegistry):
         return [_event(row) for row in reader.read_all().to_pylist()] if reader is not None else []
 
     def _numbers(self, name: str) -> Iterator[int]:
-        """The versions that anybody owns."""
+        """Yield the claimed versions."""
         for values in self._source.partitions(EVENTS):
             if values[_KEY] == _key(name):
                 yield int(values[_VERSION])
@@ -158,7 +158,7 @@ class AppendedRegistry(EventRegistry):
 
 
 def _key(name: str) -> str:
-    """A name as a partition's value can be."""
+    """Return a name as a partition's value."""
     return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()
 
 
@@ -167,7 +167,7 @@ def _partition(name: str, version: int) -> dict[str, str]:
 
 
 def _values(event: Event) -> dict[str, object]:
-    """The event as a row."""
+    """Return the event as a row."""
     values = {
         "name": event.name,
         "event": event.event,

@@ -1,10 +1,11 @@
-"""The registry of models: what every one of them does, wherever it keeps them.
+"""Model registry: the contract and the steps that all storages share.
 
-`INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current: the one that was made
-ready last, and when that is dropped, the highest. A version number is never given twice while its name is known, not
-after its version was dropped and not by two writers at once. Failed runs are versions too, with their reason.
+`INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current: the one published
+last, and after that is dropped, the highest. A version number is never reused while its name is known, neither after
+its version was dropped nor by two concurrent writers. Failed runs are versions too, with their reason.
 
-Models are kept in their data source, or in a store of their own: a folder or an object store. Reading makes nothing.
+Models are stored in their data source, or in a store of their own: a folder or an object store. Reading creates
+nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from pathlib import Path
 from edl.errors import SemanticError, SourceError, SpecError, did_you_mean
 from edl.models.registry.records import ModelRecord, ModelVersion, State, check_name, split_reference
 
-Versions = list[ModelVersion]  # named here, because inside Registry `list` is its method
+Versions = list[ModelVersion]  # defined here, because inside Registry `list` is its method
 
-_STALE = timedelta(days=1)  # an upload that took longer was given up
+_STALE = timedelta(days=1)  # older uploads are abandoned
 
 
 class Registry(ABC):
-    """The models of one place. url: of that place, without secrets."""
+    """Models of one storage location. `url` is its URL, without secrets."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -34,11 +35,11 @@ class Registry(ABC):
     # Writing ---------------------------------------------------------------------------------------------
 
     def save(self, name: str, archive: Path, record: ModelRecord, *, once: str = "") -> int:
-        """Keep the archive as a new version of the model, and make it the current one; the version's number.
+        """Store the archive as a new version of the model and make it current. Return the version's number.
 
-        once: at most 32 characters that nobody else uses; a call that repeats them changes nothing, however far the
-        first has come.
-        SemanticError: the name. SourceError: the place. After an error the model is what it was.
+        `once` is a unique key of at most 32 characters, which makes repeated calls idempotent, however far the first
+        one came. Raises SemanticError for an invalid name, SourceError for errors of the storage. After an error the
+        model is unchanged.
         """
         check_name(name)
         self._prepare()
@@ -51,15 +52,15 @@ class Registry(ABC):
             size, digest = self._upload(name, version, key, archive)
             self._publish(name, version, size, digest)
         except BaseException:
-            with suppress(SourceError):  # what stays is cleaned up by a later save
+            with suppress(SourceError):  # a later save cleans up the rest
                 self._discard(name, version, key)
             raise
         return version
 
     def record_failure(self, name: str, record: ModelRecord, reason: str, *, once: str = "") -> int:
-        """Keep a run that failed as a version without an archive; the current version stays. Its number.
+        """Store a failed run as a version without an archive; the current version stays. Return its number.
 
-        once: as in `save`.
+        `once`: as in `save`.
         """
         check_name(name)
         self._prepare()
@@ -70,22 +71,26 @@ class Registry(ABC):
 
     @abstractmethod
     def drop(self, reference: str) -> int:
-        """Drop a model, or one version of it; how many versions are gone.
+        """Drop a model, or one version of it. Return the number of dropped versions.
 
-        Dropping the current version makes the highest ready one current. SemanticError: there is no such model.
+        Dropping the current version makes the highest ready one current. Raises SemanticError if there is no such
+        model.
         """
 
     # Reading ---------------------------------------------------------------------------------------------
 
     def find(self, reference: str) -> ModelVersion:
-        """The version that `name` or `name@version` means. SemanticError: it is unknown, or it failed."""
+        """Return the version named by `name` or `name@version`. Raises SemanticError if it is unknown or failed."""
         found = self.look_up(reference)
         if found.state != "ready":
             raise SemanticError(f"the training of model {found.reference} failed: {found.reason}")
         return found
 
     def look_up(self, reference: str) -> ModelVersion:
-        """As `find`, a failed one too; of a name, the current version, else the last one. SemanticError: unknown."""
+        """Return the version like `find`, including failed ones. Raises SemanticError if it is unknown.
+
+        A name means its current version, or else the last one.
+        """
         name, version = split_reference(reference)
         versions = self._versions(name)
         if version is None:
@@ -97,18 +102,18 @@ class Registry(ABC):
         return wanted[0]
 
     def has(self, reference: str) -> bool:
-        """Whether there is such a model, or such a version, failed ones included."""
+        """Return True if there is such a model or version, including failed ones."""
         name, version = split_reference(reference)
         return any(version in (None, found.version) for found in self._versions(name))
 
     def list(self, like: str | None = None) -> Versions:
-        """All versions, ready and failed, by name and number. like: a pattern of SQL's LIKE on the name."""
+        """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""
         return _visible(self._listed(like))
 
     def load(self, reference: str, to: Path) -> ModelVersion:
-        """Write the version's archive to the file `to`, which appears when it is complete and checked.
+        """Write the version's archive to the file `to`, which appears once it is complete and checked.
 
-        SemanticError: see `find`. SpecError: the archive is damaged.
+        Raises SemanticError as `find` does, SpecError if the archive is damaged.
         """
         found = self.find(reference)
         to.parent.mkdir(parents=True, exist_ok=True)
@@ -128,48 +133,48 @@ class Registry(ABC):
             partial.unlink(missing_ok=True)
         return found
 
-    # What a place does in its own way ----------------------------------------------------------------------
+    # Steps specific to a storage ---------------------------------------------------------------------------
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Make what models are kept in, where it is not there. SourceError: something of a user's has its name."""
+        """Create the storage if it does not exist. Raises SourceError if a user's object has its name."""
 
     @abstractmethod
     def _add(self, name: str, state: State, record: ModelRecord, *, key: str = "", reason: str = "") -> int:
-        """A new version; its number is one more than the name ever had."""
+        """Add a version. Return its number, one more than the name's highest ever."""
 
     @abstractmethod
     def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
-        """Write the archive of a version that nobody sees yet; its size and digest."""
+        """Write the archive of a version that is not visible yet. Return its size and digest."""
 
     @abstractmethod
     def _publish(self, name: str, version: int, size: int, digest: str) -> None:
-        """Make the version ready and the current one. SourceError: it was dropped meanwhile."""
+        """Make the version ready and current. Raises SourceError if it was dropped meanwhile."""
 
     @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:
-        """Leave only the number of a version, which is not given again. It may be repeated."""
+        """Delete all but the number of a version, which is not reused. Idempotent."""
 
     @abstractmethod
     def _all_versions(self, name: str) -> Versions:
-        """Those of any state, by number."""
+        """Return the versions in any state, by number."""
 
     @abstractmethod
     def _listed(self, like: str | None) -> Versions:
-        """As `list`, those of other states too."""
+        """Return the versions like `list`, in any state."""
 
     @abstractmethod
     def _download(self, found: ModelVersion) -> Iterator[bytes]:
-        """The archive of a version that is ready, as far as it is there."""
+        """Yield the archive of a ready version, as far as it exists."""
 
     # Steps -----------------------------------------------------------------------------------------------
 
     def _versions(self, name: str) -> Versions:
-        """Versions that a user may see, by number."""
+        """Return the versions that users may see, by number."""
         return _visible(self._all_versions(name))
 
     def _saved(self, name: str, key: str) -> int:
-        """The version that was made ready with this key, 0 if none was; what was begun with it is cleaned up."""
+        """Return the version published with this key, or 0 if there is none; discard unfinished ones with this key."""
         for found in self._all_versions(name):
             if found.archive == key and found.state == "ready":
                 return found.version
@@ -178,7 +183,7 @@ class Registry(ABC):
         return 0
 
     def _discard_stale(self, name: str) -> None:
-        """Clean up after writers that died in the midst of an upload."""
+        """Discard uploads of writers that died."""
         before = (datetime.now(UTC) - _STALE).isoformat(timespec="milliseconds")
         for found in self._all_versions(name):
             if found.state == "saving" and found.created < before:
@@ -207,5 +212,5 @@ def foreign(table: str) -> SourceError:
 
 
 def now() -> str:
-    """The time as records keep it: UTC in ISO 8601."""
+    """Return the time in the format of records: UTC in ISO 8601."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,7 +1,7 @@
-"""A registry where things can be added and never changed: it keeps what happened to models, and adds that up.
+"""Model registry on append-only storage: it stores events of models and derives their state from these.
 
-Whoever claims a version's number owns it. The current version of a name is the one that was pointed to last; pointers
-count up, and of two that were made at once the one to the higher version counts.
+Versions are claimed. The current version of a name is the one with the highest pointer; pointers increase, and of two
+equal ones that of the higher version counts.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ What = Literal["saving", "failed", "ready", "current", "dropped"]
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happened to a version. The last fields are those of `ModelVersion`, as far as they are known then."""
+    """Event of a version. The last fields are those of `ModelVersion`, as far as they are known at that time."""
 
     name: str
     version: int
     event: What
-    pointer: int = 0  # of ready and current
+    pointer: int = 0  # of events ready and current
     created: str = ""
-    record: ModelRecord | None = None  # of saving and failed
+    record: ModelRecord | None = None  # of events saving and failed
     reason: str = ""
     archive: str = ""
     archive_bytes: int = 0
@@ -41,7 +41,7 @@ _VERSION = attrgetter("name", "version")
 
 
 class EventRegistry(Registry):
-    """`Registry` of events; the place says how they are kept."""
+    """`Registry` derived from events; subclasses define their storage."""
 
     def drop(self, reference: str) -> int:
         name, version = split_reference(reference)
@@ -53,11 +53,11 @@ class EventRegistry(Registry):
             self._bury(found)
         return len(visible)
 
-    # What a place does in its own way ----------------------------------------------------------------------
+    # Steps specific to a storage ---------------------------------------------------------------------------
 
     @abstractmethod
     def _claim(self, name: str) -> int:
-        """A version of the name that nobody else has, had or will have, the higher ones not either."""
+        """Claim a version of the name that no other writer has, had or will have; higher numbers are unused too."""
 
     @abstractmethod
     def _append(self, event: Event) -> None: ...
@@ -67,7 +67,7 @@ class EventRegistry(Registry):
 
     @abstractmethod
     def _remove_archive(self, name: str, version: int, key: str) -> None:
-        """It may be gone already, or never have been there."""
+        """Remove the archive if it exists."""
 
     # Steps -----------------------------------------------------------------------------------------------
 
@@ -90,7 +90,7 @@ class EventRegistry(Registry):
         self._append(Event(name, version, "dropped"))
 
     def _bury(self, dropped: ModelVersion) -> None:
-        """As `_discard`; when it was the current version, another one becomes that."""
+        """Discard a version like `_discard`. If it was current, another one becomes current."""
         self._discard(dropped.name, dropped.version, dropped.archive)
         left = [found.version for found in self._versions(dropped.name) if found.state == "ready"]
         if dropped.current and left:
@@ -106,7 +106,7 @@ def next_pointer(happened: Events) -> int:
 
 
 def folded(events: Events) -> Versions:
-    """What became of each version, by name and number."""
+    """Derive the state of each version from the events, by name and number."""
     by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
     found_of = {of: _last_of_each(group) for of, group in by_version}
     begun = {of: found for of, found in found_of.items() if "saving" in found or "failed" in found}
@@ -127,7 +127,7 @@ def _last_of_each(events: Iterable[Event]) -> Found:
 
 
 def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
-    """The current version of each name."""
+    """Return the current version of each name."""
     pointers: dict[str, tuple[int, int]] = {}
     for (name, version), found in begun.items():
         if "ready" in found and "dropped" not in found:
@@ -136,7 +136,12 @@ def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
     return {name: version for name, (_, version) in pointers.items()}
 
 
-_STATES: tuple[State, ...] = ("dropped", "ready", "failed", "saving")  # the first that happened is the state
+_STATES: tuple[State, ...] = (
+    "dropped",
+    "ready",
+    "failed",
+    "saving",
+)  # the first of these with an event is the state
 
 
 def _version(found: Found, current: bool) -> ModelVersion:

@@ -1,4 +1,4 @@
-"""Which registry has the models of a data source, or of a store. Only that is imported."""
+"""Choice of the registry of a data source or a store. Only the chosen one is imported."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from edl.models.registry.base import Registry
 
 APPENDED = (
     "maxcompute",
-)  # dialects of sources whose rows are never changed: see `edl.models.registry.append_only`
+)  # dialects of sources with append-only tables, see `edl.models.registry.append_only`
 
 
 def open_registry(source: Source, store: str = "") -> Registry:
-    """The models of a store, by default those that the data source keeps.
+    """Open the registry in a store (a folder or an fsspec URL), by default that in the data source.
 
-    store: a folder, or a URL as fsspec takes it. SourceError: it cannot be opened.
+    Raises SourceError if it cannot be opened.
     """
     if store:
         from edl.models.registry.object_store import open_store

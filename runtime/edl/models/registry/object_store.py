@@ -1,12 +1,12 @@
-"""The registry in a store of its own: a folder, or an object store.
+"""Model registry in a store of its own: a folder or an object store.
 
-    sqlflow-edl.json                                       says that this is a model store, and of which version
-    models/<name>-<digest of the name>/<version>/claim…    whose the number is
-                                                /saving-…  what happened to the version, a document for each event
+    sqlflow-edl.json                                       marks a model store and holds its version
+    models/<name>-<digest of the name>/<version>/claim…    claim of the number
+                                                /saving-…  events of the version, a document for each
                                                 /archive   its archive
 
-Objects are added, and never changed; of what was dropped, the archive is removed. So writers of several machines need
-no lock, and who reads sees nothing half-written: an archive counts when an event says that it is ready.
+Objects are added and never changed; archives of dropped versions are removed. So writers on several machines need no
+lock, and readers see nothing half-written: an archive counts once an event says that it is ready.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from edl.models.registry.records import ModelVersion
 MARK = "sqlflow-edl.json"
 MODELS = "models"
 ARCHIVE = "archive"
-_SUFFIX = ".json"  # of the documents of events
+_SUFFIX = ".json"  # of event documents
 _LONGEST_PAUSE = 2.0  # seconds
 _READ_AT_ONCE = 1000  # documents
 
@@ -40,12 +40,12 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 def open_store(store: str) -> StoredRegistry:
-    """The models of a folder, or of a URL as fsspec takes it. SourceError: it cannot be opened."""
+    """Open the registry in a folder or an fsspec URL. Raises SourceError if it cannot be opened."""
     return StoredRegistry(open_objects(store))
 
 
 class StoredRegistry(EventRegistry):
-    """The models of a store. pause: of a writer whom others are in the way of, so many seconds."""
+    """Models of a store. `pause` sleeps for some seconds after a conflict with another writer."""
 
     def __init__(self, objects: Objects, *, pause: Callable[[float], object] = time.sleep) -> None:
         super().__init__(objects.url)
@@ -59,7 +59,9 @@ class StoredRegistry(EventRegistry):
     def _prepare(self) -> None:
         if self._is_marked():
             return
-        if self._objects.names() and not self._is_marked():  # nobody was quicker: these are not ours
+        if (
+            self._objects.names() and not self._is_marked()
+        ):  # not marked by another writer meanwhile: foreign objects
             raise SourceError(
                 f"{self.url} holds other things than models",
                 hint=f"give models a folder of their own, such as {self.url}/models",
@@ -114,7 +116,7 @@ class StoredRegistry(EventRegistry):
             raise SpecError(f"{name} in the model store {self.url} is damaged: {error}") from None
 
     def _numbers(self, name: str) -> Iterator[int]:
-        """The versions that anybody owns, or has asked for."""
+        """Yield the versions that are claimed, or for which there was an attempt."""
         folder = _folder(name)
         for path in self._objects.names(folder):
             yield int(path.removeprefix(f"{folder}/").partition("/")[0])
@@ -123,7 +125,7 @@ class StoredRegistry(EventRegistry):
         yield from self._objects.pieces(_archive(found.name, found.version))
 
     def _is_marked(self) -> bool:
-        """Whether this is a model store. SpecError: one of another version."""
+        """Return True if this is a model store. Raises SpecError if it has another version."""
         if self._marked:
             return True
         content = self._objects.read([MARK]).get(MARK)
@@ -143,7 +145,7 @@ class StoredRegistry(EventRegistry):
 
 
 def _folder(name: str, version: int | None = None) -> str:
-    """Readable as far as a path can be, and one for each name."""
+    """Return the folder of a name: as readable as a path can be, and unique."""
     readable = re.sub(r"[^A-Za-z0-9_.-]+", "_", name)[:60].lstrip(".")
     folder = f"{MODELS}/{readable}-{hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
     return folder if version is None else f"{folder}/{version:06d}"
@@ -154,6 +156,6 @@ def _archive(name: str, version: int) -> str:
 
 
 def _pattern(like: str) -> re.Pattern[str]:
-    """A pattern of SQL's LIKE."""
+    """Translate a SQL LIKE pattern."""
     parts = {"%": ".*", "_": "."}
     return re.compile("".join(parts.get(letter, re.escape(letter)) for letter in like), re.DOTALL)

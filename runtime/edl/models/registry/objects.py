@@ -1,8 +1,8 @@
-"""The objects of a model store: each is there as a whole or not at all, and is never changed.
+"""Objects of a model store: each exists as a whole or not at all, and is never changed.
 
-`Objects` asks of a store what all object stores do: who has written something sees it in the next listing, and so does
-everybody else. They have no lock, and not all of them can create an object only where there is none. In a folder that
-is one call, whoever shares it: `Files`.
+`Objects` relies on the common guarantee of object stores: after a write, every listing contains the object. They have
+no locks, and not all of them can create an object only if it does not exist. A shared folder can, with one call:
+`Files`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from edl.data.url import redacted
 from edl.errors import SourceError, SQLFlowError
 
 PIECE_BYTES = 4 << 20
-CLAIM = "claim"  # objects whose names begin so say that a folder is taken
+CLAIM = "claim"  # prefix of the objects that claim a folder
 
 
 class Objects:
-    """Names are paths below `root`. url: shown in errors, all of which are SourceErrors."""
+    """Objects below `root`; names are relative paths. `url` is displayed in errors, all of which are SourceErrors."""
 
     def __init__(self, system: Any, root: str, url: str) -> None:
         self.url = url
@@ -30,20 +30,20 @@ class Objects:
         self._root = root.rstrip("/")
 
     def names(self, folder: str = "") -> list[str]:
-        """Of all objects in the folder and in those below it; none where there is no such folder."""
+        """Return the names of all objects in the folder and its subfolders; empty if there is no such folder."""
         with self._told("list what it has"):
             self._system.invalidate_cache()
             try:
                 found = self._system.find(self._path(folder))
             except FileNotFoundError:
                 return []
-        # Some give the folder itself, where its first object comes while they look.
+        # Some stores list the folder itself if its first object is added meanwhile.
         inside = (path for path in found if path.startswith(f"{self._path(folder)}/"))
         names = (path.removeprefix(f"{self._root}/") for path in inside)
         return sorted(name for name in names if not name.rpartition("/")[2].startswith("."))
 
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
-        """Their contents. Those that are gone are left out."""
+        """Return the contents of the objects that exist."""
         paths = {self._path(name): name for name in names}
         if not paths:
             return {}
@@ -55,7 +55,7 @@ class Objects:
         return {paths[path]: content for path, content in found.items() if isinstance(content, bytes)}
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """Its content; nothing where it is gone."""
+        """Yield the object's content in pieces; nothing if it does not exist."""
         with self._told("be read"):
             try:
                 file = self._system.open(self._path(name), "rb")
@@ -74,14 +74,15 @@ class Objects:
             self._system.put_file(str(file), self._path(name))
 
     def remove(self, name: str) -> None:
-        """It may be gone."""
+        """Remove the object if it exists."""
         with self._told("be written to"), contextlib.suppress(FileNotFoundError):
             self._system.rm_file(self._path(name))
 
     def claim(self, folder: str) -> bool:
-        """Whether the folder is ours: of all who ask, at most one is told so, and nobody after somebody was.
+        """Claim the folder. Return True for at most one claimant, and for none after that.
 
-        Of two who have said that they want it, the one who looks last sees both. Who sees somebody else steps back.
+        Each claimant adds an object and then lists the folder: of two, the one that lists last sees both objects. A
+        claimant that sees another's object withdraws its own.
         """
         mine = f"{folder}/{CLAIM}-{secrets.token_hex(8)}"
         self.put(mine, b"")
@@ -95,7 +96,7 @@ class Objects:
 
     @contextlib.contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Whatever the library of a store raises, in our words."""
+        """Translate the errors that a store's library raises."""
         try:
             yield
         except SQLFlowError:
@@ -106,7 +107,7 @@ class Objects:
 
 
 class Files(Objects):
-    """Those of a folder, which several machines may share."""
+    """Objects of a folder, which several machines may share."""
 
     def put(self, name: str, content: bytes) -> None:
         path = Path(self._path(name))
@@ -135,7 +136,7 @@ class Files(Objects):
 
 
 def open_objects(store: str) -> Objects:
-    """The objects of a folder, or of a URL as fsspec takes it. SourceError: it cannot be opened, or holds a secret."""
+    """Open a folder or an fsspec URL. Raises SourceError if it cannot be opened, or if the URL holds a secret."""
     if redacted(store) != store:
         raise SourceError(
             f"the URL of the model store {redacted(store)} holds a password or a key",

@@ -1,4 +1,4 @@
-"""What the registry knows of a model, and how a statement refers to one."""
+"""Records of the registry, and references to models in statements."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _REFERENCE = re.compile(r"(.+)@(\d{1,9})", re.DOTALL)
 
 
 class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a run says of its model. metrics: name -> figure, None where it is not a number."""
+    """Description of a model by its run. `metrics` maps names to figures, None for NaN."""
 
-    model: str  # the kind of model, for example DNNClassifier
+    model: str  # kind of model, for example DNNClassifier
     framework: str
-    rows: int  # that it was trained on
+    rows: int  # number of training rows
     metrics: dict[str, float | None]
     statement: str
 
 
 class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One version of a model. `created` is UTC in ISO 8601; `reason` says why a failed one has no archive."""
+    """Version of a model. `created` is UTC in ISO 8601; `reason` says why a failed one has no archive."""
 
     name: str
     version: int
@@ -36,24 +36,24 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created: str
     record: ModelRecord
     reason: str
-    archive: str  # what its chunks are kept under
+    archive: str  # key of its chunks
     archive_bytes: int
     sha256: str
 
     @property
     def reference(self) -> str:
-        """What names this version for ever, as a JobSpec keeps it."""
+        """Permanent reference of this version, as a JobSpec stores it."""
         return f"{self.name}@{self.version}"
 
 
 def split_reference(reference: str) -> tuple[str, int | None]:
-    """`name@version`, or `name` alone, which means its current version."""
+    """Split `name@version`, or `name` alone, which means its current version."""
     match = _REFERENCE.fullmatch(reference)
     return (match[1], int(match[2])) if match else (reference, None)
 
 
 def check_name(name: str) -> None:
-    """SemanticError when the text cannot name a model."""
+    """Raise SemanticError if the text cannot name a model."""
     if not name.strip() or not name.isprintable():
         raise SemanticError(f"{name!r} cannot name a model", hint="use letters, digits, _ and dots")
     if len(name) > MAX_NAME:

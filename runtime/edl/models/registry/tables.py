@@ -1,8 +1,8 @@
-"""The registry in a database: a table of versions and a table of archive chunks.
+"""Model registry in a database: a table of versions and a table of archive chunks.
 
-A model is never a table of its name. The current version of a name moves in the transaction that makes the new one
-ready. One implementation serves every database, through `Source.execute` and `Source.transaction`; what differs
-between them stands in `DIALECTS`. A table of a user's that has our name is never touched.
+A model is never a table of its name. The current version of a name changes in the transaction that publishes the new
+one. One implementation serves every database, through `Source.execute` and `Source.transaction`; `DIALECTS` holds
+their differences. A user's table with the same name is never modified.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the registry has to know of a database."""
+    """Properties of a database that the registry depends on."""
 
     text: str  # type of unlimited text
     blob: str  # type of at least CHUNK_BYTES bytes
     columns: str  # query for the columns of a table; its parameters are `Source.home` and the table
-    options: str = ""  # of a new table
+    options: str = ""  # options of a new table
 
 
 DIALECTS = {
@@ -65,7 +65,7 @@ CHUNKS_PER_INSERT = 16
 CHUNKS_PER_READ = 256
 INSERTS_PER_TRANSACTION = 32
 
-_ATTEMPTS = 50  # of a transaction that others get in the way of
+_ATTEMPTS = 50  # of a transaction with conflicts
 
 _MODEL_COLUMNS = {
     "name": "VARCHAR(512) NOT NULL",
@@ -95,7 +95,7 @@ _TABLES = {
 
 
 class TableRegistry(Registry):
-    """The models of one data source whose tables can be changed in transactions."""
+    """Models of one data source whose tables can be changed in transactions."""
 
     def __init__(self, source: Source) -> None:
         if source.dialect not in DIALECTS:
@@ -155,12 +155,12 @@ class TableRegistry(Registry):
         """Make a version the current one; 0 is none.
 
         The current version is the one whose row points to itself. Every row of the name is changed, so that of two
-        who do this at once one meets a conflict.
+        concurrent writers one gets a conflict.
         """
         self._run(f"UPDATE {self._models} SET current_version = ? WHERE name = ?", version, name)
 
     def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
-        """In transactions of bounded size."""
+        """Write the archive in transactions of bounded size. Return its size and digest."""
         digest, size = hashlib.sha256(), 0
         with archive.open("rb") as file:
             chunks = enumerate(_pieces(file))
@@ -182,7 +182,7 @@ class TableRegistry(Registry):
         self._run(f"INSERT INTO {self._chunks} VALUES {rows}", *values)
 
     def _bury(self, dropped: ModelVersion) -> None:
-        """As `_discard`, of a version that is ready; another one becomes the current one."""
+        """Discard a ready version. If it was current, another one becomes current."""
         self._run(
             f"UPDATE {self._models} SET state = 'dropped', archive = '' WHERE name = ? AND version = ?",
             *(dropped.name, dropped.version),
@@ -213,7 +213,7 @@ class TableRegistry(Registry):
         self._retried(make)
 
     def _retried(self, work: Callable[[], T]) -> T:
-        """Do the work in a transaction, again when another connection got in its way."""
+        """Do the work in a transaction, with retries after conflicts with other connections."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 with self._source.transaction():
@@ -249,7 +249,7 @@ class TableRegistry(Registry):
                 return
 
     def _exists(self, table: str) -> bool:
-        """Whether the table is there. SourceError: a table of that name is, and it is not ours."""
+        """Return True if the table exists. Raises SourceError if a foreign table has its name."""
         found = {row["column_name"] for row in self._rows(self._dialect.columns, self._source.home, table)}
         if found and found != set(_TABLES[table][0]):
             raise foreign(table)

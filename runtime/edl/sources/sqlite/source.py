@@ -163,7 +163,8 @@ class SQLiteSource(Transactional, EmbeddedSource):
     def _columns(self, query: str) -> list[Column]:
         """Return the columns of a query with their kinds.
 
-        Raises SourceError if a job cannot use the query or one of its columns. The last result is cached until something is written: a job asks for the schema before it pins.
+        Raises SourceError if a job cannot use the query or one of its columns. The last result is cached until
+        something is written: a job asks for the schema before it pins.
         """
         if error := not_a_query(query):
             raise error
