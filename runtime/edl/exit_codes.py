@@ -10,12 +10,12 @@ INTERRUPTED = 130
 TERMINATED = 143
 
 MEANING = {
-    OK: "the job succeeded; an instance was told to end",
-    FAILED: "the job failed, and the message says why; an instance broke, and is replaced",
+    OK: "the job succeeded; an instance was stopped",
+    FAILED: "the job failed, and the message says why; an instance failed and is replaced",
     USAGE: "the command line is wrong",
-    ABANDONED: "an instance lost who had started it",
-    PREEMPTED: "a worker was told to leave, and gave back what it had",
-    JOB_FAILED: "a master ended its job as failed: starting it again would not help",
+    ABANDONED: "an instance lost its parent process",
+    PREEMPTED: "a worker was preempted, and gave back its tasks",
+    JOB_FAILED: "a master failed its job for good: a restart would not help",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
     TERMINATED: "a command ended by SIGTERM, which cancels like Ctrl-C",
 }
