@@ -21,7 +21,7 @@ from edl.features.hashing import Hashes, hash_texts, mix
 
 DELIMITERS = (",", ";", "|", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
-_HEAD = 1000  # values of a batch that are looked at first: most columns repeat one among them
+_HEAD = 1000  # values of a batch checked first: most columns repeat a value among them
 _NUMBER_TEXT = rf"^\s*{_NUMBER}\s*$"
 
 
@@ -175,7 +175,7 @@ class RowSample:
         self._start: Hashes = mix(np.array([seed % 2**64], dtype=np.uint64))
         self._halvings = 0
         self._row = 0
-        self._drawn: list[Hashes] = []  # of the rows in the sample
+        self._drawn: list[Hashes] = []  # hashes of the rows in the sample
         self._size = 0
 
     def rows(self, count: int) -> slice | Ints:
@@ -230,7 +230,7 @@ class Uniqueness:
 
     most: int
     repeats: bool = False
-    least: int = 0  # of integers
+    least: int = 0  # of integer values
     largest: int = 0
     count: int = 0
     _hashes: Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
@@ -282,7 +282,7 @@ class Counts:
     most: int
     most_bytes: int = 1 << 28
     stopped: bool = False
-    distinct: int = 0  # once stopped, there are more than this
+    distinct: int = 0  # a lower bound once stopped
     _values: list[pa.Array] = field(default_factory=list)
     _numbers: list[Ints] = field(default_factory=list)
     _pending: int = 0
@@ -292,7 +292,7 @@ class Counts:
         if self.stopped:
             return
         values = counted.field("values")
-        # Distinct texts of many batches may pass the 2 GiB that the offsets of a plain string array can address.
+        # Distinct texts of many batches may exceed the 2 GiB that the offsets of a plain string array can address.
         self._values.append(values.cast(pa.large_string()) if pa.types.is_string(values.type) else values)
         self._numbers.append(counted.field("counts").to_numpy())
         self._pending += len(counted)

@@ -27,10 +27,10 @@ class Entry:
     doc: str
     params: tuple[Attribute, ...] = ()
     aliases: tuple[str, ...] = ()
-    task: Task | None = None  # models and losses: what kind of label they are for
+    task: Task | None = None  # of models and losses: the kind of label
     frameworks: tuple[str, ...] = ("keras", "torch")
     architecture: Architecture = "deep"  # of models
-    most_classes: int = 0  # that a classifier can tell apart; 0 for any number
+    most_classes: int = 0  # limit of a classifier; 0 for none
 
 
 class Catalog:
@@ -193,7 +193,7 @@ MODELS = Catalog(
 # Names without Classifier or Regressor: the label decides.
 FAMILIES = ("DNN", "Linear", "DNNLinearCombined", "DeepFM")
 
-# Attributes of other systems that mean something and cannot be had: what to write instead.
+# Attributes of other systems without an equal here: the replacement.
 PLANNED_ATTRIBUTES = {
     **dict.fromkeys(
         (f"{prefix}{part}_optimizer" for prefix in ("", "model.") for part in ("linear", "dnn")),

@@ -31,7 +31,7 @@ def argument(column: str) -> str:
 def _is_plain(column: str) -> bool:
     from sqlglot import exp
 
-    # MySQL's words are most of those that are reserved anywhere.
+    # MySQL's list has most of the words that are reserved in any dialect.
     return exp.to_identifier(column).sql("mysql") == column
 
 

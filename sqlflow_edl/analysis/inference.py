@@ -20,7 +20,7 @@ from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Reso
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
-# Names that SQLFlow and the shap package have for explainers.
+# Names of explainers in SQLFlow and the shap package.
 EXPLAINERS = {
     name.casefold(): name
     for name in (
@@ -324,7 +324,7 @@ def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
     return int(attributes[name].value) if name in attributes else default  # type: ignore[arg-type]
 
 
-# Kind of statement -> what checks it before the database is asked, and what makes its JobSpec.
+# Kind of statement -> the check that needs no database, and the function that makes its JobSpec.
 USES = {
     "predict": (check_prediction, prediction),
     "evaluate": (check_evaluation, evaluation),

@@ -15,10 +15,10 @@ from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan
 
-MOST_CLASSES = 1000  # more are hardly meant
-MOST_AUTO_CLASSES = 20  # distinct integers that the short form takes for classes
+MOST_CLASSES = 1000  # more are hardly intended
+MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
 
-Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: more than are counted
+Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: too many to count
 
 
 def wants(model: catalog.Entry | None) -> Want:

@@ -141,7 +141,7 @@ def _dotted(text: str, start: int, dialect: str) -> str:
     return name.rstrip(".")
 
 
-# What depends on what --------------------------------------------------------------------------------------
+# Dependencies ----------------------------------------------------------------------------------------------
 
 
 def effects(statement: Statement, dialect: str) -> Effects:
@@ -152,7 +152,7 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return Effects()
     queries = [statement.select, (statement.validate and statement.validate.query) or ""]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
-    using = statement.using if statement.kind != "explain" else None  # there it is an explainer
+    using = statement.using if statement.kind != "explain" else None  # EXPLAIN … USING names an explainer
     used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))

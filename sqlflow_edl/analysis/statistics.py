@@ -39,7 +39,7 @@ from sqlflow_edl.analysis.accumulators import (
 from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 
-MOST_DISTINCT = 200_000  # values of a column that are counted one by one
+MOST_DISTINCT = 200_000  # limit of the distinct values counted in a column
 SAMPLE_ROWS = 1_000_000
 SAMPLE_VALUES = (
     1 << 26
@@ -96,19 +96,19 @@ class ColumnStatistics:
     mean: float = 0.0
     std: float = 0.0
     integers: bool = True  # no number has a fraction
-    counts: ValueCounts | None = None  # None too when there are more than are counted
-    distinct: int = 0  # values other than NULL; when they are too many to count, there are more than this
+    counts: ValueCounts | None = None  # None also if there are too many to count
+    distinct: int = 0  # without NULL; a lower bound if there are too many to count
     longest: int = 0  # characters of the longest text
-    delimiter: str = ""  # of texts that are lists, empty when they are none
+    delimiter: str = ""  # of texts that are lists, else empty
     numeric_text: bool = False  # every text is a number
     constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
-    unique: bool = False  # no value occurs twice, as far as a sample of the values shows
+    unique: bool = False  # no value occurs twice, judged by a sample of the values
     span: int = 0  # of unique integers: whole numbers from the least to the largest
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
-    parts: Mapping[str, int] = field(default_factory=dict)  # of a date or time -> how many values it takes
+    parts: Mapping[str, int] = field(default_factory=dict)  # part of a date or time -> number of its values
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    vector: Vector = ((), ())  # mean and deviation of each place, where cells hold vectors
-    error: SemanticError | None = None  # why cells of several values cannot be read
+    vector: Vector = ((), ())  # mean and deviation of each element, if cells hold vectors
+    error: SemanticError | None = None  # of the first cell of several values that cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
 
     def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
@@ -204,7 +204,7 @@ class _Column:
         if not len(array):
             return
         if not is_text(array.type):
-            texts(array[:1], self.name)  # a type without text is no category either
+            texts(array[:1], self.name)  # raises if the type has no text form, and so no categories
         counted = array.value_counts()
         if Want.COUNTS in self.want:
             self.counts.add(counted)

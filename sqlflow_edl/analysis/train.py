@@ -44,7 +44,7 @@ class Settings:
     schedule: catalog.Entry | None
     loss: str | None
     resolved: Mapping[str, Resolved]
-    functions: tuple[str, ...] = ()  # of the contract, that the program takes from the model's module
+    functions: tuple[str, ...] = ()  # functions of the contract from the model's module
 
     @property
     def model(self) -> catalog.Entry | None:
@@ -73,14 +73,14 @@ class TrainingPlan:
     settings: Settings
     label: str
     label_span: Span | None
-    weight: str  # the column that weighs rows; empty without one
+    weight: str  # the weight column; empty without one
     drafts: tuple[Draft, ...]
     held_out: HeldOut
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
-    validation: spec.Query | None = None  # the query of `held_out`, looked at
+    validation: spec.Query | None = None  # the query of `held_out` with its columns
     notes: list[str] = field(default_factory=list)
-    decisions: list[Decision] = field(default_factory=list)  # of `fit`, in the order of the features
+    decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
 
     @property
     def seed(self) -> int:
@@ -212,7 +212,7 @@ class TrainingPlan:
             if found:
                 what, reason = found
                 note = f"{what} is left out: {reason}"
-                if self._note(note):  # a date becomes several features
+                if self._note(note):  # once: a date becomes several features
                     self.decisions.append(Decision((what,), reason))
                 continue
             try:

@@ -24,7 +24,7 @@ from sqlflow_edl.syntax import ast
 
 PASSED = ("features", "in_features", "outputs", "out_features")
 
-# package of estimators that are no networks -> its name in prose
+# package of estimators that are no neural networks -> its display name
 _LIBRARIES: Mapping[str, str] = {
     "sklearn": "scikit-learn",
     "xgboost": "XGBoost",
@@ -41,7 +41,7 @@ _LINEAR = (
     "api.OLS",
     "api.Logit",
 )
-_HOOKS = "sqlflow_"  # how methods begin that SQLFlow calls in place of its own training and prediction
+_HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own training and prediction
 
 
 def look_up(name: ast.Name) -> OwnModel:
@@ -144,7 +144,7 @@ def functions(own: OwnModel, framework: str, written: Iterable[str]) -> tuple[st
     )
 
 
-# function of the contract -> how attributes begin that say it instead
+# function of the contract -> prefixes of the attributes that replace it
 _SAID_BY: Mapping[str, tuple[str, ...]] = {
     "loss": ("loss",),
     "optimizer": ("optimizer",),

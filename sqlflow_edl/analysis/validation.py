@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.settings.dictionary import Resolved
 
 FRACTION, SELECT = "validation.fraction", "validation.select"
-FEWEST_ROWS = 100  # fewer have no validation rows by default
+FEWEST_ROWS = 100  # with fewer rows there are no validation rows by default
 DEFAULT_FRACTION = 0.1
 
 

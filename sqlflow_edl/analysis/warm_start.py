@@ -24,8 +24,8 @@ from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 WITHOUT_WEIGHTS = ("activation", "dropout")  # parameters of built-in models that change no weight's shape
-FAR = 1.0  # deviations between two means that are noted
-MANY = 0.05  # share of rows with an unknown value that is noted
+FAR = 1.0  # deviations between two means that cause a note
+MANY = 0.05  # share of rows with an unknown value that causes a note
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def _signature(column: Fitted) -> str:
         return f"one_hot({inner})"
     if not isinstance(column, spec.Embedding):
         return inner
-    fitted = _has_vocabulary(column.category)  # its size, and so the dimension, are of the rows
+    fitted = _has_vocabulary(column.category)  # its size, and so the dimension, come from the rows
     return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
 
 

@@ -10,7 +10,7 @@ from typing import IO
 
 from edl.jobs.job_folder import JobFolder
 
-POLL = 0.1  # seconds between two looks at the logs
+POLL = 0.1  # seconds between two polls of the logs
 
 
 class LogFiles:
@@ -33,9 +33,8 @@ class LogFiles:
     def __iter__(self) -> Iterator[tuple[str, str]]:
         going = True
         while going:
-            going = (
-                self._follow and self._job.status().alive
-            )  # before the last look: else we miss what comes between
+            # Check before the last read, or lines written in between are missed.
+            going = self._follow and self._job.status().alive
             self._look()
             for name, file in self._files.items():
                 for line in _lines(file, last=not going):

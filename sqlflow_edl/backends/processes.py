@@ -16,7 +16,7 @@ from edl.jobs.run_folder import Spec
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec
 
-START_SECS = 20.0  # that a supervisor has to take over its job
+START_SECS = 20.0  # limit for a supervisor to take over its job
 
 
 def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
@@ -39,14 +39,14 @@ def leave(job: JobFolder, how: Spec) -> None:
     with SupervisedJob.start(job, how) as running:
         try:
             _wait_for_start(job, running)
-        except BaseException:  # it is not to start later on, unseen
+        except BaseException:  # it must not start later, unnoticed
             running.cancel()
             raise
 
 
 def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
     deadline = time.monotonic() + START_SECS
-    while job.status().pid != running.pid:  # until then it would count as ours, and as dead when we are
+    while job.status().pid != running.pid:  # until then the job counts as ours, and would be dead when we are
         if not running.runs or time.monotonic() > deadline:
             raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
         time.sleep(0.01)

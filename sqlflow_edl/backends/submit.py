@@ -41,7 +41,7 @@ class Submitter:
         """Return the reason why a job of the spec waits before its first step; empty if it starts quickly."""
         loading = f"loading {_FRAMEWORKS[spec.framework]}"
         if on is not None:
-            return ""  # the cluster's events say what its pods wait for
+            return ""  # the cluster's events show why its pods wait
         if spec.cluster.workers and spec.rows.total:
             return f"starting the workers: {loading}"
         return f"starting the training process: {loading}" if self._local.loading(spec.framework) else ""

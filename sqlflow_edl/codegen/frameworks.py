@@ -141,7 +141,7 @@ def schedule(name: str, params: Mapping[str, Parameter], rate: str) -> Expressio
 
 
 # Losses: one value per row, from labels and predictions of (n, 1), or of (n,) and (n, classes). Regression measures in
-# units of the label's deviation. The last line of a body is what it returns.
+# units of the label's deviation. The last line of a body returns the losses.
 
 _KERAS_REGRESSION = {
     "mean_squared_error": "keras.losses.mean_squared_error({scaled})",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from edl.spec import JobSpec
 from sqlflow_edl.codegen import frameworks
 
-# Kind of architecture -> what its page takes from edl.keras or edl.torch.
+# Kind of architecture -> the imports of its module from edl.keras or edl.torch.
 _HELPERS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "keras": {
         "deep": ("concatenated", "feature_inputs"),

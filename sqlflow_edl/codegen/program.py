@@ -106,7 +106,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - the output is Python; what enters it is made by codegen.source
+        autoescape=False,  # noqa: S701 - the output is Python; its input is escaped by codegen.source
     )
 
 

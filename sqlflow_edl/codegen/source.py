@@ -87,7 +87,7 @@ def _filled(items: Iterable[str], pad: str) -> str:
     return "\n".join(lines)
 
 
-# Everything that some reader takes for the end of a line, and what no source file may hold.
+# All line ends of any editor or parser, and the characters that no source file may contain.
 _LINE_ENDS = re.compile("\r\n|[\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"

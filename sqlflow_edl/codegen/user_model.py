@@ -6,7 +6,7 @@ from edl.spec import JobSpec, Own
 from sqlflow_edl.codegen.imports import in_order
 from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
 
-# Names of a program's own: what is imported under one of them is called `own_model`.
+# Names used by the program: an import with one of these names becomes `own_model`.
 _TAKEN = frozenset(
     (
         *("FEATURES", "LABEL", "STORED", "F", "Path", "fc", "keras", "math", "metrics", "nn", "schedules", "torch"),

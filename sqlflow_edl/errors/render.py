@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from edl.errors import ErrorList, Span, SQLFlowError, UserCodeError
 
-LONGEST_LINE = 160  # of the user's text in a message; a longer line is cut around the place
+LONGEST_LINE = 160  # characters of the user's text in a message; a longer line is cut around the position
 
 
 @dataclass(frozen=True, slots=True)

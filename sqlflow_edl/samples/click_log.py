@@ -15,11 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 ZIPF = 1.05  # an id's frequency falls with this power of its rank
-FACTORS = 2  # numbers of an id's vector
+FACTORS = 2  # length of an id's vector
 PAIRED = 6  # fields whose ids have vectors, the first ones
-WEIGHTS, PAIRS = 1.0, 1.6  # standard deviations of what both parts add to the log-odds
+WEIGHTS, PAIRS = 1.0, 1.6  # standard deviations of the two contributions to the log-odds
 BIAS = -1.0  # log-odds of an average row
-BLOCK = 65_536  # rows that are drawn together
+BLOCK = 65_536  # rows drawn at a time
 
 
 class ClickLog:

@@ -13,7 +13,7 @@ from typing import Literal
 from edl.errors import Span, StatementSyntaxError
 
 Kind = Literal[
-    "sql",  # ordinary SQL, goes to the database as it is
+    "sql",  # ordinary SQL, sent to the database unchanged
     "train",
     "predict",
     "evaluate",
@@ -162,7 +162,7 @@ class Statement:
     like: str | None = None
     if_exists: bool = False
     warnings: tuple[str, ...] = ()
-    # the error of ordinary SQL that the database refuses, where another statement was probably meant
+    # the error to raise if the database refuses ordinary SQL that was probably meant as another statement
     refused: StatementSyntaxError | None = None
 
     def attribute(self, key: str) -> Attribute | None:

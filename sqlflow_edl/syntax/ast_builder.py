@@ -32,7 +32,7 @@ from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.lexer import name_value, string_value
 
 _CONSTANTS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
-_MOST_DIGITS = 400  # Python itself refuses to read an integer of 4,301
+_MOST_DIGITS = 400  # Python itself refuses to parse an integer of 4,301
 
 
 @dataclass(frozen=True, slots=True)

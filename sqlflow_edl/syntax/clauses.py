@@ -20,7 +20,7 @@ from sqlflow_edl.syntax.error_messages import complaint
 from sqlflow_edl.syntax.grammar import Grammar, extended_grammar
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens, opens_clause
 
-DEEPEST = 32  # brackets inside brackets
+DEEPEST = 32  # nested brackets
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _TYPES = {"path": "PATH", "number": "NUMBER", "query": "QUERY", "quoted": "QUOTED"}

@@ -11,7 +11,7 @@ from sqlflow_edl.syntax.lexer import Token, name_value, quoted_name
 
 _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "$": "dollar quote"}
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
-_UNDECODED = re.compile("[\ud800-\udfff]")  # as Python decodes arguments and names of files
+_UNDECODED = re.compile("[\ud800-\udfff]")  # surrogates for undecodable bytes of arguments and file names
 _NUL = re.compile("\0")
 _VARIABLE = re.compile(
     r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}"
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
 _OPERATORS = frozenset(("SLASH", "PERCENT", "POWER", "COMPARISON"))
 
-# What a terminal is called in a hint, in the order in which a hint lists them; keywords speak for themselves.
+# Descriptions of terminals in hints, in the order in which a hint lists them; keywords need none.
 _WORDS = {
     "WORD": "a name",
     "PATH": "a name",
@@ -204,7 +204,7 @@ def _shortened(text: str, most: int = 40) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-# ---------------------------------------------------------------------- what the splitter finds in SQL
+# ------------------------------------------------------------------------- errors found by the splitter
 
 
 def misplaced(keyword: Token) -> StatementSyntaxError:

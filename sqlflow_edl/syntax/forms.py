@@ -65,7 +65,7 @@ STATEMENTS = {
     ),
     "DROP MODEL": Form("DROP MODEL [IF EXISTS] model_name", "", f"DROP MODEL IF EXISTS {_MODEL};"),
 }
-WIDTH = 42  # where a remark begins
+WIDTH = 42  # column in which a remark begins
 
 
 def line(form: Form) -> str:

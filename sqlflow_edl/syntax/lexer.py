@@ -181,7 +181,7 @@ def _clause_token(text: str, match: re.Match[str], dialect: Dialect, *, list_or_
     elif kind == "unclosed":
         end = len(text)
     elif text[start] == "[" and dialect.bracket_quotes_name:
-        # Where a list may stand too, [x] is a list, and only what cannot be one, as [two words], is a name.
+        # Where a list is allowed too, [x] is a list; only text that cannot be one, such as [two words], is a name.
         name = (_BRACKETED_WORDS if list_or_name else _BRACKETED).match(text, start)
         kind, end = ("quoted", name.end()) if name else (kind, end)
     return Token(kind, start, end, text[start:end])

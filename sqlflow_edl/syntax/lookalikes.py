@@ -26,7 +26,7 @@ _HINTS = {
     ("SHOW", "JOBS"): "sqlflow jobs lists the jobs",
 }
 _FIRST = {first for first, _ in _HINTS}
-# first word -> the words that make it a statement of ours
+# first word -> second words of extended statements
 _SECOND = {
     "SHOW": ("MODELS", "TRAIN"),
     "DESCRIBE": ("MODEL",),
@@ -35,7 +35,7 @@ _SECOND = {
     "CREATE": ("MODEL",),
 }
 _BETWEEN = frozenset(("OR", "REPLACE", "TEMP", "TEMPORARY"))
-FEW = 5  # tokens that a decision takes
+FEW = 5  # tokens needed to decide
 
 
 def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
@@ -53,7 +53,7 @@ def lookalike(tokens: Sequence[Token]) -> StatementSyntaxError | None:
         return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)
     near = nearest(second.word, _SECOND.get(first.word, ())) if second.word else None
     named = len(words) > 2 and words[2].kind in ("word", "name") and words[2].word != "LIKE"
-    if near is None or near == second.word or named != (near != "MODELS"):  # SHOW modes is of a table
+    if near is None or near == second.word or named != (near != "MODELS"):  # SHOW modes describes a table
         return None
     hint = _HINTS.get((first.word, near)) or f"did you mean {first.word} {near}?"
     return StatementSyntaxError(f"{written} is not a statement", span=place, hint=hint)

@@ -19,7 +19,7 @@ from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.split import Piece, split
 
-_PLANNED = ("train", "auto")  # what EXPLAIN shows the plan of
+_PLANNED = ("train", "auto")  # kinds of statement whose plan EXPLAIN shows
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:

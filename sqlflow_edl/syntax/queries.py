@@ -32,7 +32,7 @@ def trees(sql: str, dialect: Dialect) -> list[exp.Expr]:
     import sqlglot
     from sqlglot.errors import SqlglotError
 
-    logger = logging.getLogger("sqlglot")  # it logs what it falls back from; the caller gets it as a warning
+    logger = logging.getLogger("sqlglot")  # it logs fallbacks, which the caller gets as a warning
     level = logger.level
     logger.setLevel(logging.CRITICAL)
     try:

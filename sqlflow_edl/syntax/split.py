@@ -40,8 +40,8 @@ from sqlflow_edl.syntax.lookalikes import FEW, lookalike
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
 _BARE = frozenset(("TRAIN", "PREDICT", "ANALYZE", "LABEL", "TARGET"))  # without TO
 _QUERIES = frozenset(("SELECT", "WITH", "FROM", "("))
-# Statements without a query, by their first two words; True: only when something follows, because the words
-# alone are SQL somewhere (DuckDB's SHOW train describes the table `train`).
+# Statements without a query, by their first two words; True: only if something follows, because the words
+# alone are SQL in some dialect (DuckDB's SHOW train describes the table `train`).
 _OWN = {
     ("SHOW", "TRAIN"): True,
     ("SHOW", "CURVE"): True,
@@ -50,7 +50,7 @@ _OWN = {
     ("DESC", "MODEL"): True,
     ("DROP", "MODEL"): False,
 }
-# Statements in which TO TRAIN has no meaning of the database's own, unlike GRANT … TO, RENAME TO, COPY … TO.
+# Statements in which TO TRAIN has no meaning in SQL, unlike GRANT … TO, RENAME TO, COPY … TO.
 _REFUSES_TO = frozenset(
     ("DESCRIBE", "DESC", "DROP", "INSERT", "UPDATE", "DELETE", "REPLACE", "TABLE", "VALUES")
 )
@@ -64,7 +64,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Behind these a query cannot end, so what follows is an operand, a table or an alias.
+# A query cannot end after these, so an operand, a table or an alias follows.
 _CONTINUES = _words("""
     SELECT DISTINCT ALL FROM WHERE AND OR NOT ON BY JOIN AS IN LIKE ILIKE RLIKE REGEXP IS BETWEEN CASE WHEN THEN
     ELSE HAVING QUALIFY LIMIT OFFSET UNION EXCEPT INTERSECT MINUS WITH RECURSIVE USING INTO SET INNER LEFT RIGHT
@@ -104,7 +104,7 @@ class Piece:
     empty: bool = False  # nothing but comments
     clauses: LazyTokens | None = None  # None: ordinary SQL
     query: Span | None = None
-    plan: bool = False  # EXPLAIN stands before
+    plan: bool = False  # EXPLAIN precedes it
     bare: bool = False  # without TO: an extended statement only if the query is complete
     doubts: tuple[Doubt, ...] = ()
     error: StatementSyntaxError | None = None
@@ -130,13 +130,13 @@ class _Walk:
         self._tokens = (token for token in sql_tokens(text, start, dialect) if token.kind != "comment")
         self._ahead: deque[Token] = deque()
         self._before = Token("", start, start, "")
-        self._open: list[Token] = []  # the parentheses that are open
+        self._open: list[Token] = []  # open parentheses
         self._routine = False  # CREATE TRIGGER …
-        self._blocks = 0  # and its BEGINs that are open
+        self._blocks = 0  # open BEGINs in it
         self._doubts: list[Doubt] = []
         self._misplaced: list[Doubt] = []
-        self._inside: Token | None = None  # the parenthesis that a TO TRAIN stands in
-        self._select: int | None = None  # where the query of a CREATE … AS begins
+        self._inside: Token | None = None  # the parenthesis around a TO TRAIN
+        self._select: int | None = None  # start of the query of a CREATE … AS
         self._error: StatementSyntaxError | None = None
 
     def piece(self) -> Piece:
@@ -186,7 +186,7 @@ class _Walk:
             self._select = token.start if self._select is None else self._select
         self._before = token
 
-    # --------------------------------------------------------------------------- where clauses begin
+    # -------------------------------------------------------------------------- beginning of clauses
 
     def _begins(self, distance: int) -> bool:
         """Return True if the text after EXPLAIN begins like a query, or like clauses without one."""

@@ -21,9 +21,9 @@ from edl.features.hashing import Hashes, combine
 from sqlflow_edl.analysis.accumulators import hashes
 from sqlflow_edl.analysis.checks.thresholds import HELD_OUT_ROWS
 
-_TELLING = 3  # columns that are hashed of every training row
-_BITS = 1 << 21  # of the table that most training rows end at: 2 MiB, 1 in 20 passes at 100,000 held-out rows
-_MOST_IDS = 4  # columns compared one by one; each doubles the size of what is kept
+_TELLING = 3  # columns that are hashed for every training row
+_BITS = 1 << 21  # entries of a filter of training rows, 2 MiB; at 100,000 validation rows 1 in 20 passes
+_MOST_IDS = 4  # columns compared one by one; each doubles the size of the index
 _MISSING = np.uint64(0x6E756C6C)
 
 
@@ -38,7 +38,7 @@ class Duplicates:
         self._held: list[list[Hashes]] = [[] for _ in columns]
         self._may_be_id = [True] * len(self._columns)
         self._index: _Index | None = None
-        self.rows = 0  # held out, and looked for
+        self.rows = 0  # validation rows that are looked up
 
     def hold_out(self, batch: pa.RecordBatch) -> None:
         batch = batch.slice(0, HELD_OUT_ROWS - self.rows)
@@ -90,7 +90,7 @@ class _Index:
         keys = combine([of_columns[name] for name in self._others])
         self._keys, first, self._of_row = np.unique(keys, return_index=True, return_inverse=True)
         self._of_ids = [of_columns[name][first] for name in self._ids]
-        # By key and by which ids were equal, as bits: whether a training row was so.
+        # Indexed by key and a bit set of the equal ids: true if a training row matched so.
         self._seen: npt.NDArray[np.bool_] = np.zeros((len(self._keys), 1 << len(self._ids)), dtype=np.bool_)
 
     def look_for(self, batch: pa.RecordBatch) -> None:

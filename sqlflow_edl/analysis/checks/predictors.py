@@ -85,7 +85,7 @@ class LabelledRows:
         table = table.filter(pc.is_valid(table[self._label]))
         if len(table) < FEWEST_ROWS:
             return []
-        # In a random order, or ties of a column would lie in that of the table, which is often that of the label.
+        # Shuffle, or ties of a column would keep the order of the table, which is often that of the label.
         table = table.take(np.random.default_rng(0).permutation(len(table)))
         label = _chunk(table[self._label])
         wanted = _codes(label) if classes else numbers(label, self._label)
@@ -184,7 +184,7 @@ def _class_purity(codes: Ints, classes: Ints) -> tuple[float, bool]:
     second = np.zeros(len(first), dtype=np.int64)
     has_second = np.r_[values[1:] == values[:-1], False][first]
     second[has_second] = sizes[first[has_second] + 1]
-    right = sizes[first][sizes[first] - 1 > second].sum()  # without the row itself its class still leads
+    right = sizes[first][sizes[first] - 1 > second].sum()  # its class still leads without the row itself
     names = len(cells) == len(first) == count
     return _over_guessing(len(codes) - int(right), classes), names
 

@@ -1,7 +1,7 @@
 """Thresholds of the data checks, each with its reason; docs/data-checks.md lists them in a table."""
 
 # An id: no value occurs twice.
-FEWEST_ROWS = 20  # of fewer rows a text or a small number may well differ in each by chance
+FEWEST_ROWS = 20  # in fewer rows texts or small numbers may all differ by chance
 UNIQUE_SAMPLE = (
     1 << 17
 )  # distinct values kept of a column: 1 MiB; a share f of repeated values is missed at (1-f)^65536
@@ -17,7 +17,7 @@ NEAR_PERFECT = 0.999  # share of the variance, or of the mistakes of guessing, t
 FEWEST_OTHERS = 10  # rows outside the most frequent class; with fewer, a column separates them by chance
 LONGEST_TEXT = 64  # characters compared of a text: bounds the sample's memory
 
-# Rows held out that are also trained on.
-HELD_OUT_ROWS = 100_000  # held-out rows that are looked for: their share is known to 0.2 %
-DUPLICATES = 0.01  # share of the held-out rows; below, a metric hardly changes
-BY_CHANCE = 0.1  # of the share found: where chance alone gives more than that, rows are no copies but alike
+# Validation rows that are also training rows.
+HELD_OUT_ROWS = 100_000  # validation rows that are looked up: their share is known to 0.2 %
+DUPLICATES = 0.01  # share of the validation rows; below, a metric hardly changes
+BY_CHANCE = 0.1  # of the share found: if chance alone gives more, rows are similar rather than copies

@@ -118,7 +118,7 @@ def one_hot(inner: Draft, span: Span | None) -> Draft:
     return replace(inner, fit=fit, span=span, is_category=False)
 
 
-# The builders, a function of the language each -----------------------------------------------------------
+# Builders, one for each function of the language ---------------------------------------------------------
 
 
 def part(part: spec.Part) -> Callable[[Bound], Draft]:

@@ -10,7 +10,7 @@ from edl.models.fitting import ColumnSummary, Fitting
 from sqlflow_edl.analysis.columns.drafts import Draft, Fitted
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
-TOP_VALUES = 10  # of a column that a model remembers
+TOP_VALUES = 10  # of a column in a model's record
 WRITTEN = "written in COLUMN"
 
 

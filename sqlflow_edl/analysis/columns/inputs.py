@@ -19,7 +19,7 @@ from sqlflow_edl.syntax import ast
 LARGEST_ONE_HOT = {
     "linear": 1000,
     "deep": 16,
-}  # ids of a category that enters as one-hot; beyond, an embedding
+}  # ids of a one-hot category; larger ones are embeddings
 
 ModelInputs = dict[str, tuple[spec.Feature, ...]]
 
@@ -34,7 +34,7 @@ class Placed:
 
 
 _ONE: Mapping[str, tuple[str, ...]] = {"features": ("feature_columns",)}
-NAMES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {  # input -> what FOR calls it too
+NAMES: Mapping[Architecture, Mapping[str, tuple[str, ...]]] = {  # input -> its aliases in FOR
     "linear": _ONE,
     "deep": _ONE,
     "wide_deep": {

@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.syntax import ast
 
-COMBINE = "COMBINE"  # several items in a row, which a model sees beside each other in any case
+COMBINE = "COMBINE"  # concatenates items, as a model does in any case
 
 
 class Resolver:
@@ -68,7 +68,7 @@ class Resolver:
             return self._calls(value)
         if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
             alias = value.text.casefold()
-            if alias in self.aliases:  # the item of that name, in another input of the model
+            if alias in self.aliases:  # use the item again, in another input of the model
                 self._used.add(alias)
                 return [self.aliases[alias]]
         if isinstance(value, ast.Name | ast.Star | ast.Constant):

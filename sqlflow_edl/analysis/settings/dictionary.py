@@ -13,8 +13,8 @@ from sqlflow_edl.analysis.settings import values
 from sqlflow_edl.analysis.settings.values import Scalar, Setting, Type
 from sqlflow_edl.syntax import ast
 
-PLACE = "kubernetes."  # begins the names of settings that say where a job runs
-LARGEST_INTEGER = 2**63 - 1  # that a JobSpec holds
+PLACE = "kubernetes."  # prefix of the settings of jobs on Kubernetes
+LARGEST_INTEGER = 2**63 - 1  # of a JobSpec's integers
 MOST_LISTED = 20  # names in a hint
 
 
@@ -40,7 +40,7 @@ class Resolved:
     written: ast.Attribute
 
 
-# Written in statements of other systems; accepted, noted, and without effect here.
+# Attributes of other systems without effect here; accepted with a note.
 WITHOUT_EFFECT = {
     "dist_strategy": "the strategy is chosen automatically",
     "gpus": "devices are found automatically",
@@ -139,7 +139,7 @@ def _last(name: str) -> str:
 def check(row: Attribute, value: ast.Value) -> Setting:
     """Convert the value to the row's type. Raises SemanticError if the type or range is wrong."""
     if row.type == "class weights" and isinstance(value, ast.MapValue):
-        return "written"  # by class, each with its place: `analysis.row_weights` reads them
+        return "written"  # `analysis.row_weights` reads the weights by class, with their spans
     if row.type == "pairs" and isinstance(value, ast.MapValue):
         return check_plain(
             row, values.pairs({name: values.plain(each) for name, each in value.items}), value.span

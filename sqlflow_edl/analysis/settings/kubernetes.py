@@ -16,7 +16,7 @@ _ROLES = {
     "master": ("the master", "0.5", "2", "1Gi"),
     "worker": ("each worker", "1", None, None),
     "ps": ("each parameter server", "1", None, None),
-}  # what it is called, processors that it asks for and may use, memory; None: the same, or by the job's size
+}  # label, processor request and limit, memory request; None: as the request, or by the job's size
 
 
 def _resources() -> Iterator[Attribute]:

@@ -21,7 +21,7 @@ _ATTRIBUTES = {
     "local_steps": "train.local_steps",
     "grads_to_wait": "train.grads_to_wait",
     "priority": "train.priority",
-}  # field of spec.Cluster -> what it is called
+}  # field of spec.Cluster -> attribute
 
 
 def cluster(settings: Settings) -> spec.Cluster:

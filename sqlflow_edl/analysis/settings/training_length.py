@@ -16,7 +16,7 @@ from edl.errors import SemanticError, SQLFlowError
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
 
-PATIENCE = 8  # epochs, where no number of epochs or steps is written
+PATIENCE = 8  # epochs, if neither epochs nor steps are given
 
 
 def training(

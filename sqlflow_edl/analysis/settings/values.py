@@ -30,7 +30,7 @@ Type = Literal[
 Scalar = int | float | bool | str | None
 Setting = Scalar | tuple[Scalar, ...]
 
-LEAST_MEMORY = 16 << 20  # bytes; less is a number whose unit was forgotten
+LEAST_MEMORY = 16 << 20  # bytes; a smaller number lacks its unit
 _TAINT = re.compile(r"[^=:\s]+(=[^=:\s]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?")
 
 WORDS: Mapping[Type, str] = {
@@ -89,7 +89,7 @@ _LISTS = {
     "texts": re.compile(r".+", re.DOTALL),
     "pairs": re.compile(r"[^=]+=.*", re.DOTALL),
     "taints": _TAINT,
-}  # a type of several texts -> what each of them is
+}  # a type of several texts -> the type of each text
 
 
 def _texts(value: Setting) -> tuple[str, ...]:

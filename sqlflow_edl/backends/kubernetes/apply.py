@@ -26,8 +26,8 @@ from sqlflow_edl.backends.kubernetes.permissions import RBAC, Right
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
 AT_ONCE = 8  # objects that are created at the same time
-ROLE_SECS, ROLE_POLL = 10.0, 0.1  # until the API server knows a new Role; between two looks
-PARTING = 10.0  # seconds until a server is given up that does not let us clean up
+ROLE_SECS, ROLE_POLL = 10.0, 0.1  # limit until the API server finds a new Role; poll interval
+PARTING = 10.0  # seconds to retry the clean-up
 
 _PLURALS = {
     "Job": ("batch", "jobs"),
@@ -100,9 +100,8 @@ class _Application:
 
     def run(self) -> Deployment:
         try:
-            write_deployment(
-                self._job.path, self._objects.deployment("")
-            )  # from now on others can take it away
+            # From now on other clients can delete the job.
+            write_deployment(self._job.path, self._objects.deployment(""))
             uid = self._create(self._objects.job())
             deployment = self._objects.deployment(uid)
             write_deployment(self._job.path, deployment)
@@ -140,7 +139,8 @@ class _Application:
     def _existing(self, made: Object, owner: str) -> str:
         """Return the uid of the existing object if it belongs to the same job."""
         found = self._read(made)
-        if found is None and owner:  # it has a name of our Job, and many may make Secrets and not read them
+        # The name is that of our Job, and permission to create Secrets may exclude reading them.
+        if found is None and owner:
             return ""
         if found is None or found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
             name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]

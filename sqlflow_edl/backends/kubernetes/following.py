@@ -22,8 +22,8 @@ from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
 from sqlflow_edl.backends.kubernetes.logs.master import DRAIN, MasterLogs
 
-LOOK = 2.0  # seconds between two looks at the objects
-START_LOOK = 0.5  # the same until there is a master
+LOOK = 2.0  # seconds between two polls of the objects
+START_LOOK = 0.5  # the same until the master runs
 
 End = Outcome | Failed
 
@@ -44,10 +44,10 @@ class Following:
         self._clock = clock
         self._logs = MasterLogs(objects, clock)
         self._said: set[str] = set()
-        self._over_at: float | None = None  # when we saw that the job was over
+        self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = self._has_seen_job = False
         self._has_started = False
-        self._obstructed_since: float | None = None  # that something keeps the master from starting
+        self._obstructed_since: float | None = None  # time since which the master cannot start
 
     def until_end(self) -> Outcome:
         """Return the result of the job.
@@ -103,7 +103,7 @@ class Following:
             pods = self._objects.pods() if job is not None else []
             self._has_looked, self._has_seen_job = True, self._has_seen_job or job is not None
             for pod in pods:
-                if pod.instance is not None:  # a master made it
+                if pod.instance is not None:  # made by a master
                     self._has_started = True
                 elif pod.has_ended or pod.status.phase == "Running":
                     self._has_started = True
@@ -114,9 +114,10 @@ class Following:
                 self._say(f"{name} waits: {why}")
             for text in status_text.starved(pods):
                 self._say(text)
-            why = "" if self._has_started else self._obstacle(pods)  # of what has begun, nothing may be lost
+            # A job that has started is never given up here.
+            why = "" if self._has_started else self._obstacle(pods)
             if why:
-                self._objects.delete()  # nobody else gives such a job up
+                self._objects.delete()  # no controller gives up such a job
                 raise ClusterError(f"the master of the job cannot start: {why}")
         except UnreachableError as error:
             if not self._has_looked:

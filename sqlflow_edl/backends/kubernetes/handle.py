@@ -28,10 +28,10 @@ from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
 
 T = TypeVar("T")
-PATIENCE = 10.0  # seconds for an API server that does not answer
-END_SECONDS = 90.0  # that the pods of a job have to end
-CANCEL_GRACE = 5  # seconds that pods have to leave: what they give back is wanted no more
-POLL = 0.2  # seconds between two looks at them
+PATIENCE = 10.0  # seconds to retry an API server that does not answer
+END_SECONDS = 90.0  # limit for the pods of a job to end
+CANCEL_GRACE = 5  # grace period of pods in seconds: their last results are discarded
+POLL = 0.2  # seconds between two polls
 NOT_STARTED = "its client was gone before it could start the job"
 
 
@@ -43,7 +43,7 @@ class OnKubernetes:
 
     def look(self) -> Look:
         status = self.folder.status()
-        if self._deployment is None:  # it was cancelled, or is not there yet
+        if self._deployment is None:  # it was cancelled, or is not deployed yet
             return Look(status if status.attended else self._ended("died", NOT_STARTED))
         try:
             return self._look(status)
@@ -64,7 +64,7 @@ class OnKubernetes:
         """Follow, and record the job's end. end: the state if there is no error."""
         try:
             found = follow()
-        except (RefusedError, UnreachableError):  # of us, and not of the job
+        except (RefusedError, UnreachableError):  # an error of this client, not of the job
             raise
         except JobCancelledError:
             self._ended("cancelled")
@@ -81,7 +81,7 @@ class OnKubernetes:
 
     def cancel(self) -> None:
         objects = self._objects
-        for pod in objects.pods():  # before the Job: once their time to leave runs, nodes do not shorten it
+        for pod in objects.pods():  # before the Job: a grace period that has begun cannot be shortened
             objects.end(pod, CANCEL_GRACE)
         objects.delete()
         self._ended("cancelled")
@@ -166,7 +166,7 @@ def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
     told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
     seen = sum(pod.instance is None for pod in pods) - 1
-    known = snapshot.master_relaunches if snapshot is not None else 0  # pods that are deleted are not seen
+    known = snapshot.master_relaunches if snapshot is not None else 0  # deleted pods are not listed
     rows = [_row(pod, told.get(name), max(seen, known)) for name, pod in newest.items()]
     return (*rows, *(row for name, row in told.items() if name not in newest))
 
@@ -176,7 +176,7 @@ def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
     instance = pod.instance
     if instance is not None:
         relaunches = instance.incarnation
-    if told is not None and told.incarnation > relaunches:  # its next pod is not there yet
+    if told is not None and told.incarnation > relaunches:  # its next pod does not exist yet
         return told
     role = instance.role if instance is not None else "master"
     row = told or Row(instance_name(pod), role, relaunches, "")

@@ -17,20 +17,20 @@ from pathlib import Path
 from edl.errors import ClusterError, SemanticError
 from edl.version import VERSION
 
-BUILDERS = ("docker", "podman", "buildah")  # the one that is asked first comes first
+BUILDERS = ("docker", "podman", "buildah")  # in order of preference
 STOCK = f"sqlflow-edl:{VERSION}"
 FILES = ("Dockerfile", "Containerfile")
 MODELS = "models"  # the folder of a user's modules
 
 _ASKED = {
     "docker": ("version", "--format", "{{.Server.Version}}")
-}  # what a builder answers when its daemon runs
+}  # command that succeeds if the builder's daemon runs
 _TEMPLATES = {"Dockerfile": "dockerfile.jinja", "requirements.txt": "requirements.jinja"}
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = re.compile(
     rf"(?:[A-Za-z0-9.-]+(?::\d+)?/)?{_PART}(?:/{_PART})*(?::[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}})?"
 )
-_SECS = 30.0  # that a builder may take to say that its daemon runs
+_SECS = 30.0  # limit for that command
 
 
 @dataclass(frozen=True, slots=True)

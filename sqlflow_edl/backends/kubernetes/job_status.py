@@ -139,7 +139,7 @@ class JobObjects:
             options = {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}
             self._calls.ask("DELETE", self._job, options)
         except RefusedError as error:
-            if error.status not in (404, 409):  # 409: the name is another Job's by now
+            if error.status not in (404, 409):  # 409: another Job has the name now
                 raise
 
     def _read(self, path: str, kind: type[T]) -> T | None:

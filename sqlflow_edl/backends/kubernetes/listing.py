@@ -53,7 +53,7 @@ def _refresh(group: list[Deployed]) -> str:
         known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
         for folder, deployment in group:
             found = known.get(deployment.job)
-            with contextlib.suppress(SpecError):  # a damaged status is told of where jobs are listed
+            with contextlib.suppress(SpecError):  # the list of jobs reports a damaged status
                 OnKubernetes(folder).settle(found if found and found.is_of(deployment) else None)
     except ClusterError as error:
         return error.message

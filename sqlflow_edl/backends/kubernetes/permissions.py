@@ -11,7 +11,7 @@ import msgspec
 from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.errors import ClusterError
 
-PATIENCE = 10.0  # seconds until a server that never answered is given up
+PATIENCE = 10.0  # seconds to retry a server that has not answered yet
 GUIDE = "docs/kubernetes.md lists the rights that are needed"
 
 
@@ -45,12 +45,12 @@ WITHOUT_ACCOUNT = (
     Right("create", "", "serviceaccounts"),
     Right("create", RBAC, "roles"),
     Right("create", RBAC, "rolebindings"),
-)  # more of them, where no service account is given: one is made for the job
+)  # also needed without a given service account, because one is made for the job
 
 OF_MASTER = (
     *(Right(verb, "", "pods") for verb in ("create", "delete", "get", "list", "watch")),
     *(Right(verb, "", "configmaps") for verb in ("get", "update")),
-)  # who gives them must have them, or may give what they do not have
+)  # to grant these, a user must have them, or the right to escalate
 ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
 
 
@@ -70,7 +70,7 @@ def check(calls: Calls, namespace: str, *, with_account: bool) -> None:
     try:
         calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
     except RefusedError as refused:
-        if refused.status != 403:  # many may use a namespace and not look at it
+        if refused.status != 403:  # permission to use a namespace may exclude reading it
             raise explained(refused, Right("get", "", "namespaces"), namespace) from None
     if lacking := _lacking(calls, NEEDED if with_account else NEEDED + WITHOUT_ACCOUNT, namespace):
         raise _not_allowed(lacking, namespace)

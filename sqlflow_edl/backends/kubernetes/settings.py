@@ -26,11 +26,11 @@ from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
-Values = Mapping[str, Setting]  # by name, without the prefix that it has in WITH
+Values = Mapping[str, Setting]  # by name, without the prefix of WITH
 
 ROWS = {row.name.removeprefix(PLACE): row for row in KUBERNETES}
 FILE = "kubernetes.toml"
-NAME = "kubernetes"  # of the place
+NAME = "kubernetes"  # of the backend
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def _gives_rows(statement: Statement) -> bool:
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:
-    if _is_own(host) and not settings.text("pod_template"):  # which may put a proxy there
+    if _is_own(host) and not settings.text("pod_template"):  # which may add a proxy there
         raise SemanticError(
             f"a job on Kubernetes does not find the data source at {host}, which is the pod itself there",
             span=statement.span,

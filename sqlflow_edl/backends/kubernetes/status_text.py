@@ -12,9 +12,9 @@ from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, i
 
 GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
 SILENT = "the job is done, and what its master said of it cannot be read any more"
-MOST_ASKED = 5  # pods whose events are asked for at once
+MOST_ASKED = 5  # pods whose events are requested at a time
 
-# What goes wrong before a container begins, and does not stand in the pod itself.
+# Reasons of events before a container starts that the pod itself does not show.
 _TELLING = frozenset(
     {
         "FailedCreate",
@@ -36,7 +36,7 @@ def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[st
             continue
         name = instance_name(pod)
         if text := exit_reason.pending(pod):
-            yield name, text.partition(" preemption: ")[0]  # what follows says the same of preemption
+            yield name, text.partition(" preemption: ")[0]  # the rest repeats the reason for preemption
         elif asked < MOST_ASKED:
             asked += 1
             yield from ((name, text) for text in _told(objects.warnings("Pod", pod.metadata.name)))
@@ -78,7 +78,5 @@ def starved(pods: list[Pod]) -> Iterator[str]:
 
 
 def _end_of(master: Pod) -> str:
-    change = exit_reason.to_change(
-        master, Instance("master", "worker")
-    )  # the words are the same for all roles
+    change = exit_reason.to_change(master, Instance("master", "worker"))  # the text is the same for all roles
     return change.detail or str(change.reason)

@@ -26,7 +26,8 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     Raises SemanticError if it cannot run there or a setting is wrong, ClusterError if the cluster does not allow jobs.
     """
     settings = statements.settings_of(statement, place, source, models)
-    context = settings.text("context") or current_context()  # it may be another when the job is asked for
+    # The current context may have changed when the job is looked up.
+    context = settings.text("context") or current_context()
     settings = replace(settings, values={**settings.values, "context": context})
     check(settings)
     return settings
@@ -40,7 +41,7 @@ def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follo
     try:
         handle = _started(job, spec, pinned, settings)
     except BaseException:
-        forget_intent(job.path)  # the caller hears of it, and no later session needs to
+        forget_intent(job.path)  # the caller gets the error, so no later session needs it
         raise
     try:
         return handle.follow(follower)
@@ -69,7 +70,7 @@ def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) 
             "the rows could not be fixed in the data source, where pods would read them",
             hint="its user may make no tables there; whoever may can grant that",
         )
-    job.update(place=STARTING)  # from now on, it may be there
+    job.update(place=STARTING)  # from now on the job may exist in the cluster
     try:
         deployment = apply(job, spec, settings)
     except BaseException:

@@ -24,7 +24,7 @@ def custom_model():
 
 
 def pairwise_products(vectors):
-    """Inner products of all pairs of a row's vectors, added up: (square of sum - sum of squares) / 2."""
+    """Sum the inner products of all pairs of a row's vectors: (square of sum - sum of squares) / 2."""
     square_of_sum = keras.ops.square(keras.ops.sum(vectors, axis=1))
     sum_of_squares = keras.ops.sum(keras.ops.square(vectors), axis=1)
     return 0.5 * keras.ops.sum(square_of_sum - sum_of_squares, axis=1, keepdims=True)

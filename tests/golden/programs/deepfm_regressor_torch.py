@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 def pairwise_products(vectors):
-    """Inner products of all pairs of a row's vectors, added up: (square of sum - sum of squares) / 2."""
+    """Sum the inner products of all pairs of a row's vectors: (square of sum - sum of squares) / 2."""
     square_of_sum = vectors.sum(dim=1).square()
     sum_of_squares = vectors.square().sum(dim=1)
     return 0.5 * (square_of_sum - sum_of_squares).sum(dim=1, keepdim=True)

@@ -1,6 +1,6 @@
-"""The table reader: duckdb. Generated from job.json; edit freely.
+"""Table reader: duckdb. Generated from job.json; edit freely.
 
-`pin` fixes the rows of the job in a folder, `custom_data_reader` reads a range of them.
+`pin` pins the rows of the job in a folder, `custom_data_reader` reads a range of them.
 """
 
 from edl import data
@@ -11,17 +11,17 @@ HELD_OUT = "SELECT * FROM new_employees"
 
 
 def pin(folder, *, seed, shuffle):
-    """The query's rows as one Arrow file, in an order that only the rows and the seed decide."""
+    """Pin the query's rows in an Arrow file, in an order set by the rows and the seed."""
     with data.connect(SOURCE) as source:
         return source.pin(SELECT, folder, seed=seed, shuffle=shuffle)
 
 
 def pin_held_out(folder):
-    """The validation rows as another such file, in the order of their query."""
+    """Pin the validation rows in the same way, in the order of their query."""
     with data.connect(SOURCE) as source:
         return source.pin(HELD_OUT, folder, seed=0, shuffle=False)
 
 
 def custom_data_reader(pinned, folder):
-    """A reader of the shards [start, end) of the fixed rows, as record batches."""
+    """Return a reader of the shards [start, end) of the pinned rows, as record batches."""
     return data.open_reader(pinned, folder)

@@ -1,6 +1,6 @@
-"""The table reader: maxcompute. Generated from job.json; edit freely.
+"""Table reader: maxcompute. Generated from job.json; edit freely.
 
-`pin` fixes the rows of the job in a folder, `custom_data_reader` reads a range of them.
+`pin` pins the rows of the job in a folder, `custom_data_reader` reads a range of them.
 """
 
 from edl import data
@@ -10,18 +10,20 @@ SELECT = "SELECT age, department, address, income FROM employee"
 
 
 def pin(folder, *, seed, shuffle):
-    """The query's rows as a table of ours, in an order that only the rows and the seed decide, and a download session
-    that all processes share. The secret key comes from SQLFLOW_SOURCE or the file of connections."""
+    """Pin the query's rows in a table, in an order set by the rows and the seed, with a shared download session.
+
+    The secret key comes from SQLFLOW_SOURCE or the file of connections.
+    """
     with data.connect(SOURCE) as source:
         return source.pin(SELECT, folder, seed=seed, shuffle=shuffle)
 
 
 def unpin(pinned, folder):
-    """Drop the table of the fixed rows; the job is over."""
+    """Drop the table of the pinned rows after the job."""
     with data.connect(SOURCE) as source:
         source.unpin(pinned, folder)
 
 
 def custom_data_reader(pinned, folder):
-    """A reader of the shards [start, end) of the fixed rows, as record batches."""
+    """Return a reader of the shards [start, end) of the pinned rows, as record batches."""
     return data.open_reader(pinned, folder)

@@ -13,14 +13,14 @@ from edl.cluster.kubernetes.pods import Pod
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects
 from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
 
-DRAIN = 10.0  # seconds that the log of a master may take to come when there is another
+DRAIN = 10.0  # seconds to wait for the log of a master that has a successor
 
 
 @dataclass
 class _Reading:
     log: PodLog
     began: float
-    lines: queue.Queue[str | RefusedError | None] = field(default_factory=queue.Queue)  # None: it has ended
+    lines: queue.Queue[str | RefusedError | None] = field(default_factory=queue.Queue)  # None: the end
 
     def run(self) -> None:
         """Read the log, in a thread of its own."""
@@ -42,7 +42,7 @@ class MasterLogs:
         self._objects = objects
         self._clock = clock
         self._known: set[str] = set()  # uids of pods
-        self._readings: list[_Reading] = []  # the one that is heard first
+        self._readings: list[_Reading] = []  # the current one first
 
     @property
     def last(self) -> bool:

@@ -16,8 +16,8 @@ from sqlflow_edl.backends.kubernetes.job_status import JobObjects
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-PAUSE = 0.5  # seconds until we ask again
-MARGIN = 30  # seconds that we ask for once more, whatever the clocks say
+PAUSE = 0.5  # seconds between two requests
+MARGIN = 30  # seconds of overlap between two requests, against clock skew
 
 _STAMPED = re.compile(rb"(\d{4}-\d\d-\d\dT\S+Z) ?(.*)", re.DOTALL)
 
@@ -46,7 +46,7 @@ class PodLog:
         """Yield whole lines without their ends. Raises RefusedError without permission."""
         over = not self._follow
         while not self._closed.is_set():
-            over = over or self._is_over()  # before we read, or we miss what comes between
+            over = over or self._is_over()  # check before reading, or lines written in between are missed
             yield from self._read(last=over)
             if over:
                 return
@@ -83,7 +83,7 @@ class PodLog:
         except UnreachableError:
             return None
         except RefusedError as error:
-            if error.status in (400, 404):  # its container has not begun, or it is gone
+            if error.status in (400, 404):  # its container has not started, or it is gone
                 return None
             raise
 
@@ -96,8 +96,8 @@ class Seen:
 
     def __init__(self) -> None:
         self._last = b""
-        self._of_last = 0  # lines of that time
-        self._repeated = 0  # of them, that come again
+        self._of_last = 0  # lines with the last timestamp
+        self._repeated = 0  # those among them still to be skipped
 
     def again(self) -> None:
         """Note that the log is read again."""

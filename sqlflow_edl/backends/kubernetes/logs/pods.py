@@ -13,7 +13,7 @@ from edl.jobs.event_log import decode_event
 from sqlflow_edl.backends.kubernetes.job_status import JobObjects, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pod import PodLog
 
-LOOK = 2.0  # seconds between two looks at which pods there are
+LOOK = 2.0  # seconds between two polls of the pods
 
 Line = tuple[str, str]
 
@@ -28,7 +28,7 @@ class PodLogs:
         self._objects = objects
         self._instance = instance
         self._follow = follow
-        self._logs: dict[str, tuple[str, PodLog]] = {}  # by uid: whose, and where
+        self._logs: dict[str, tuple[str, PodLog]] = {}  # by uid: name of the instance, and the log
         self._lines: queue.Queue[Line | ClusterError | None] = queue.Queue()
         self._reading = 0
 
@@ -49,7 +49,7 @@ class PodLogs:
     def _look(self) -> bool:
         """Start to read the logs of new pods; return whether the job continues."""
         try:
-            job = self._objects.job()  # before the pods, or the last of them are missed
+            job = self._objects.job()  # read before the pods, or the last of them are missed
             pods = self._objects.pods()
         except UnreachableError:
             return True
@@ -63,7 +63,7 @@ class PodLogs:
                 target=_pass_on, args=(name, log, self._lines), name="sqlflow-log", daemon=True
             )
             reader.start()
-            if pod.has_ended:  # what comes after it in time comes after it
+            if pod.has_ended:  # read it to the end first, to keep the order of time
                 reader.join()
         return job is not None and not job.is_over
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from edl.errors import ClusterError
 
-LARGEST = 900_000  # bytes in a ConfigMap, of the 1 MiB that it may have
+LARGEST = 900_000  # bytes in a ConfigMap, whose limit is 1 MiB
 MOST = 32_000_000  # bytes of all files of a job
 
 

@@ -13,9 +13,9 @@ from edl.cluster.kubernetes.names import ROLE, PodRole
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, yaml_of
 
-OURS = "instance"  # the container of a template that stands for ours
+OURS = "instance"  # name of our container in a template
 
-# Where a list is -> what tells its items apart.
+# Field of a list -> the key of its items.
 _KEYS = {
     "containers": "name",
     "initContainers": "name",
@@ -31,7 +31,7 @@ _KEYS = {
 _DEEP = (
     "containers",
     "initContainers",
-)  # whose items are merged themselves; of others one stands in place of one
+)  # lists whose items are merged; in others an item replaces an item
 _APPENDED = ("tolerations",)
 
 

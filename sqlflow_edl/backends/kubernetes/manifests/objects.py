@@ -54,7 +54,7 @@ class Objects:
         self.namespace = submission.namespace
         how = Spec(submission.spec.framework, threads=threads(settings), detached=True)
         packed = pack({**submission.files, "cluster/spec.json": msgspec.json.encode(how)})
-        # The first one is for the deployment, which names all others.
+        # Number 0 is the deployment's, which names all others.
         self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}

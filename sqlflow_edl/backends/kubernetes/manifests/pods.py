@@ -23,11 +23,11 @@ from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import resources
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
-VOLUME = "/edl/volume"  # where pods mount the claim
-OF_DISK = Decimal("0.8")  # of the master, for checkpoints: logs are on it too
-MODULES = "/opt/models"  # of the image: modules of the user's own
+VOLUME = "/edl/volume"  # mount path of the volume claim
+OF_DISK = Decimal("0.8")  # share of the master's disk for checkpoints: logs are on it too
+MODULES = "/opt/models"  # folder in the image for the user's modules
 
-# The root file system is read-only, so what is written goes to a folder of the pod's own.
+# The root file system is read-only, so files are written to the pod's own /tmp.
 _WRITABLE = {
     "HOME": "/tmp",  # noqa: S108 - of the container
     "TMPDIR": "/tmp",  # noqa: S108
@@ -57,7 +57,9 @@ def manifest(
         pull_policy=settings.text("image_pull_policy"),
         pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
         service_account=settings.text("service_account") or identity.name,
-        priority_class=settings.text("priority_class") if role != "worker" else "",  # its master knows
+        priority_class=settings.text("priority_class")
+        if role != "worker"
+        else "",  # the master sets that of workers
         node_selector=_of(role, settings.pairs("node_selector"), settings.pairs("worker_node_selector")),
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),

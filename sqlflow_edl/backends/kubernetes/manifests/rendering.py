@@ -18,7 +18,7 @@ from edl.errors import ClusterError
 
 Object = dict[str, Any]
 
-_OTHER_LINE_ENDS = re.compile("[\r\x85\u2028\u2029]")  # which a block of YAML would not keep
+_OTHER_LINE_ENDS = re.compile("[\r\x85\u2028\u2029]")  # not preserved in a YAML block
 _BEYOND_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
@@ -33,7 +33,7 @@ def render(template: str, **values: object) -> Object:
 def yaml_of(text: str) -> list[Any]:
     """Return the documents of the text, without empty ones. Raises ClusterError if it is no valid YAML."""
     yaml = _yaml()
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # which is ten times as fast, where it is there
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if installed
     try:
         return [document for document in yaml.load_all(text, loader) if document is not None]
     except yaml.YAMLError as error:

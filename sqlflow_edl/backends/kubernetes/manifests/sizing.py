@@ -8,10 +8,10 @@ from edl.spec import JobSpec
 from edl.worker.input.cache import ROOM
 from sqlflow_edl.analysis import model_size
 
-WORKER = 1536 << 20  # bytes of a framework that is imported, and of rows that are read ahead
+WORKER = 1536 << 20  # bytes of an imported framework and of prefetched rows
 SERVER = 512 << 20
-STEP = 256 << 20  # what is asked for is a multiple of this
-COPIES = 3  # of what is trained: itself, one that a checkpoint is written from, and the best epoch's
+STEP = 256 << 20  # requests are multiples of this
+COPIES = 3  # of the parameters: current, being written to a checkpoint, and of the best epoch
 ACTIVATIONS = 8  # times the inputs of a minibatch
 
 
