@@ -1,4 +1,4 @@
-"""The runtime: what generated programs import and what instances run. Importing it loads no framework."""
+"""Runtime of generated programs and of job instances. Importing it loads no framework."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Callback", "Control", "Ragged", "Trained", "train"]
 
-_LATER = {"Ragged": "edl.ragged", "Trained": "edl.api", "train": "edl.api"}  # with NumPy, Arrow and more
+_LATER = {
+    "Ragged": "edl.ragged",
+    "Trained": "edl.api",
+    "train": "edl.api",
+}  # these import NumPy, Arrow and more
 
 
 def __getattr__(name: str) -> object:
-    """What not every command needs comes when it is asked for."""
+    """Import names on first use that not every command needs."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_LATER[name]), name)

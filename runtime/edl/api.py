@@ -1,4 +1,4 @@
-"""`edl.train`: train a model that a script or a notebook has in its hands, here or with workers."""
+"""`edl.train`: train a model of a script or a notebook, in this process or with workers."""
 
 from __future__ import annotations
 
@@ -47,17 +47,20 @@ from edl.worker.trainer import train as train_here
 
 @dataclass(frozen=True)
 class Trained:
-    """model: with the trained weights in it. history: a row for each epoch, figures by name. metrics: the loss and the
-    metrics over the validation rows, or over all where there are none. outcome: all that there is to tell."""
+    """Result of `edl.train`.
+
+    `model` has the trained weights. `history` has a row for each epoch, figures by name. `metrics` are the loss and
+    the metrics over the validation rows, or over all rows if there are none. `outcome` holds all details.
+    """
 
     model: Any
     history: Sequence[Figures] = field(repr=False)
     metrics: Figures
     outcome: Outcome = field(repr=False)
-    _adapter: Adapter | None = field(repr=False)  # None in a worker that is on its way to a later call
+    _adapter: Adapter | None = field(repr=False)  # None in a worker whose job is a later call
 
     def predict(self, features: Features) -> Array:
-        """The model's outputs, also of one whose embeddings stand in row tables. JobError: not in a worker."""
+        """Return the model's outputs, also of one with row tables. Raises JobError in a worker."""
         if self._adapter is None:
             raise JobError(
                 "a worker that comes to this call has not trained the model",
@@ -92,15 +95,15 @@ def train(
 ) -> Trained:
     """Train the model on the rows of the dataset.
 
-    model: a keras.Model, a torch.nn.Module, or a function that makes one. dataset: see `edl.scripting.datasets`; float
-    labels (n, 1) or (n,), classes int64 (n,). loss, optimizer: an object, a function or a name of the framework; a
-    function is called as the framework calls it, loss(labels, outputs) in Keras, loss(outputs, labels) in PyTorch.
-    validation: rows as the dataset's, or a share of them. metrics: names, or metrics of `edl.metrics`. scores: makes of
-    the model's outputs what metrics see. learning_rate: of an optimizer by name, or a function of the steps' numbers.
-    options: see `Options`.
+    `model`: a keras.Model, a torch.nn.Module, or a function that makes one. `dataset`: see `edl.scripting.datasets`;
+    float labels (n, 1) or (n,), classes int64 (n,). `loss`, `optimizer`: an object, a function or a name of the
+    framework; a function is called as the framework calls it, loss(labels, outputs) in Keras, loss(outputs, labels)
+    in PyTorch. `validation`: rows like the dataset's, or a fraction of them. `metrics`: names, or metrics of
+    `edl.metrics`. `scores`: converts the model's outputs to the scores of metrics. `learning_rate`: of an optimizer
+    by name, or a function of the steps' numbers. `options`: see `Options`.
 
-    With several workers each runs the script that calls this, up to this call, and goes on in it: it returns in the
-    process that was started by hand, and nowhere else. SemanticError: an argument is wrong. JobError: training failed.
+    With several workers, each runs the script up to this call and continues inside; the call returns only in the
+    process of the script itself. Raises SemanticError for an invalid argument, JobError if training fails.
     """
     file = Path(sys._getframe(1).f_code.co_filename)
     with _hinted():
@@ -135,7 +138,7 @@ def train(
 
 @contextlib.contextmanager
 def _hinted() -> Iterator[None]:
-    """An error's hint stands under it in a traceback too, which shows its cause itself where that was raised here."""
+    """Add an error's hint to its traceback, unless the cause shown there makes it redundant."""
     try:
         yield
     except SQLFlowError as error:
@@ -145,7 +148,7 @@ def _hinted() -> Iterator[None]:
 
 
 def _ended(called: Call, doing: script.Inside) -> Trained:
-    """In a worker: how a call before the job's ended; inside of the job's, nothing returns."""
+    """Continue in a worker: return the result of a call before the job's; the job's own call never returns."""
     end = next(doing.earlier, None)
     if end is None:
         doing.enter(lambda: called.program(doing.spec, doing.folder))
@@ -182,7 +185,7 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
 
 
 def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
-    """The model as each worker builds it: what is wrong with it, or with callbacks, is known before there are any."""
+    """Build the model as each worker does, to find errors of it or of callbacks before workers are started."""
     program_callbacks(program)
     if not rows.training:
         raise JobError("there are no rows to train on")
@@ -193,7 +196,7 @@ def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
 def _with_workers(
     job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, tell: distributed.Tell
 ) -> Outcome:
-    """Workers start from the weights that the model has now, and give it those that they come to."""
+    """Train with workers, starting from the model's current weights, and load the trained ones into it."""
     weight_files.save(adapter.get_weights(), job.weights)
     quota = options.get("quota")
     folder = None if quota is None else Path(quota)
@@ -203,7 +206,7 @@ def _with_workers(
 
 
 def _in_place(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
-    """The weights are those that the model has."""
+    """Return the outcome; the model already has the weights."""
     return outcome
 
 
@@ -212,4 +215,4 @@ def _trained(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
 
 
 def _silent(event: Progress | EpochEnd | Tally) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""

@@ -1,7 +1,6 @@
-"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, all with rows as the first
-dimension.
+"""Nested arrays: a program's features are an array, or a dict or tuple of arrays, with rows as the first dimension.
 
-Lists of ids (`edl.Ragged`) may take the place of an array; frameworks get their counts (`plain`).
+Lists of ids (`edl.Ragged`) may replace an array; frameworks get their counts (`plain`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`edl.Callback`: what a program may do between epochs."""
+"""`edl.Callback`: hooks of a program between epochs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Control(Protocol):
-    """What a callback may steer. learning_rate: that the program's optimizer was made with."""
+    """Control of the training by a callback. `learning_rate` is that with which the optimizer was made."""
 
     @property
     def learning_rate(self) -> float: ...
@@ -17,22 +17,22 @@ class Control(Protocol):
         ...
 
     def set_learning_rate(self, rate: float) -> None:
-        """Use `rate` from the next step on, whatever the program's `learning_rate` says."""
+        """Use `rate` from the next step on, overriding the program's `learning_rate`."""
         ...
 
 
 class Callback:
-    """Base of callbacks; `callbacks()` of a program returns a list of them. Override what is needed."""
+    """Base of callbacks. `callbacks()` of a program returns a list of them."""
 
     def on_train_begin(self, control: Control) -> None:
-        """Before the first step."""
+        """Handle the start of training, before the first step."""
 
     def on_epoch_end(self, epoch: int, metrics: Mapping[str, float], control: Control) -> None:
-        """After epoch `epoch`, counted from 1.
+        """Handle the end of epoch `epoch`, counted from 1.
 
-        metrics: `loss`, the mean of the epoch's training loss, and with validation rows `validation_loss` and
+        `metrics` holds `loss`, the mean of the epoch's training loss, and with validation rows `validation_loss` and
         the program's metrics on them.
         """
 
     def on_train_end(self, metrics: Mapping[str, float]) -> None:
-        """After the last step, with the final metrics."""
+        """Handle the end of training, after the last step, with the final metrics."""

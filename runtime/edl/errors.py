@@ -1,8 +1,8 @@
 """Errors that a user can cause, each with a place, an expectation and a hint.
 
-`SQLFlowError` is the root of everything that reaches a user without a traceback; one renderer
-(`sqlflow_edl.errors.render`) prints them for the console, the notebook and plain text. A place is a `Span` of
-0-based offsets into the text of the program; the renderer turns it into line, column and caret.
+`SQLFlowError` is the base of all errors that are displayed without a traceback; one renderer
+(`sqlflow_edl.errors.render`) prints them for the console, the notebook and plain text. A place is a `Span` of 0-based
+offsets into the text of the program; the renderer turns it into line, column and caret.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The characters [start, end) of a program's text."""
+    """Characters [start, end) of a program's text."""
 
     start: int
     end: int
@@ -24,10 +24,10 @@ class Span:
 
 
 class SQLFlowError(Exception):
-    """An error a user can act on.
+    """Error with a message for users.
 
-    message: what is wrong, a sentence without a final period. hint: what to do instead.
-    span: where in the program's text, None when it has no place there.
+    `message` states the problem, a sentence without a final period. `hint` is the remedy. `span` is the place in the
+    program's text, or None.
     """
 
     code = "error"
@@ -46,28 +46,28 @@ class StatementSyntaxError(SQLFlowError):
 
 
 class SemanticError(SQLFlowError):
-    """The statement is well formed and means nothing: unknown column, model, attribute; wrong type or range."""
+    """The statement is well formed but invalid: unknown column, model, attribute; wrong type or range."""
 
     code = "semantic"
 
 
 class SourceError(SQLFlowError):
-    """The data source refuses or cannot be reached, or its data cannot be used."""
+    """The data source rejects a request or cannot be reached, or its data cannot be used."""
 
     code = "source"
 
 
 class JobError(SQLFlowError):
-    """Training, prediction or evaluation failed while it ran."""
+    """Training, prediction or evaluation failed at run time."""
 
     code = "runtime"
 
 
 class UserCodeError(JobError):
-    """A function of the program, or of a user's module, raised.
+    """A function of the program, or of a user's module, raised an exception.
 
-    traceback: its text, with the frames of users' files alone; empty when there are none. The cause with all frames is
-    `__cause__` in the process where it was raised, whose log has it.
+    `traceback` is its text with only the frames of users' files, empty if there are none. The cause with all frames
+    is `__cause__` in the process that raised it, and in its log.
     """
 
     code = "program"
@@ -80,18 +80,18 @@ class UserCodeError(JobError):
 
 
 class ClusterError(SQLFlowError):
-    """Instances of a job cannot be started, reached or kept."""
+    """Instances of a job cannot be started, reached or kept running."""
 
     code = "cluster"
 
 
 class SpecError(SQLFlowError):
-    """A stored JobSpec, archive or checkpoint is of an unknown version or damaged."""
+    """A stored JobSpec, archive or checkpoint has an unknown version or is damaged."""
 
     code = "spec"
 
 
-class ErrorList(SQLFlowError):  # noqa: N818 - it is several
+class ErrorList(SQLFlowError):  # noqa: N818 - several errors
     """Several errors of one statement, reported at once, in the order of their places."""
 
     def __init__(self, errors: Iterable[SQLFlowError]) -> None:
@@ -117,7 +117,7 @@ NEAR = 0.72  # of difflib's ratio; at 0.6 time_limit is near priority, at 0.7 ma
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known name nearest to `word`, None when none is near. Case does not count."""
+    """Return the known name most similar to `word`, ignoring case, or None if there is none."""
     by_folded = {name.casefold(): name for name in known}
     folded = word.casefold()
     matches = difflib.get_close_matches(
@@ -130,12 +130,12 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def _abbreviates(short: str, long: str) -> bool:
-    """Whether `short` begins `long`, as auto begins automatic."""
+    """Return True if `short` is a prefix of `long`, as auto of automatic."""
     return len(short) >= 4 and long.startswith(short)
 
 
 def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 12) -> str | None:
-    """A hint that names the nearest known name, or lists the names when they are few."""
+    """Return a hint with the most similar known name, or with all names if they are few."""
     names = list(known)
     if near := nearest(word, names):
         return f"did you mean {near}?"

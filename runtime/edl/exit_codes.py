@@ -1,4 +1,4 @@
-"""The exit codes of `edl` and of instances, one table for the code, the help page and the documentation."""
+"""Exit codes of `edl` and of instances: one table for the code, the help page and the documentation."""
 
 OK = 0
 FAILED = 1

@@ -1,4 +1,4 @@
-"""Lines of an instance's log, with the time: so those of several can be read side by side."""
+"""Log lines of an instance, with the time, so that logs of several instances can be compared."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 
 def stamped(text: str) -> str:
-    """The line behind the present time, in UTC."""
+    """Prefix the line with the current time, in UTC."""
     return f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}"
 
 
 def log(text: str) -> None:
-    """Write the line, stamped, to stderr at once."""
+    """Write the line with the time to stderr at once."""
     print(stamped(text), file=sys.stderr, flush=True)

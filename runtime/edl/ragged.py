@@ -1,8 +1,9 @@
-"""Lists of ids, a list for each row: what `feed` gives of a column of tags or of clicked items.
+"""Lists of ids, a list for each row: features returned by `feed` for a column of tags or of clicked items.
 
     Ragged(values=[7, 7, 2, 5], offsets=[0, 3, 3, 4])    rows: [7, 7, 2], [] and [5]
 
-A row table reads them: `Embedding("tags", 8, "mean")`. The model itself sees how many ids each row has, int64 (n,).
+A row table reads them: `Embedding("tags", 8, "mean")`. The model itself sees the number of ids of each row, int64
+(n,).
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ Floats = npt.NDArray[np.float32]
 
 
 class Ragged:
-    """values: int64 (t,), the lists one after another. offsets: int64 (n + 1,), where each begins, and the end.
+    """Lists of ids: `values`, int64 (t,), concatenated, and `offsets`, int64 (n + 1,), their starts and the end.
 
-    weights: how much each id counts in its row, float32 (t,); None counts each once. JobError: they do not fit.
+    `weights` is the weight of each id in its row, float32 (t,); None is 1 for each. Raises JobError for inconsistent
+    arrays.
     """
 
     __slots__ = ("offsets", "values", "weights")
-    dtype = np.dtype(np.int64)  # of what the model sees
+    dtype = np.dtype(np.int64)  # of the model's input
     ndim = 1
 
     def __init__(self, values: Any, offsets: Any, weights: Any = None) -> None:
@@ -40,7 +42,7 @@ class Ragged:
 
     @classmethod
     def of(cls, lists: pa.ListArray) -> Ragged:
-        """A record batch's column of lists of integers; a NULL list is empty. JobError: a list holds a NULL."""
+        """Convert a column of lists of integers; a NULL list is empty. Raises JobError if a list holds a NULL."""
         if not hasattr(lists, "flatten"):  # a column of NULLs, which has no type
             return cls([], np.zeros(len(lists) + 1))
         ids = lists.flatten()
@@ -51,7 +53,7 @@ class Ragged:
 
     @classmethod
     def joined(cls, parts: Sequence[Ragged]) -> Ragged:
-        """The rows of all, one behind the other; either all have weights or none. JobError: some have."""
+        """Concatenate the rows. Raises JobError if only some parts have weights."""
         weighted = [part.weights for part in parts if part.weights is not None]
         if weighted and len(weighted) != len(parts):
             raise JobError("some lists of ids have weights and some have none")
@@ -79,16 +81,16 @@ class Ragged:
 
     @property
     def counts(self) -> Ints:
-        """Ids of each row, int64 (n,)."""
+        """Number of ids of each row, int64 (n,)."""
         return np.diff(self.offsets)
 
     @property
     def rows(self) -> npt.NDArray[np.int32]:
-        """The row of each id, (t,)."""
+        """Row of each id, (t,)."""
         return np.repeat(np.arange(len(self), dtype=np.int32), self.counts)
 
     def padded(self) -> npt.NDArray[Any]:
-        """What an exported model takes: ids int64 (n, k), -1 where a row has fewer than others, and k at least 2.
+        """Return the input of an exported model: ids int64 (n, k), padded with -1, k at least 2.
 
         With weights float64 (n, k, 2), each id with its weight.
         """
@@ -103,7 +105,7 @@ class Ragged:
         return np.stack([ids.astype(np.float64), weights], axis=2)
 
     def __getitem__(self, rows: slice) -> Ragged:
-        """Neighbouring rows, without a copy of their ids."""
+        """Return consecutive rows, without a copy of their ids."""
         first, last, _ = rows.indices(len(self))
         offsets = self.offsets[first : max(first, last) + 1]
         ids = slice(offsets[0], offsets[-1])
@@ -111,7 +113,7 @@ class Ragged:
         return Ragged(self.values[ids], offsets - offsets[0], weights)
 
     def take(self, order: Ints, axis: int = 0) -> Ragged:
-        """The rows of these numbers, in this order; `axis` is there because arrays have it."""
+        """Return the rows with these numbers, in this order; `axis` exists for compatibility with arrays."""
         counts = self.counts[order]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         picked = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1][order] - offsets[:-1], counts)

@@ -3,8 +3,8 @@
     def learning_rate(steps):
         return schedules.cosine(steps, 0.001, over=2000, warmup=100)
 
-steps: numbers of optimizer steps, counted from 0, an array of any shape; the result has a rate for each. Every
-schedule starts with `warmup` steps over which the rate rises evenly to `rate`; what follows counts from there.
+`steps` holds numbers of optimizer steps, counted from 0, an array of any shape; the result has a rate for each. Every
+schedule starts with `warmup` steps over which the rate rises linearly to `rate`; the rest counts from there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 Rates = npt.NDArray[np.float64]
 Steps = npt.NDArray[np.integer[Any]]
 
-# Of a JobSpec's schedule: parameter -> keyword, and what it is when it is not written.
+# Schedules of a JobSpec: parameter -> keyword, and its default.
 PARAMETERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
     "constant": {"warmup_steps": ("warmup", 0)},
     "linear": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
@@ -33,17 +33,17 @@ PARAMETERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
 
 
 def constant(steps: Steps, rate: float, *, warmup: int = 0) -> Rates:
-    """The rate as it is."""
+    """Keep the rate constant."""
     return _warmed(steps, warmup, lambda after: np.full(after.shape, rate))
 
 
 def linear(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
-    """Falls evenly over `over` steps to `end` times the rate, and stays there."""
+    """Decrease linearly over `over` steps to `end` times the rate, then stay there."""
     return _warmed(steps, warmup, lambda after: rate * (1 - (1 - end) * _share(after, over)))
 
 
 def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: int = 0) -> Rates:
-    """Falls along half a cosine over `over` steps to `end` times the rate (Loshchilov and Hutter, 2017)."""
+    """Decrease along half a cosine over `over` steps to `end` times the rate (Loshchilov and Hutter, 2017)."""
 
     def fall(after: Rates) -> Rates:
         wave: Rates = (1 + np.cos(np.pi * _share(after, over))) / 2
@@ -53,17 +53,17 @@ def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: in
 
 
 def exponential(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
-    """Falls steadily, to `factor` times what it was in `every` steps."""
+    """Decrease continuously, by `factor` over `every` steps."""
     return _warmed(steps, warmup, lambda after: rate * factor ** (after / every))
 
 
 def step(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
-    """Falls at once, to `factor` times what it was, after each `every` steps."""
+    """Multiply by `factor` after every `every` steps."""
     return _warmed(steps, warmup, lambda after: rate * factor ** (after // every))
 
 
 def named(name: str, params: Mapping[str, Any], rate: float) -> Callable[[Steps], Rates]:
-    """The schedule that a JobSpec names, with the parameters that it has there."""
+    """Return the schedule that a JobSpec names, with its parameters."""
     keywords = {keyword: params[parameter] for parameter, (keyword, _) in PARAMETERS[name].items()}
     return lambda steps: _SCHEDULES[name](steps, rate, **keywords)
 
@@ -78,7 +78,7 @@ _SCHEDULES: Mapping[str, Callable[..., Rates]] = {
 
 
 def _share(after: Rates, over: int) -> Rates:
-    """How much of `over` steps is behind, at most 1."""
+    """Return the completed fraction of `over` steps, at most 1."""
     return np.minimum(after / over, 1.0)
 
 

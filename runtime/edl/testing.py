@@ -1,17 +1,17 @@
-"""Instances that die at named points, for tests of what happens then. Nothing of this is in instances of real jobs.
+"""Fault injection for tests: instances that die at named points. Real jobs load nothing of this.
 
 A test names `edl.testing:worker`, `edl.testing:server` and `edl.testing` in a job's `Spec`, and the point in the
 environment variable `EDL_TESTING_KILL`, for example `worker-0/0 after stage 2`: the first start of worker-0 kills
-itself when it comes to that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
-master, before its third write of the ledger. Several are separated by semicolons.
+itself when it reaches that point for the second time; `any` is each worker. `master/1 before durable 3` is the first
+master, before its third write of durable state. Several are separated by semicolons.
 
-`EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor dies, and all with it.
-`EDL_TESTING_SEVER` has them for servers, whose connections are cut there: what they answered to the call is lost
+`EDL_TESTING_OUTAGE` has orders of the same kind for masters and servers, at which the supervisor and its whole job
+die. `EDL_TESTING_SEVER` has them for servers, whose connections are closed there: their response to the call is lost
 (`edl.testing_proxy`).
 
-What `EDL_TESTING_NO_ROOM` names, such as `ps-1/1`, the cluster has no room for; several are separated by semicolons.
+`EDL_TESTING_NO_ROOM` names instances that the cluster refuses to start, such as `ps-1/1`, separated by semicolons.
 
-With a folder in `EDL_TESTING_MOMENTS` they write down, too, when something happened (`Moment`), a file for each start.
+With a folder in `EDL_TESTING_MOMENTS` they also record the times of events (`Moment`), in a file for each start.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ORDER = re.compile(r"([a-z0-9-]+)/(\d+) ([a-z ]+?) (\d+)")
 
 
 class Point(NamedTuple):
-    """Where: before or after a call of the method, found by `owner()`. counts: which calls, by their arguments."""
+    """Point of a fault: before or after a call of the method of `owner()`. `counts` selects calls by arguments."""
 
     owner: Callable[[], Any]
     method: str
@@ -135,11 +135,11 @@ POINTS = {
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """Something that happened in an instance.
+    """Event in an instance, with its time.
 
-    second: of the monotonic clock, which all processes of a machine share. batch: `rows` of the open task are done.
-    report: a task is done. acknowledged: the master of `epoch` counts one more report than was known to be counted.
-    ring: it has formed, and all members have the parameters. killed: this process kills itself.
+    `second` is of the monotonic clock, which all processes of a machine share. Events: batch, `rows` of the open task
+    are done; report, a task is done; acknowledged, the master of `epoch` counts another report as durable; ring, a
+    group has formed, and all members have the parameters; killed, this process kills itself.
     """
 
     second: float
@@ -152,12 +152,12 @@ Note = Callable[[Moment], object]
 
 
 def read_moments(path: Path) -> list[Moment]:
-    """Of one start of an instance, in their order."""
+    """Read the events of one start of an instance, in order."""
     return [msgspec.json.decode(line, type=Moment) for line in path.read_bytes().splitlines()]
 
 
 def worker(job: Path, instance: Instance) -> int:
-    """A worker that may die at a point."""
+    """Run a worker that may die at a point."""
     install(instance.name, instance.incarnation)
     from edl.entrypoints.worker import main
 
@@ -165,7 +165,7 @@ def worker(job: Path, instance: Instance) -> int:
 
 
 def server(job: Path, instance: Instance) -> int:
-    """A parameter server that may die at a point, or lose its connections there."""
+    """Run a parameter server that may die at a point, or lose its connections there."""
     install(instance.name, instance.incarnation)
     orders = [*_orders(SEVER, instance.name, instance.incarnation)]
     if orders:
@@ -178,7 +178,7 @@ def server(job: Path, instance: Instance) -> int:
 
 
 def master(arguments: list[str]) -> int:
-    """A master that may die at a point; masters of a job are counted by the lines that they leave in a file."""
+    """Run a master that may die at a point. Masters of a job are counted by lines in a file."""
     count = Path(arguments[0]) / "cluster" / "masters"
     count.parent.mkdir(exist_ok=True)
     with count.open("a") as file:
@@ -191,7 +191,7 @@ def master(arguments: list[str]) -> int:
 
 
 def _refuse(names: list[str]) -> None:
-    """Have the cluster start none of these."""
+    """Make the cluster refuse to start these instances."""
     from edl.cluster.local.cluster import ProcessCluster
 
     start = ProcessCluster.start
@@ -205,7 +205,7 @@ def _refuse(names: list[str]) -> None:
 
 
 def install(name: str, number: int) -> None:
-    """Have this process die where the environment says, and write its moments where it says."""
+    """Install the faults and the recording of events that the environment names for this process."""
     note = _notes(name, number)
     if note is not _nowhere and name != "master":
         _watch(note)
@@ -233,7 +233,7 @@ def _orders(variable: str, name: str, number: int) -> Iterator[tuple[Point, int]
 
 
 def _at(point: Point, times: int, happens: Callable[[], object]) -> None:
-    """Have something happen at the point, when it is come to for so many times."""
+    """Call `happens` when the point is reached for the `times`-th time."""
     owner, left = point.owner(), times
     method = getattr(owner, point.method)
 
@@ -254,11 +254,11 @@ def _at(point: Point, times: int, happens: Callable[[], object]) -> None:
 
 
 def _nowhere(moment: Moment) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""
 
 
 def _notes(name: str, number: int) -> Note:
-    """Who writes down the moments of this start of an instance; each is in the file when it returns."""
+    """Return the recorder of this start's events; each is in the file when it returns."""
     folder = os.environ.get(MOMENTS)
     if not folder:
         return _nowhere
@@ -268,7 +268,7 @@ def _notes(name: str, number: int) -> Note:
 
 
 def _watch(note: Note) -> None:
-    """Note what a worker does, at the calls by which it tells of it."""
+    """Record a worker's events at the calls by which it reports them."""
     from edl.tasks.protocol import Answer
     from edl.tasks.task import Report
     from edl.worker.outbox import Outbox

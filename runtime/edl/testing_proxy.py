@@ -1,4 +1,4 @@
-"""A proxy on loopback before a parameter server, which tests have cut all its connections; see `edl.testing`."""
+"""Loopback proxy in front of a parameter server, which can close all its connections; see `edl.testing`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _PIECE = 1 << 16
 
 
 def interpose() -> Callable[[], None]:
-    """Have the server of this process tell the address of a proxy as its own; what cuts the connections of that.
+    """Make the server of this process register a proxy's address. Return the function that closes its connections.
 
-    What the server has not sent by then is lost, and its clients connect again.
+    Data that the server has not sent by then is lost, and its clients reconnect.
     """
     from edl.entrypoints import parameter_server
 
     proxy = _Proxy()
-    serving = "serve"  # which it has from another module
+    serving = "serve"  # imported by it from another module
     serve = getattr(parameter_server, serving)
 
     def behind_the_proxy(*arguments: Any) -> tuple[Any, int]:
@@ -38,7 +38,7 @@ class _Proxy:
         self._open: set[socket.socket] = set()
 
     def listen(self, port: int) -> int:
-        """Stand before the server at that port; our own."""
+        """Listen in front of the server at `port`. Return the proxy's port."""
         threading.Thread(target=self._accept, args=(port,), name="edl-proxy", daemon=True).start()
         return int(self._listener.getsockname()[1])
 
@@ -59,7 +59,7 @@ class _Proxy:
                 threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
 
     def _forward(self, one: socket.socket, other: socket.socket) -> None:
-        """Until either has ended; then the other one ends too."""
+        """Forward data until either end closes, then close the other."""
         with contextlib.suppress(OSError):
             while piece := one.recv(_PIECE):
                 other.sendall(piece)

@@ -1,3 +1,3 @@
-"""The one place that holds the version of both packages."""
+"""Version of both packages."""
 
 VERSION = "0.1.0"

@@ -1,7 +1,7 @@
-"""The arguments of `edl train | evaluate | predict --model_def`, by ElasticDL's names where they still mean something.
+"""Arguments of `edl train | evaluate | predict --model_def`, with ElasticDL's names where they still apply.
 
-Every argument is spelt out; one that is unknown is an error with the nearest right one, and one of ElasticDL's that
-has no meaning here, or none yet, is an error that says what to do instead. ElasticDL dropped both without a word.
+Arguments cannot be abbreviated. An unknown one is an error with the most similar one, and an unsupported one of
+ElasticDL's is an error with its replacement. ElasticDL silently ignored both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DATA = {"train": "training_data", "evaluate": "validation_data", "predict": "pre
 
 _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
 
-# Those that only jobs of a model zoo have.
+# Arguments of model-zoo jobs only.
 ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
     "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
@@ -35,7 +35,7 @@ ZOO_ONLY = (
 
 
 def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
-    """The arguments that name a hand-written module and its data."""
+    """Add the arguments that name a hand-written module and its data."""
     group = parser.add_argument_group("a hand-written module of a model zoo")
     group.add_argument(
         "--model_def", metavar="NAME", help="what makes the model: package.module.custom_model"
@@ -62,7 +62,7 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
-    """Those of `edl train` alone."""
+    """Add the arguments that only `edl train` has."""
     group = parser.add_argument_group("how a module of a model zoo is trained")
     group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="handed out together")
     group.add_argument("--max_step", type=positive, metavar="N", help="optimizer steps, whatever the epochs")
@@ -90,7 +90,7 @@ def seconds(text: str) -> float:
 
 
 def check_flags(written: Sequence[str], command: argparse.ArgumentParser) -> None:
-    """SemanticError: a flag that the command has not, with what to write instead."""
+    """Raise SemanticError for an option that the command does not have, with its replacement."""
     flags = [flag for flag in command._option_string_actions if flag.startswith("--")]
     for argument in written:
         flag = argument.partition("=")[0]
@@ -105,7 +105,7 @@ def check_flags(written: Sequence[str], command: argparse.ArgumentParser) -> Non
 
 
 def check_use(options: argparse.Namespace) -> None:
-    """SemanticError unless the options name one program, or one module with its data."""
+    """Raise SemanticError unless the options name one program, or one module with its data."""
     if (options.program is None) == (options.model_def is None):
         raise SemanticError(
             "name what to run: either --program or --model_def",
@@ -129,7 +129,7 @@ def check_use(options: argparse.Namespace) -> None:
                 raise SemanticError(f"--{name} needs --validation_data", hint="the rows to measure")
 
 
-# ElasticDL's other arguments -> what is said of them, and what to do instead ----------------------------------
+# ElasticDL's other arguments -> message, and replacement -------------------------------------------------------
 
 _CHECKPOINTS = (
     "is not there yet",

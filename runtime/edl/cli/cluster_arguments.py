@@ -1,4 +1,4 @@
-"""The arguments of the `edl` command that say how many instances share a job, and how."""
+"""Arguments of the `edl` command for the number of instances and their strategy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "auto": "auto", "local": "local", "allreduce": "allreduce", "async": "async", "sync": "sync",
     "allreducestrategy": "allreduce",
 }  # fmt: skip
-_ON_SERVERS = "parameterserverstrategy"  # async, or sync where that is written besides
+_ON_SERVERS = "parameterserverstrategy"  # async, or sync with grads_to_wait
 _ANSWERS = {"true": True, "false": False}
 _FLAGS = {
     "workers": "--num_workers",
@@ -25,7 +25,7 @@ _FLAGS = {
     "strategy": "--distribution_strategy",
     "local_steps": "--local_steps",
     "grads_to_wait": "--grads_to_wait",
-}  # field of Cluster -> what is written
+}  # field of Cluster -> option
 
 
 def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
@@ -39,7 +39,7 @@ def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
 
 
 def add_servers(parser: argparse.ArgumentParser) -> None:
-    """Those of `edl train` alone."""
+    """Add the arguments that only `edl train` has."""
     group = parser.add_argument_group("how workers share a training")
     group.add_argument(
         "--distribution_strategy",
@@ -71,9 +71,9 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
 
 
 def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
-    """How the command wants its job shared. SemanticError: what is written does not go together.
+    """Return the cluster settings of the command. Raises SemanticError if they are inconsistent.
 
-    in_tables: see `edl.spec.strategy.chosen`.
+    `in_tables`: see `edl.spec.strategy.chosen`.
     """
     workers = options.num_workers or 0
     if options.kind != "train":
@@ -92,7 +92,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
 
 
 def strategy_named(name: str, grads_to_wait: int) -> Strategy:
-    """The strategy of our name or of ElasticDL's. SemanticError: there is none of that name."""
+    """Return the strategy with this name of ours or ElasticDL's. Raises SemanticError if there is none."""
     if name.casefold() == _ON_SERVERS:
         return "sync" if grads_to_wait else "async"
     if name.casefold() not in _STRATEGIES:

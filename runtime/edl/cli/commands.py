@@ -1,4 +1,4 @@
-"""What the `edl` command does once its arguments are right."""
+"""Commands of `edl`, after their arguments are checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def run_command(options: argparse.Namespace) -> None:
-    """Pin the rows, run the job and show what it came to; or export a model, which needs no rows."""
+    """Pin the rows, run the job and print its outcome; or export a model, which needs no rows."""
     if options.program is None:
         _run_module(options)
         return
@@ -67,7 +67,7 @@ def run_command(options: argparse.Namespace) -> None:
 
 
 def _run_module(options: argparse.Namespace) -> None:
-    """The same of a hand-written module: what a program folder says stands on the command line."""
+    """Run a hand-written module; the command line replaces the settings of a program folder."""
     spec = model_zoo.job_spec(options)
     if options.kind == "predict":
         check_suffix(options.output)
@@ -97,7 +97,7 @@ def _narrator(options: argparse.Namespace) -> Narrator:
 
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
-    """The JobSpec with the rows that are fixed, which a master reads nowhere else."""
+    """Return the JobSpec with the pinned rows, which a master reads nowhere else."""
     held_out = read_pinned(job.held_out).rows if job.held_out.is_dir() else 0
     total = pinned.rows + held_out
     if spec.kind != "train":
@@ -110,7 +110,10 @@ def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
 
 @contextlib.contextmanager
 def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Iterator[Pinned]:
-    """The rows of the program, for as long as this lasts; where they lie in their source, the reader drops them."""
+    """Pin the rows of the program inside the context.
+
+    Rows that stay in their source are dropped at the end by the reader.
+    """
     pinned = _pin(folder, spec, job, train=train)
     try:
         yield pinned
@@ -142,7 +145,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
 
 
 def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobSpec:
-    """The JobSpec with what the command line says instead."""
+    """Return the JobSpec with the settings of the command line."""
     given = {
         name: value
         for name in ("epochs", "batch_size", "seed")

@@ -1,4 +1,4 @@
-"""The `edl` command's jobs with a master and workers."""
+"""Jobs of the `edl` command with a master and workers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from edl.spec import Checkpoints, JobSpec, to_json
 
 
 class Tell(Protocol):
-    """Who is told of a job."""
+    """Observer of a job's events."""
 
     def __call__(self, event: Progress | EpochEnd | Tally) -> None: ...
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
-    """Run the program in the job folder, whose rows are pinned, with the workers that the JobSpec asks for."""
+    """Run the program in the job folder, whose rows are pinned, with the workers of the JobSpec."""
     if options.weights is not None:
         take(job, options.weights)
     changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
@@ -37,10 +37,10 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) 
 def follow(
     job: JobFolder, spec: JobSpec, threads: int | None, tell: Tell, quota: Path | None = None
 ) -> Outcome:
-    """Run the job of the spec in its folder, in which all that it needs is ready.
+    """Run the job of the spec in its folder, which is complete.
 
-    threads: of each instance's pools; None shares the cores out. quota: the folder of the one whose slots it shares;
-    None: that of the environment, if there is one.
+    `threads` is the size of each instance's pools; None divides the cores. `quota` is the folder of a shared quota of
+    slots; None uses that of the environment, if any.
     """
     (job.program / SPEC_FILE).write_bytes(to_json(spec))
     threads = threads or max(1, available_cores() // spec.cluster.workers)

@@ -1,4 +1,4 @@
-"""The `edl` command: run a program folder or a hand-written module, with no SQL.
+"""The `edl` command: run a program folder or a hand-written module, without SQL.
 
     edl train    --program DIR [--output FILE]
     edl evaluate --program DIR --weights ARCHIVE
@@ -9,10 +9,10 @@
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
     edl quota    DIR [--slots N]
 
-A module's rows are those of files (see `edl.data.file_ranges`), or of its own reader. A program's are fixed by its own
-reader.py, `pin(folder, *, seed, shuffle)`, and validation rows that have a query of their own by its
-`pin_held_out(folder)`. Figures and predictions go to standard output, progress and messages to standard error. Nothing
-heavy is imported before the arguments are right.
+A module's rows are read from files (see `edl.data.file_ranges`), or by its own reader. A program's are pinned by its
+own reader.py, `pin(folder, *, seed, shuffle)`, and validation rows with a query of their own by its
+`pin_held_out(folder)`. Metrics and predictions are written to standard output, progress and messages to standard
+error. Nothing heavy is imported before the arguments are checked.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _complain(error: SQLFlowError) -> None:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options; SemanticError: an argument that is unknown, or does not go with the others."""
+    """Parse the options. Raises SemanticError for an unknown argument or an inconsistent combination."""
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
     if command is not None:
@@ -84,7 +84,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The parser, and that of each command."""
+    """Return the parser, and that of each command."""
     parser = argparse.ArgumentParser(
         prog="edl",
         description="Train, evaluate or predict with a program folder (model.py, job.json and reader.py), or with a "

@@ -1,4 +1,4 @@
-"""A job of a hand-written module: the JobSpec is made from the command line, the rows are those of files."""
+"""Jobs of hand-written modules: the JobSpec is built from the command line, and the rows are those of files."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from edl.spec import (
 )
 from edl.spec.job import Framework, Parameter
 
-PREDICTION = "prediction"  # the column of predictions that the module does not name
-BATCH_ROWS = 64  # of a minibatch, as ElasticDL had it
+PREDICTION = "prediction"  # default name of the column of predictions
+BATCH_ROWS = 64  # default of a minibatch, as in ElasticDL
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _PARAMETERS = "written as in: units=[16, 8]; kind='x'; rate=0.5"
 
 
 def job_spec(options: argparse.Namespace) -> JobSpec:
-    """The JobSpec of what the command line says; rows are not looked at. SemanticError: what it says is wrong."""
+    """Build the JobSpec from the command line, without reading rows. Raises SemanticError for invalid arguments."""
     folder = (options.model_zoo or Path(search_path()[0])).expanduser().absolute()
     found = find_in_zoo(folder, options.model_def)
     params = _model_params(options)
@@ -78,7 +78,7 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
 
 
 def write_program(folder: Path, spec: JobSpec) -> None:
-    """What the job runs, in its folder: the JobSpec, and the module's source to be read."""
+    """Write the JobSpec and a copy of the module's source, for reference, into the job's folder."""
     (folder / SPEC_FILE).write_bytes(to_json(spec))
     zoo = spec.zoo
     if zoo is None:
@@ -97,7 +97,7 @@ def write_program(folder: Path, spec: JobSpec) -> None:
 
 
 def pin(program: Program, written: str, folder: Path) -> Pinned:
-    """Fix the rows that the command line names: files, or whatever the module's own reader makes of it."""
+    """Pin the rows named by the command line: files, or the result of the module's own reader."""
     own = program.has("custom_data_reader")
     pinned = _pinned_by_module(program, written, folder) if own else pin_files(written, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -133,9 +133,9 @@ def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -
 
 
 def with_output(program: Program, pinned: Pinned) -> Program:
-    """The program with what a prediction's result is: the columns that pass through, and the name of the predicted.
+    """Return the program with the output of a prediction: the columns to copy, and the name of the predicted column.
 
-    That is the module's LABEL where it has one. Binary columns, such as records, do not pass through.
+    The latter is that of the module's LABEL if it has one. Binary columns, such as records, are not copied.
     """
     label = program.module.__dict__.get("LABEL")
     column = label.spec.column if isinstance(label, Target) else PREDICTION
@@ -145,7 +145,7 @@ def with_output(program: Program, pinned: Pinned) -> Program:
 
 
 def note_changes(spec: JobSpec, weights: Path) -> None:
-    """Say that the module is not what it was when these weights were trained."""
+    """Warn if the module has changed since these weights were trained."""
     if not is_archive(weights) or spec.zoo is None:
         return
     trained = read_archive(weights).spec
@@ -154,7 +154,10 @@ def note_changes(spec: JobSpec, weights: Path) -> None:
 
 
 def parameters(text: str, flag: str) -> dict[str, Parameter]:
-    """`name=value; name=value` with literals of Python as values: nothing is evaluated. SemanticError: it is none."""
+    """Parse `name=value; name=value` with Python literals as values; nothing is evaluated.
+
+    Raises SemanticError for invalid text.
+    """
     try:
         statements = ast.parse(text.strip()).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -236,7 +239,7 @@ def _job_name(name: str | None) -> str:
 
 
 def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
-    """What is written, else what the model was trained with."""
+    """Return the parameters on the command line, or else those of the trained model."""
     weights: Path | None = options.weights
     if options.model_params is None and weights is not None and is_archive(weights):
         return read_archive(weights).spec.model.params

@@ -1,4 +1,4 @@
-"""Writing a result as a file: CSV, Parquet or Arrow by its suffix, batch by batch."""
+"""Output of a result as a file: CSV, Parquet or Arrow by its suffix, batch by batch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from edl.errors import JobError
 
 
 def check_suffix(file: Path | None) -> None:
-    """JobError unless `write_rows` can write such a file."""
+    """Raise JobError unless `write_rows` supports the file's suffix."""
     if file is not None and file.suffix.lower() not in _WRITERS:
         raise JobError(f"cannot write {file}", hint=f"known suffixes: {', '.join(_WRITERS)}")
 
 
 def write_rows(rows: pa.RecordBatchReader, file: Path | None) -> None:
-    """Write the rows; CSV to standard output when there is no file. A file appears when it is complete."""
+    """Write the rows; without a file, as CSV to standard output. A file appears once it is complete."""
     if file is None:
         _print(rows)
         return
@@ -39,7 +39,7 @@ def _print(rows: pa.RecordBatchReader) -> None:
     try:
         _write(_CSVWriter, rows, sys.stdout.buffer)
         sys.stdout.flush()
-    except BrokenPipeError:  # `head` has seen enough; Python must not complain again when it ends
+    except BrokenPipeError:  # closed by a reader such as `head`; Python must not report it again at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -52,7 +52,7 @@ def _write(
 
 
 class _CSVWriter:
-    """CSV has no lists: a column of lists of one length becomes a column for each place, `x_0`, `x_1`, …"""
+    """Writer of CSV, which has no lists: a fixed-size list becomes a column per position, `x_0`, `x_1` and so on."""
 
     def __init__(self, sink: IO[bytes], schema: pa.Schema) -> None:
         from pyarrow import csv

@@ -1,4 +1,4 @@
-"""What is told of a training on a terminal, or in a log."""
+"""Progress of a training on a terminal, or in a log."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from edl.jobs.snapshot import WAITING
 
 
 class Narrator:
-    """Tells of progress on a terminal in one line that changes, elsewhere in a line per epoch.
+    """Writer of progress: on a terminal one line that changes, elsewhere a line per epoch.
 
-    every: a line with the loss each time that so many steps are taken, as far as progress is told; 0: none.
+    `every`: also a line with the loss every so many steps, at the resolution of the events; 0 is none.
     """
 
     def __init__(self, file: TextIO, every: int = 0) -> None:
         self._file = file
         self._every = every
-        self._told = 0  # the step of the last such line
+        self._told = 0  # step of the last such line
         self._live = file.isatty()
         self._waits = False
 
@@ -40,7 +40,7 @@ class Narrator:
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
 
     def _tell_waiting(self, tally: Tally) -> None:
-        """Say once that there is no slot for anybody."""
+        """Print once that no slot is free."""
         if tally.waits and not self._waits:
             self._write(WAITING)
         self._waits = tally.waits
@@ -54,5 +54,5 @@ def _listed(metrics: Figures) -> str:
 
 
 def shown(value: float | None) -> str:
-    """A figure, as it stands in lines."""
+    """Format a figure."""
     return "none" if value is None else f"{value:.6g}"

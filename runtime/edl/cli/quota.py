@@ -1,4 +1,4 @@
-"""`edl quota DIR [--slots N]`: make a quota of slots or change its size, and show who holds how many of them."""
+"""`edl quota DIR [--slots N]`: make a quota of slots or change its size, and list the jobs with their slots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """The table goes to standard output. ClusterError: there is no such quota."""
+    """Print the table to standard output. Raises ClusterError if there is no such quota."""
     quota = Quota(options.folder.absolute())
     if options.slots is not None:
         quota.resize(options.slots)

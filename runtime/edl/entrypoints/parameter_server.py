@@ -1,7 +1,7 @@
-"""A parameter server of a job: it tells the master where it listens, and answers calls until it is told to end.
+"""Entry point of a parameter server: it registers its address with the master, and serves calls until it is stopped.
 
-`main` is what the cluster runs in a process of its own; neither a framework nor the user's program is loaded in it.
-What is slow to load is loaded while the master is told and workers build their models.
+The cluster runs `main` in a process of its own; neither a framework nor the user's program is loaded in it. Slow
+imports happen while the server registers and workers build their models.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 
 CALL_SECS = 10.0
-RETRY_SECS = 0.1  # until a master that is away is tried again
-GRACE = 0.5  # seconds for calls under way when the server ends
+RETRY_SECS = 0.1  # between attempts to reach a master
+GRACE = 0.5  # seconds for pending calls when the server ends
 
 
 def main(job: Path, instance: Instance) -> int:
-    """Be a server of the job; the exit code."""
+    """Run a server of the job. Return the exit code."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
     threading.Thread(target=warm_up, name="edl-warm-up", daemon=True).start()
@@ -48,7 +48,7 @@ def main(job: Path, instance: Instance) -> int:
 
 
 def _register(channel: MasterChannel, instance: Instance, address: str, ended: threading.Event) -> bool:
-    """Whether the master wants us, or we are to end before it answers."""
+    """Register with the master. Return True if it accepts, or if this server is stopped before it replies."""
     request = pb.RegisterRequest(
         instance=instance.name, incarnation=instance.incarnation, role=instance.role, address=address
     )

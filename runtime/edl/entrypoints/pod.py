@@ -1,7 +1,7 @@
-"""The entry of every container of a job: `python -P -m edl.entrypoints.pod master|instance`.
+"""Entry point of every container of a job: `python -P -m edl.entrypoints.pod master|instance`.
 
-It makes the job's folder of what is mounted, and becomes the master, or the worker or server that EDL_INSTANCE is. That
-happens with an exec, because what an interpreter and its libraries read of their environment they read when they start.
+It builds the job folder from the mounted files, and becomes the master, or the worker or server described by
+EDL_INSTANCE. It does so with an exec, because an interpreter and its libraries read their environment at the start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main(role: str) -> NoReturn:
 
 
 def _command(role: str, spec: Spec) -> list[str]:
-    """Module and arguments; the job's folder comes between them."""
+    """Return module and arguments; the job's folder is inserted between them."""
     if role == "master":
         return ["edl.master.main_pod", *spec.master_arguments]
     if role == "instance":

@@ -1,8 +1,8 @@
-"""A job's folder inside a container, made of what is mounted there.
+"""Job folder inside a container, built from mounted files.
 
 EDL_FILES    the job's files, at their paths in the folder; a large one as PATH.part-00, PATH.part-01 …
-EDL_SECRETS  token, what calls carry; secrets.json, the passwords of data sources by their URLs
-EDL_JOB      where the folder is made; its name is the job's id
+EDL_SECRETS  token, the token of RPCs; secrets.json, the passwords of data sources by their URLs
+EDL_JOB      path of the folder; its name is the job's id
 EDL_MASTER   host:port of the master
 """
 
@@ -21,9 +21,9 @@ _PART = re.compile(r"(.+)\.part-(\d+)")
 
 
 def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
-    """The folder, and the passwords as processes of a job find them in their environment (SQLFLOW_EDL_SECRETS).
+    """Build the folder. Return it and the passwords, for SQLFLOW_EDL_SECRETS in the job's processes.
 
-    Safe to repeat. SpecError: something is missing.
+    Idempotent. Raises SpecError if something is missing.
     """
     files, secrets = Path(_of(environment, "EDL_FILES")), Path(_of(environment, "EDL_SECRETS"))
     job, master = Path(_of(environment, "EDL_JOB")), _of(environment, "EDL_MASTER")
@@ -48,7 +48,7 @@ def _secret(path: Path) -> str:
 
 
 def _copy(files: Path, job: Path) -> None:
-    """Copy the mounted files, and join those that came in parts."""
+    """Copy the mounted files, and join those split into parts."""
     job.mkdir(mode=0o700, parents=True, exist_ok=True)
     parts: dict[str, dict[int, Path]] = {}
     for path in _mounted(files):
@@ -64,7 +64,7 @@ def _copy(files: Path, job: Path) -> None:
 
 
 def _mounted(folder: Path) -> Iterator[Path]:
-    """Kubernetes mounts links to `..data`, which is replaced as a whole."""
+    """Yield the mounted files. Kubernetes mounts links to `..data`, which is replaced as a whole."""
     for place, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if not name.startswith("..")]
         yield from (Path(place, name) for name in names if not name.startswith(".."))

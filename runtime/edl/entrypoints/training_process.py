@@ -1,9 +1,9 @@
-"""The training process: `python -m edl.entrypoints.training_process --framework keras --threads 2 --events FD`.
+"""Training process: `python -m edl.entrypoints.training_process --framework keras --threads 2 --events FD`.
 
-Started early, so that importing the framework overlaps with compiling the statement; runs jobs one after another as
-requests come on standard input (see `edl.run.training_protocol`), and ends when that closes. Standard output and
-error go to the log of the job that runs, with its start, some of its epochs and its end. It has a session of its
-own, so a Ctrl-C of the terminal does not reach it: the client decides.
+It is started early, so that importing the framework overlaps with compiling the statement. It runs jobs one after
+another as requests arrive on standard input (see `edl.run.training_protocol`), and ends when that closes. Standard
+output and error go to the log of the running job, with its start, some of its epochs and its end. It has a session of
+its own, so a Ctrl-C of the terminal does not reach it: the client decides.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log as write
 from edl.run.training_protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
 
-GRACE = 5.0  # seconds that a job has to stop once its parent is gone
+GRACE = 5.0  # seconds for a job to stop once its parent is gone
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class Requests:
-    """Reads requests in a thread of its own, so that a cancel is heard while a job runs."""
+    """Reader of requests in a thread of its own, so that a cancel is received while a job runs."""
 
     def __init__(self, lines: IO[bytes]) -> None:
         self._lines = lines
@@ -62,7 +62,7 @@ class Requests:
         threading.Thread(target=self._listen, name="edl-requests", daemon=True).start()
 
     def next(self) -> tuple[Run, threading.Event] | None:
-        """The next job with the event that cancels it; None when no more can come."""
+        """Return the next job with the event that cancels it, or None after the last one."""
         return self._jobs.get()
 
     def _listen(self) -> None:
@@ -90,7 +90,7 @@ class Requests:
 
 
 class Server:
-    """Runs jobs and tells of them."""
+    """Runner of jobs, which reports their events."""
 
     def __init__(self, threads: int, events: IO[bytes]) -> None:
         self._threads = threads
@@ -103,7 +103,7 @@ class Server:
             os._exit(exit_codes.ABANDONED)
 
     def warm_up(self, framework: str) -> None:
-        """Import the framework; when that fails, the job that needs it says so."""
+        """Import the framework. An error is left to be reported by the job that needs it."""
         began = time.monotonic()
         from edl import frameworks
 
@@ -114,7 +114,7 @@ class Server:
         self.tell(Ready(time.monotonic() - began))
 
     def run(self, request: Run, cancelled: threading.Event) -> None:
-        """Run one job; every end of it is told."""
+        """Run one job and report its end in any case."""
         job = JobFolder(Path(request.job))
         log = job.path / LOG
         log_to(log)
@@ -144,7 +144,7 @@ class Server:
             return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
 
     def _observe(self, event: Progress | EpochEnd) -> None:
-        """Inform the client; of the epochs 1, 2, 4, 8, … write a line into the log, too."""
+        """Report the event to the client, and log the epochs 1, 2, 4, 8 and so on."""
         self.tell(event)
         if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:
             figures = ", ".join(f"{name} {shown(value)}" for name, value in event.metrics.items())
@@ -153,7 +153,7 @@ class Server:
 
 
 def end(code: int) -> NoReturn:
-    """End at once: the libraries' own endings take seconds, and there is nothing that an idle process could lose."""
+    """Exit at once: the libraries' exit handlers take seconds, and an idle process has nothing to lose."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,8 +1,8 @@
-"""A worker of a job with a master: it does the tasks that it is given, until there are none.
+"""Entry point of a worker of a job with a master: it runs assigned tasks until there are none.
 
-`main` is what the cluster runs in a process of its own, forked from one that has imported the framework. An error that
-would meet every other worker too (the program cannot be loaded, the model cannot be built) ends the job; anything else
-ends this worker, and another one takes its name.
+The cluster runs `main` in a process of its own, forked from one that has imported the framework. An error that would
+occur in every other worker too (the program cannot be loaded, the model cannot be built) ends the job; other errors
+end this worker, and a new one takes its name.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from edl.spec import JobSpec
 from edl.worker.master_client import RefusedError, RemoteTasks
 from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
 
-AHEAD = 3  # training tasks in hands of who trains alone: one that is done, two that are read
-AHEAD_ALONE = 32  # where nobody else could do them
-GATHER_SECS = 0.2  # between two exchanges of a worker that trains alone
+AHEAD = 3  # tasks assigned to a sole trainer: one in training, two being read
+AHEAD_ALONE = 32  # if no other worker could train them
+GATHER_SECS = 0.2  # between two exchanges of a sole trainer
 
 
 def main(job: Path, instance: Instance) -> int:
-    """Be a worker of the job; the exit code, or `TAKE_OVER`."""
+    """Run a worker of the job. Return the exit code, or `TAKE_OVER`."""
     begun, draining = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set() if begun.is_set() else leave())
     folder = ClusterFolder(job)
@@ -56,7 +56,7 @@ def main(job: Path, instance: Instance) -> int:
                 Duty(program, folder, storage, instance, tasks, draining, joined.resume).do()
 
             _with_program(spec, folder, do)
-        except (RefusedError, GoneError) as error:  # the latter: its master is gone, with the checkpoint
+        except (RefusedError, GoneError) as error:  # GoneError: its master is gone, with the checkpoint
             logs.log(f"leaving: {error}")
             return exit_codes.PREEMPTED
         except Exception as error:
@@ -73,7 +73,7 @@ def main(job: Path, instance: Instance) -> int:
 def _tasks(
     spec: JobSpec, channel: MasterChannel, instance: Instance, draining: threading.Event, log: str
 ) -> RemoteTasks:
-    """Where the tasks come from."""
+    """Return the source of tasks for the job's kind and strategy."""
     holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
     alone = holds and spec.cluster.strategy != "allreduce"
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
@@ -83,7 +83,7 @@ def _tasks(
         channel,
         instance.name,
         instance.incarnation,
-        ahead={"train": hoard} if alone else {},  # what is shared, nobody hoards
+        ahead={"train": hoard} if alone else {},  # no prefetching of shared tasks
         trainer=holds,
         gather_secs=GATHER_SECS if gathers else 0.0,
         draining=draining,
@@ -92,7 +92,7 @@ def _tasks(
 
 
 def _with_program(spec: JobSpec, folder: ClusterFolder, do: Callable[[Program], None]) -> None:
-    """Do it with the program of the job: a folder's, a module's, or that of the script whose call the job is."""
+    """Call `do` with the job's program: of a folder, of a module, or of the script whose call the job is."""
     job, threads = JobFolder(folder.job), folder.spec().threads
     called = script.of(job)
     if called is None:

@@ -1,4 +1,4 @@
-"""What a worker does with the program of its job: it scores, or trains alone, on parameter servers, or in rings."""
+"""Work of a worker by its job: inference, or training alone, with parameter servers, or with all-reduce."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from edl.worker.strategies.factory import on_servers
 from edl.worker.strategies.ps_base import ServerStrategy
 from edl.worker.trainer import Export, Trainer
 
-AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a ring; the least lets a task be read while another is trained
+AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a group; the minimum lets a task be read while another is trained
 
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """draining: is set when the worker has to go. resume: the checkpoint that the job goes on from; empty: none."""
+    """Job of a worker. `draining` is set when the worker must stop; `resume` names the checkpoint, empty for none."""
 
     program: Program
     folder: ClusterFolder
@@ -55,7 +55,7 @@ class Duty:
         return JobFolder(self.folder.job)
 
     def do(self) -> None:
-        """Do tasks until there are none."""
+        """Run tasks until there are none."""
         spec = self.program.spec
         if spec.kind != "train":
             _score(self)
@@ -67,23 +67,23 @@ class Duty:
             _train(self)
 
     def describe(self, metrics: Mapping[str, Metric]) -> None:
-        """Tell the master how their states merge."""
+        """Report to the master how the metrics' states merge."""
         self.tasks.describe({name: merge_kind(metric) for name, metric in metrics.items()})
 
     @property
     def start(self) -> dict[str, Array] | None:
-        """The weights that training begins with; None: those of a new model."""
+        """Initial weights, or None for those of a new model."""
         found = job_runner.starting_weights(self.program, self.storage.model())
         return dict(found) if found is not None else None
 
     @property
     def writer(self) -> str:
-        """What is in the names of its checkpoints: two starts of an instance may write at the same time."""
+        """Name of this writer of checkpoints: two incarnations of an instance may write at the same time."""
         return f"{self.instance.name}-{self.instance.incarnation}"
 
     @property
     def disk(self) -> Callable[[], int]:
-        """Where the master keeps them, another master may have another disk."""
+        """Disk of the checkpoints: if they are on the master's, another master may have another disk."""
         with_master = factory.are_with_master(self.job.path)
         return lambda: self.tasks.master_epoch if with_master else 0
 
@@ -125,7 +125,7 @@ def _train(duty: Duty) -> None:
 
 
 def _train_on_servers(duty: Duty) -> None:
-    """The servers hold what is trained, and the master has them write it down."""
+    """Train with parameter servers, which hold the parameters; the master coordinates their checkpoints."""
     program, tasks, instance = duty.program, duty.tasks, duty.instance
     reader, rows, export = _training(duty)
     duty.describe(program_metrics(program))
@@ -150,7 +150,7 @@ def _train_on_servers(duty: Duty) -> None:
 
 
 def _train_in_rings(duty: Duty, member: GroupMember) -> None:
-    """All workers hold what is trained, and the first of the ring writes it down."""
+    """Train with all-reduce: all workers hold the parameters, and the first of the group writes checkpoints."""
     from edl.collectives.gloo import Host  # imports torch
 
     reader, rows, export = _training(duty)
@@ -189,11 +189,11 @@ def _train_in_rings(duty: Duty, member: GroupMember) -> None:
 
 
 def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
-    """The rows, which of them are trained on, and what writes the model and stores it."""
+    """Return the rows, their split, and the function that writes and stores the model."""
     pinned, reader = job_runner.rows_of(duty.program, duty.job)
     rows, write = job_runner.training(duty.program, duty.job, pinned, reader)
     return reader, rows, lambda outcome, weights: duty.storage.keep(write(outcome, weights))
 
 
 def _silent(event: Progress | EpochEnd) -> None:
-    """The master tells of the job, from what its workers report."""
+    """Ignore the event: the master reports the job's progress."""

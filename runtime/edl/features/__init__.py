@@ -1,4 +1,4 @@
-"""Feature columns and labels, as a generated program uses them: `from edl import features as fc`.
+"""Feature columns and labels for generated programs: `from edl import features as fc`.
 
     FEATURES = fc.Features(
         fc.standardize("age", mean=38.6, std=13.6),
@@ -7,8 +7,7 @@
     )
     LABEL = fc.label("income")
 
-What each column means is written at its class in `edl.spec.features`; which types of data it takes, in
-`edl.features.arrays`.
+The classes of `edl.spec.features` define each column; `edl.features.arrays` defines the accepted data types.
 """
 
 from edl.features.columns import (

@@ -1,17 +1,17 @@
-"""Arrow columns as the three plain forms that features are computed from: numbers, integers and text.
+"""Arrow columns as the three plain forms from which features are computed: numbers, integers and text.
 
 The type of a column may differ between training and prediction: an integer column with a NULL comes as floats out of
-one database, as text out of a CSV file. What a value means without doubt is accepted:
+one database, as text out of a CSV file. Values with an unambiguous meaning are accepted:
 
 * a *number* is an integer, float, decimal or boolean (0, 1); a date, time or timestamp counts in seconds (since
-  1970-01-01 UTC, or since midnight), whatever its unit. Text is refused: whether '1,5' is a number is for CAST to say.
+  1970-01-01 UTC, or since midnight), whatever its unit. Text is rejected: CAST must decide if '1,5' is a number.
 * an *integer* is one of any width, a float or decimal without a fraction, a boolean (0, 1), or text of up to 18
   decimal digits with an optional minus.
-* *text* is text; an integer, boolean, decimal or float becomes the text one would type: '3' for 3, 3.0 and 3.00,
+* *text* is text; an integer, boolean, decimal or float becomes its shortest usual text: '3' for 3, 3.0 and 3.00,
   'true', '2.5'; dates and timestamps become ISO 8601 text without trailing zeros in the fraction.
 
-Dictionary-encoded columns count as their values, a column of type null as all NULL. Another type (list, struct, …) is
-a SemanticError that names the column.
+Dictionary-encoded columns count as their values, a column of type null as all NULL. Other types (list, struct, …)
+raise a SemanticError that names the column.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ _SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def numbers(array: pa.Array, column: str) -> Floats:
-    """The column as float64, shape (n,), NaN for NULL; NaN and infinities of the data stay. May be read-only."""
+    """Return the column as float64, shape (n,), with NaN for NULL.
+
+    NaN and infinities of the data stay. May be read-only.
+    """
     array = plain(array)
     for is_type, convert in _NUMBERS:
         if is_type(array.type):
@@ -45,7 +48,7 @@ def numbers(array: pa.Array, column: str) -> Floats:
 
 
 def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
-    """The column as int64 and where it holds an integer; elsewhere (NULL, 2.5, 'abc') the int64 is arbitrary."""
+    """Return the column as int64 and a mask of integers; elsewhere (NULL, 2.5, 'abc') the int64 is arbitrary."""
     array = plain(array)
     for is_type, convert in _INTEGERS:
         if is_type(array.type):
@@ -54,7 +57,7 @@ def integers(array: pa.Array, column: str) -> tuple[Ints, Bools]:
 
 
 def texts(array: pa.Array, column: str) -> pa.Array:
-    """The column as a string, large_string, binary or large_binary array; NaN and infinities become NULL."""
+    """Return the column as a string, large_string, binary or large_binary array; NaN and infinities become NULL."""
     array = plain(array)
     for is_type, convert in _TEXTS:
         if is_type(array.type):
@@ -63,7 +66,7 @@ def texts(array: pa.Array, column: str) -> pa.Array:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """The array without extension types, dictionary encoding and string views."""
+    """Remove extension types, dictionary encoding and string views from the array."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     if isinstance(array, pa.DictionaryArray):
@@ -76,7 +79,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether `texts` takes the type as it is."""
+    """Return True if `texts` does not convert the type."""
     return any(
         test(kind)
         for test in (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
@@ -84,7 +87,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def valid(array: pa.Array) -> Bools:
-    """True where the array is not NULL, shape (n,)."""
+    """Return a mask of values that are not NULL, shape (n,)."""
     if array.null_count == 0:
         return np.ones(len(array), dtype=np.bool_)
     mask: Bools = array.is_valid().to_numpy(zero_copy_only=False)
@@ -92,7 +95,10 @@ def valid(array: pa.Array) -> Bools:
 
 
 def _nulls(array: pa.Array, column: str, wanted: str) -> pa.Array:
-    """An array that holds nothing but NULL, without the type, which databases make up. SemanticError: it holds more."""
+    """Return an array of type null: databases choose an arbitrary type for NULL.
+
+    Raises SemanticError for other values.
+    """
     if array.null_count == len(array):
         return pa.nulls(len(array))
     raise SemanticError(
@@ -145,7 +151,7 @@ def _of_floats(array: pa.Array) -> tuple[Ints, Bools]:
 
 
 def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:
-    """Decimals come this way too: a float64 would blur integers beyond 2**53."""
+    """Convert texts to integers. Decimals are converted to text first: float64 would round integers beyond 2**53."""
     text = texts(array, "")
     if _is_digits(text):
         return _of_integers(text.cast(pa.int64()))
@@ -156,7 +162,7 @@ def _of_texts(array: pa.Array) -> tuple[Ints, Bools]:
 
 
 def _is_digits(text: pa.Array) -> bool:
-    """Whether each value is an integer without a sign, which is usual and quickly told."""
+    """Return True if each value is an integer without a sign, which is common and fast to check."""
     if types.is_binary(text.type) or types.is_large_binary(text.type):
         return False
     digits = pc.all(pc.ascii_is_decimal(text)).as_py()
@@ -185,14 +191,14 @@ def _as_string(array: pa.Array) -> pa.Array:
 
 
 def _without_zeros(text: pa.Array) -> pa.Array:
-    """'3.50' as '3.5' and '3.00' as '3', so that the text does not depend on a scale or a unit."""
+    """Strip '3.50' to '3.5' and '3.00' to '3', so that the text does not depend on a scale or a unit."""
     return pc.replace_substring_regex(
         pc.replace_substring_regex(text, r"(\.[0-9]*?)0+$", r"\1"), pattern=r"\.$", replacement=""
     )
 
 
 def _float_text(array: pa.Array) -> pa.Array:
-    """Printed in the column's own precision, so that a float32 of 0.1 is '0.1'."""
+    """Print floats in the column's own precision, so that a float32 of 0.1 is '0.1'."""
     integer, whole = _of_floats(array)
     finite = np.isfinite(_float64(array))
     printed = pc.if_else(pa.array(finite), array, None).cast(pa.string())

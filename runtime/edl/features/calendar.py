@@ -1,7 +1,7 @@
-"""Dates, times and timestamps as the parts that people reckon in: years, months, weekdays, hours.
+"""Calendar parts of dates, times and timestamps: years, months, weekdays, hours.
 
-All is in UTC: a timestamp without a zone is taken as it stands, one with a zone is the instant that it means, whatever
-the zone of the session that reads it. A date is its midnight; a time of day has hours and minutes, and no date.
+All parts are in UTC: a timestamp without a zone is unchanged, one with a zone is converted, whatever the zone of the
+session that reads it. A date is its midnight; a time of day has hours and minutes, and no date.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, plain, valid
 from edl.spec.features import PART_SIZES, Part
 
-_PARTS: Mapping[Part, tuple[Callable[[pa.Array], pa.Array], int]] = {  # the function, and its first value
+_PARTS: Mapping[Part, tuple[Callable[[pa.Array], pa.Array], int]] = {  # function, and its first value
     "month": (pc.month, 1),
     "day": (pc.day, 1),
     "weekday": (pc.day_of_week, 0),
@@ -30,16 +30,16 @@ DATE_PARTS: tuple[Part, ...] = ("month", "day", "weekday")
 
 
 def parts_of(kind: pa.DataType) -> tuple[Part | Literal["year"], ...]:
-    """The parts that a date, time or timestamp has, coarse to fine."""
+    """Return the parts that a date, time or timestamp has, coarse to fine."""
     if types.is_time(kind):
         return TIME_PARTS
     return ("year", *DATE_PARTS) if types.is_date(kind) else ("year", *DATE_PARTS, *TIME_PARTS)
 
 
 def parts(array: pa.Array, part: Part, column: str) -> tuple[Ints, Bools]:
-    """The part as an id in [0, size), int64 (n,), and where there is one; elsewhere the id is arbitrary."""
+    """Return the part as an id in [0, size), int64 (n,), and a mask of rows with one; elsewhere the id is arbitrary."""
     array = plain(array)
-    if array.null_count == len(array):  # of any type: databases make one up for NULL
+    if array.null_count == len(array):  # of any type: databases choose an arbitrary type for NULL
         return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
     function, first = _PARTS[part]
     ids = _ints(function(_instants(array, column, part))) - first
@@ -47,7 +47,7 @@ def parts(array: pa.Array, part: Part, column: str) -> tuple[Ints, Bools]:
 
 
 def years(array: pa.Array, column: str) -> Floats:
-    """The calendar year as float64 (n,), NaN for NULL."""
+    """Return the calendar year as float64 (n,), NaN for NULL."""
     array = plain(array)
     found = np.full(len(array), np.nan)
     if array.null_count < len(array):
@@ -57,7 +57,7 @@ def years(array: pa.Array, column: str) -> Floats:
 
 
 def _instants(array: pa.Array, column: str, part: str) -> pa.Array:
-    """The array as timestamps without a zone, or as times where times have that part."""
+    """Return the array as timestamps without a zone, or as times if times have that part."""
     kind = array.type
     if types.is_date(kind):
         return array.cast(pa.date32()).cast(pa.timestamp("s"))

@@ -1,7 +1,7 @@
-"""Categories as ids: for each kind of category, how a batch's values become int64 ids in [0, num_ids).
+"""Category encoders: for each kind of category, conversion of a batch's values to int64 ids in [0, num_ids).
 
 The last id, `size`, is *missing or unseen*: NULL, NaN, an infinity, a value outside the vocabulary or the range, an
-integer column's 2.5. `encoder` prepares what does not depend on the batch; an encoder maps a batch to ids.
+integer column's 2.5. `encoder` prepares everything that does not depend on the batch; an encoder maps a batch to ids.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INT64 = np.iinfo(np.int64)
 
 
 def encoder(category: Category) -> Encoder:
-    """The function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
+    """Return the function from a batch to the ids of its rows, shape (n,), or to lists of ids."""
     if isinstance(category, Cross):
         return _cross(category)
     if isinstance(category, ListOf):
@@ -52,10 +52,10 @@ def encoder(category: Category) -> Encoder:
 
 
 class Levels:
-    """A fixed list of values and the position of a column's values in it.
+    """Fixed list of values, with the lookup of a column's values in it.
 
-    Text is compared as text, integers as integers; whichever of the two the column holds, the other is accepted where
-    its meaning is plain ('3' and 3, 'true' and True). Booleans are 'true' and 'false', 0 and 1.
+    Text is compared as text, integers as integers; the other of the two is accepted if its meaning is unambiguous
+    ('3' and 3, 'true' and True). Booleans are 'true' and 'false', 0 and 1.
     """
 
     def __init__(self, column: str, values: tuple[str | bool | int, ...]) -> None:
@@ -67,7 +67,7 @@ class Levels:
             self._integers = pa.array([int(value) for value in values], pa.int64())
 
     def positions(self, array: pa.Array) -> pa.Array:
-        """int32, NULL where the value is none of the list."""
+        """Return positions as int32, NULL for values that are not in the list."""
         array = plain(array)
         if self._integers is None or (
             self._booleans and (is_text(array.type) or pa.types.is_boolean(array.type))
@@ -83,7 +83,7 @@ def _text(value: str | bool | int) -> str:
 
 
 def _by_dictionary(array: pa.Array, encode: _ArrayEncoder, missing: int) -> Ints:
-    """A dictionary-encoded column's distinct values are encoded once."""
+    """Encode the array; of a dictionary-encoded column, only the distinct values."""
     if not isinstance(array, pa.DictionaryArray):
         return encode(array)
     ids: Ints = np.append(encode(array.dictionary), missing)

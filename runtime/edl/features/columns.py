@@ -1,7 +1,7 @@
-"""The feature columns as a program writes them: `fc.standardize("age", mean=38.6, std=13.6)`.
+"""Constructors of feature columns for programs: `fc.standardize("age", mean=38.6, std=13.6)`.
 
-Each function returns the spec object of the same name after checking it; a SemanticError says which argument of
-which column is wrong. `check` is the same check for a column that came from elsewhere, a JobSpec for instance.
+Each function checks its arguments and returns the spec object of the same name. A SemanticError names the invalid
+argument and column. `check` is the same check for a column of other origin, such as a JobSpec.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _C = TypeVar("_C", bound=Feature | Category)
 
 
 def numeric(column: str, mean: float = 0.0) -> Numeric:
-    """The number as it is; `mean` stands in for NULL."""
+    """Return the unchanged number; `mean` replaces NULL."""
     return check(Numeric(column, mean))
 
 
@@ -62,12 +62,12 @@ def standardize(column: str, mean: float, std: float) -> Standardize:
 
 
 def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  # noqa: A002 (the words of the field)
-    """(x - min) / (max - min); `mean` stands in for NULL."""
+    """(x - min) / (max - min); `mean` replaces NULL."""
     return check(Normalize(column, min, max, mean))
 
 
 def log(column: str, mean: float) -> Log:
-    """log(1 + x); `mean`, of x, stands in for NULL and for numbers without a logarithm."""
+    """Return the logarithm of 1 + x; `mean`, of x, replaces NULL and numbers without a logarithm."""
     return check(Log(column, mean))
 
 
@@ -77,32 +77,32 @@ def year(column: str, mean: float, std: float) -> Year:
 
 
 def vector(column: str, mean: Iterable[float], std: Iterable[float] = (), delimiter: str = ",") -> Vector:
-    """The numbers of a cell, as many as there are means; with `std`, (x - mean) / std of each."""
+    """Return the numbers of a cell, as many as there are means; with `std`, (x - mean) / std of each."""
     return check(Vector(column, tuple(mean), tuple(std), delimiter))
 
 
 def month(column: str) -> DatePart:
-    """The month of a date, January first."""
+    """Return the month of a date, January first."""
     return _part(column, "month")
 
 
 def day(column: str) -> DatePart:
-    """The day of the month."""
+    """Return the day of the month."""
     return _part(column, "day")
 
 
 def weekday(column: str) -> DatePart:
-    """The day of the week, Monday first."""
+    """Return the day of the week, Monday first."""
     return _part(column, "weekday")
 
 
 def hour(column: str) -> DatePart:
-    """The hour of a time or timestamp, in UTC."""
+    """Return the hour of a time or timestamp, in UTC."""
     return _part(column, "hour")
 
 
 def minute(column: str) -> DatePart:
-    """The minute of a time or timestamp, in UTC."""
+    """Return the minute of a time or timestamp, in UTC."""
     return _part(column, "minute")
 
 
@@ -111,56 +111,59 @@ def _part(column: str, part: Part) -> DatePart:
 
 
 def bucket(column: str, boundaries: Iterable[float]) -> Bucket:
-    """The interval of the ascending `boundaries` that holds the number; boundaries belong to the interval above."""
+    """Return the interval of the ascending `boundaries` with the number; boundaries belong to the interval above."""
     return check(Bucket(column, tuple(boundaries)))
 
 
 def category_id(column: str, size: int) -> CategoryId:
-    """The integer itself, an id in [0, size)."""
+    """Return the integer itself, an id in [0, size)."""
     return check(CategoryId(column, size))
 
 
 def hash_bucket(column: str, size: int) -> HashBucket:
-    """A stable hash of the value's text, modulo `size`."""
+    """Return a stable hash of the value's text, modulo `size`."""
     return check(HashBucket(column, size))
 
 
 def vocabulary(column: str, values: Iterable[str | int]) -> Vocabulary:
-    """The value's position in `values`."""
+    """Return the value's position in `values`."""
     return check(Vocabulary(column, tuple(values)))
 
 
 def cross(columns: Iterable[str], size: int) -> Cross:
-    """A hash of several columns' values together, modulo `size`."""
+    """Return a hash of several columns' values together, modulo `size`."""
     if isinstance(columns, str):
         raise SemanticError(f"cross takes a list of columns, not {columns!r} alone")
     return check(Cross(tuple(columns), size))
 
 
 def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> ListOf:
-    """The ids of a list's items; in a text, `delimiter` stands between them, and `weights` between item and weight."""
+    """Return the ids of a list's items.
+
+    In a text, `delimiter` separates items, and `weights` an item from its weight.
+    """
     return check(ListOf(category, delimiter, weights))
 
 
 def concat(*categories: Single) -> Concat:
-    """The ids of several categories as those of one."""
+    """Combine the ids of several categories in one id space."""
     return check(Concat(categories))
 
 
 def one_hot(category: Category) -> OneHot:
-    """1 at the row's id, or at each of a list, 0 elsewhere; the last place is for missing and unseen values."""
+    """Return 1 at the row's id, or at each of a list, 0 elsewhere; the last place is for missing and unseen values."""
     return check(OneHot(category))
 
 
 def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
-    """A trained vector of `dim` values for each id. initial: uniform, normal or zeros, before it is trained."""
+    """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros."""
     return check(Embedding(category, dim, combiner, initial))
 
 
 def stored(path: str | Path) -> tuple[Any, ...]:
-    """The JSON list in a file: a vocabulary or boundaries too long to stand in a program.
+    """Return the JSON list in a file: a vocabulary or boundaries too long for a program's text.
 
-    A file that is missing, or is no list of texts and numbers, is a SpecError.
+    Raises SpecError if the file is missing, or is no list of texts and numbers.
     """
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=tuple[str | int | float, ...])
@@ -176,7 +179,7 @@ def stored(path: str | Path) -> tuple[Any, ...]:
 
 
 def check(column: _C) -> _C:
-    """The column itself; SemanticError when one of its values is of a wrong type or out of range."""
+    """Return the column itself. Raises SemanticError if one of its values has a wrong type or is out of range."""
     rule = _RULES.get(type(column))
     if rule is None:
         raise SemanticError(f"not a feature column: {column!r}")

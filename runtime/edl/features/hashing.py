@@ -1,10 +1,10 @@
-"""A stable 64-bit hash of text, computed for a whole column at once.
+"""Stable 64-bit hash of text, computed for a whole column at once.
 
 The hash of the bytes b[0], …, b[n-1] is
 
     mix(n + sum of mix(256 * i + b[i] + 1) over i)    modulo 2**64
 
-where `mix` is the output function of SplitMix64. The sum does not care about order but its terms carry their
+where `mix` is the output function of SplitMix64. The sum is independent of order but its terms contain their
 position, so it can be computed over a column's one data buffer in a few passes, in windows that fit the cache. The
 definition is part of every stored model: it must never change (golden values are in the tests).
 """
@@ -26,7 +26,7 @@ _WINDOW = 1 << 16  # bytes hashed at a time: the work arrays (8 bytes each) stay
 
 
 def mix(values: Hashes) -> Hashes:
-    """SplitMix64's output for the states `values`: a bijection of 64-bit integers that spreads every bit."""
+    """Return SplitMix64's output for the states `values`: a bijection of 64-bit integers that spreads every bit."""
     mixed = values + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -34,7 +34,7 @@ def mix(values: Hashes) -> Hashes:
 
 
 def hash_texts(array: pa.Array) -> Hashes:
-    """The hash of each value of a (large_)string or (large_)binary array, shape (n,); arbitrary where NULL."""
+    """Return the hash of each value of a (large_)string or (large_)binary array, shape (n,); arbitrary for NULL."""
     offsets, data = _buffers(array)
     sums = np.zeros(len(array), dtype=np.uint64)
     for low in range(int(offsets[0]), int(offsets[-1]), _WINDOW):
@@ -50,7 +50,7 @@ def hash_texts(array: pa.Array) -> Hashes:
 
 
 def combine(columns: Sequence[Hashes]) -> Hashes:
-    """One hash of several columns' hashes, row by row; it depends on the order of the columns."""
+    """Combine several columns' hashes row by row; the result depends on the order of the columns."""
     combined = np.zeros_like(columns[0])
     for column in columns:
         combined = mix(combined + column)
@@ -58,12 +58,12 @@ def combine(columns: Sequence[Hashes]) -> Hashes:
 
 
 def bucket(hashes: Hashes, size: int) -> npt.NDArray[np.int64]:
-    """The hashes modulo `size`."""
+    """Return the hashes modulo `size`."""
     return (hashes % np.uint64(size)).astype(np.int64)
 
 
 def _buffers(array: pa.Array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """Offsets of the n values, shape (n + 1,), into the bytes; a sliced array's own part only."""
+    """Return offsets of the n values, shape (n + 1,), into the bytes; only the own part of a sliced array."""
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     if len(array) == 0 or offsets is None:

@@ -1,4 +1,4 @@
-"""The features of a model with several inputs: `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
+"""Features of a model with several inputs: `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from edl.features.transform import Entry, Features
 class Inputs:
     """Features by the name of the model's input; used like `Features`, and each input by `inputs["deep"]`.
 
-    The arrays of an input begin with its name (`deep_dense`, `wide_f0`), so that those of all inputs are one dict. What
-    two inputs make of one category is computed once.
+    The names of an input's arrays begin with its name (`deep_dense`, `wide_f0`), so that those of all inputs form one
+    dict. The ids of a category that two inputs use are computed once.
     """
 
     def __init__(self, **inputs: Features) -> None:
@@ -41,7 +41,7 @@ class Inputs:
         return f"Inputs({', '.join(f'{name}={each!r}' for name, each in self._inputs.items())})"
 
     def transform(self, batch: pa.RecordBatch) -> dict[str, Any]:
-        """The arrays of all inputs by name, as `Features.transform` gives them."""
+        """Return the arrays of all inputs by name, see `Features.transform`."""
         arrays: dict[str, Any] = {}
         ids: dict[Any, Any] = {}
         for each in self._inputs.values():

@@ -1,11 +1,11 @@
-"""Labels: the column to predict as a training array, and a model's outputs back as values of that column.
+"""Labels: the column to predict as a training array, and a model's outputs as values of that column.
 
-A target is the transform of one label, as `Features` is of the features. Its four arrays, for n rows:
+A target is the transform of one label, as `Features` is that of the features. Its four arrays, for n rows:
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes
-    outputs  (n, 1) what the model gives: the number, or the logit of the second class; (n, k) logits of k classes
+    outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes
     scores   (n, 1) float64 numbers, (n, 2) or (n, k) float64 probabilities
-    values   what the analyst sees, an Arrow array
+    values   predictions for the user, an Arrow array
 
 In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
 have are SemanticErrors; in prediction the label is not read at all.
@@ -32,7 +32,10 @@ Outputs = npt.NDArray[Any]  # float32 of a model, or float64
 
 
 class RegressionTarget:
-    """A number to predict. mean, std: of the training rows; a built-in model ends with `outputs * std + mean`."""
+    """Number to predict.
+
+    `mean` and `std` are of the training rows; a built-in model ends with `outputs * std + mean`.
+    """
 
     def __init__(self, spec: RegressionLabel) -> None:
         _check_name(spec.column)
@@ -42,7 +45,7 @@ class RegressionTarget:
         self.std = spec.std
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """float32 of shape (n, 1); None to predict."""
+        """Return labels as float32 of shape (n, 1), or None in prediction."""
         if mode == "predict":
             return None
         column = self.spec.column
@@ -59,18 +62,18 @@ class RegressionTarget:
         return labels[:, np.newaxis]
 
     def scores(self, outputs: Outputs) -> Floats:
-        """The numbers themselves, float64 of shape (n, 1)."""
+        """Return the numbers themselves, float64 of shape (n, 1)."""
         _check_outputs(outputs, self.spec)
         return outputs.astype(np.float64)
 
     def decode(self, scores: Floats) -> pa.Array:
-        """The predicted numbers as float64; NULL where the model gave none (NaN, an infinity)."""
+        """Return the predicted numbers as float64; NULL for NaN and infinities."""
         values = scores[:, 0].astype(np.float64)
         return pa.array(values, mask=~np.isfinite(values))
 
 
 class ClassTarget:
-    """One of several classes to predict."""
+    """Class to predict, one of several."""
 
     def __init__(self, spec: ClassLabel) -> None:
         _check_name(spec.column)
@@ -80,7 +83,7 @@ class ClassTarget:
         self._classes = pa.array(spec.classes)
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> Labels | None:
-        """float32 0 or 1 of shape (n, 1) for two classes, int64 of shape (n,) for more; None to predict."""
+        """Return float32 0 or 1 of shape (n, 1) for two classes, int64 of shape (n,) for more; None to predict."""
         if mode == "predict":
             return None
         array = plain(_column(batch, self.spec.column))
@@ -93,12 +96,12 @@ class ClassTarget:
         return np.asarray(positions.to_numpy(), dtype=np.int64)
 
     def scores(self, outputs: Outputs) -> Floats:
-        """The classes' probabilities, float64 of shape (n, number of classes); rows add up to 1."""
+        """Return the classes' probabilities, float64 of shape (n, number of classes); rows sum to 1."""
         _check_outputs(outputs, self.spec)
         return probabilities(outputs)
 
     def decode(self, scores: Floats) -> pa.Array:
-        """The likeliest classes (the first of equals), in the classes' own type; NULL where a score is not finite."""
+        """Return the most probable classes (the first of equals), in their own type; NULL for non-finite scores."""
         best = pa.array(scores.argmax(axis=1), mask=~np.isfinite(scores).all(axis=1))
         return self._classes.take(best)
 
@@ -114,19 +117,19 @@ class ClassTarget:
 
 
 class RawTarget:
-    """Outputs of which nothing is known; the labels are what `feed` of the module gives."""
+    """Undeclared outputs; the labels are those returned by `feed` of the module."""
 
     def __init__(self, spec: RawLabel) -> None:
         self.spec = spec
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> None:
-        """None: there is no column to read."""
+        """Return None: there is no label column to read."""
 
     def scores(self, outputs: Outputs) -> Floats:
         return outputs.astype(np.float64)
 
     def decode(self, scores: Floats) -> pa.Array:
-        """A number per row, or a list of them; NULL where the model gave none (NaN, an infinity)."""
+        """Return a number per row, or a list of them; NULL for NaN and infinities."""
         width = math.prod(scores.shape[1:])
         values = scores.ravel().astype(np.float64)
         numbers = pa.array(values, mask=~np.isfinite(values))
@@ -137,28 +140,28 @@ Target = RegressionTarget | ClassTarget | RawTarget
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
-    """The number in `column` is to be predicted; `mean` and `std` are those of the training rows."""
+    """Return the target that predicts the number in `column`; `mean` and `std` are of the training rows."""
     return RegressionTarget(RegressionLabel(column, mean, std))
 
 
 def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget:
-    """One of `classes` is to be predicted: at least two, all text, all integers or all booleans."""
+    """Return the target that predicts one of `classes`: at least two, all text, all integers or all booleans."""
     return ClassTarget(ClassLabel(column, tuple(classes)))
 
 
 def target(spec: Label) -> Target:
-    """The target of a JobSpec's label."""
+    """Return the target of a JobSpec's label."""
     if isinstance(spec, RawLabel):
         return RawTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 
 def probabilities(logits: Outputs) -> Floats:
-    """Of classes, float64: (n, k) of (n, k) logits, and (n, 2) of those of the second of two classes, (n, 1)."""
+    """Return float64 probabilities of classes: (n, k) of (n, k) logits, or (n, 2) of (n, 1) logits."""
     wide = logits.astype(np.float64)
     if wide.shape[1] == 1:
         wide = np.concatenate([np.zeros_like(wide), wide], axis=1)
-    with np.errstate(invalid="ignore"):  # a diverged model's infinities; its scores are NaN
+    with np.errstate(invalid="ignore"):  # infinities of a diverged model; its scores are NaN
         powers: Floats = np.exp(wide - wide.max(axis=1, keepdims=True))
         found: Floats = powers / powers.sum(axis=1, keepdims=True)
     return found

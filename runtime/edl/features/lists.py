@@ -1,7 +1,7 @@
-"""Cells that hold several values: lists, and texts with a delimiter between their items.
+"""Cells with several values: lists, and texts with a delimiter between their items.
 
-An item of a text is without the blanks around it; where the delimiter is a blank, any number of them is one. A NULL, an
-empty text and an empty list hold nothing. What cannot be read is a SemanticError that shows the first such cell.
+Blanks around the items of a text are removed; if the delimiter is a blank, any number of them counts as one. A NULL,
+an empty text and an empty list hold nothing. Invalid cells raise a SemanticError that shows the first of them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ LONGEST_SHOWN = 40  # characters of a cell in a message
 
 
 class Lists:
-    """The cells of a column, taken apart.
+    """Items of a column's cells.
 
-    items: those of all rows, one row's behind the other's. offsets: where each row's begin, and the end, (n + 1,).
-    weights: of the items, float32, where `separator` stands between each and its weight; None without one.
+    `items` are those of all rows, concatenated. `offsets` are the first item of each row, then the end, (n + 1,).
+    `weights` are the items' weights, float32, if a `separator` splits each item from its weight, else None.
     """
 
     def __init__(self, array: pa.Array, column: str, delimiter: str, separator: str = "") -> None:
@@ -35,13 +35,13 @@ class Lists:
         self.weights = self._take_weights(separator) if separator else None
 
     def numbers(self) -> Floats:
-        """The items as numbers, float64; NaN for NULL and for nothing."""
+        """Return the items as numbers, float64; NaN for NULL and empty items."""
         return self._numbers(self.items)
 
     def vectors(self, size: int = 0) -> Floats:
-        """The numbers of each cell, float64 (n, size); NaN in all places of a cell that holds nothing.
+        """Return the numbers of each cell, float64 (n, size); all NaN for an empty cell.
 
-        size: 0 is that of the first cell that holds any.
+        A `size` of 0 means that of the first cell that is not empty.
         """
         counts = np.diff(self.offsets)
         held = counts > 0
@@ -56,7 +56,7 @@ class Lists:
         return found
 
     def _take_weights(self, separator: str) -> npt.NDArray[np.float32]:
-        """The weights, which are no part of the items any more."""
+        """Remove the weights from the items and return them."""
         parts = pc.split_pattern(texts(self.items, self._column), separator, max_splits=1, reverse=True)
         lacking = np.flatnonzero(pc.fill_null(pc.list_value_length(parts), 0).to_numpy() != 2)
         if len(lacking):
@@ -82,7 +82,7 @@ class Lists:
         raise self._refuse(item, f"and {_short(items[item].as_py())} is no number")
 
     def _refuse(self, item: int, why: str) -> SemanticError:
-        """The error of an item that means nothing."""
+        """Return the error of an invalid item."""
         return self._refuse_cell(int(np.searchsorted(self.offsets, item, side="right")) - 1, why)
 
     def _refuse_cell(self, row: int, why: str) -> SemanticError:
@@ -95,7 +95,7 @@ class Lists:
 
 
 def _listed(array: pa.Array, column: str, delimiter: str) -> pa.Array:
-    """Lists as they are; a number is a list of one."""
+    """Return lists unchanged, and split texts; a number is a list of one."""
     array = plain(array)
     if types.is_null(array.type):
         return pa.nulls(len(array), pa.list_(pa.int64()))
@@ -106,13 +106,13 @@ def _listed(array: pa.Array, column: str, delimiter: str) -> pa.Array:
 
 
 def _trimmed(items: pa.Array) -> pa.Array:
-    """Without blanks around them; what is nothing else is NULL."""
+    """Strip blanks; an empty text becomes NULL."""
     text = pc.utf8_trim_whitespace(items)
     return pc.if_else(pc.equal(text, ""), None, text)
 
 
 def _first_without_number(items: pa.Array) -> int:
-    """The index of the first text that cannot be cast, by halves."""
+    """Find the first text that cannot be cast, by bisection. Return its index."""
     low, high = 0, len(items)
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,8 +1,8 @@
-"""The columnar transform: a batch of table rows to the arrays that a model takes.
+"""Columnar transform: from a batch of table rows to the arrays that a model takes.
 
-All numbers, and the one-hot sums of lists, become one float32 matrix, any other category one array of ids; there is no
-loop over rows. A model concatenates what it makes of them in the order of `Features.entries`: the matrix first, then
-the one-hot rows and embedding vectors in the order of the columns.
+All numbers, and the one-hot sums of lists, become one float32 matrix, any other category one array of ids; there is
+no loop over rows. A model concatenates its inputs in the order of `Features.entries`: the matrix first, then the
+one-hot rows and embedding vectors in the order of the columns.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One array of the transform's result.
+    """Array of the transform's result.
 
-    dense: float32 of shape (n, width), the values of each feature. category: int64 ids of shape (n,) in [0, num_ids),
-    of the one feature; `width` is what its one-hot row or embedding vector gives the model. list: the same, of lists
-    of ids.
+    `kind` is dense (float32 of shape (n, width), the values of each feature), category (int64 ids of shape (n,) in
+    [0, num_ids), of the one feature; `width` is that of its one-hot row or embedding vector), or list (the same for
+    lists of ids).
     """
 
     name: str  # "dense", or "f" and the feature's position, after the prefix: never a column's name
@@ -61,15 +61,16 @@ class Entry:
 
     @property
     def feature(self) -> Feature:
-        """The first, of a category the only feature."""
+        """First feature; of a category the only one."""
         return self.features[0]
 
 
 class Features:
-    """The features of one model input, in order, and the transform that computes them.
+    """Features of one model input, in order, and the transform that computes them.
 
-    columns: the features. entries: the arrays that `transform` returns, in order. source_columns: the columns of a
-    batch that it reads. width: float32 values per row once all entries are concatenated. prefix: of the arrays' names.
+    `columns` are the features, `entries` the arrays that `transform` returns, in order, and `source_columns` the
+    columns of a batch that it reads. `width` is the number of float32 values per row once all entries are
+    concatenated. `prefix` precedes the arrays' names.
     """
 
     def __init__(self, *columns: Feature, prefix: str = "") -> None:
@@ -93,11 +94,12 @@ class Features:
         return f"Features({', '.join(map(repr, self.columns))})"
 
     def transform(self, batch: pa.RecordBatch, known: dict[Category, Ids] | None = None) -> dict[str, Any]:
-        """The entries' arrays by name: "dense" float32 (n, k), C-contiguous, and "f<i>" int64 (n,), or `edl.Ragged`.
+        """Return the entries' arrays by name: "dense" float32 (n, k), C-contiguous; others int64 (n,) or
+        `edl.Ragged`.
 
-        Columns are picked by name; others in the batch do not matter. Features over one category share one array. A
-        column that is missing, or of a type that means nothing here, is a SemanticError. known: ids of the batch that
-        are computed already; others are added.
+        Columns are selected by name; others in the batch are ignored. Features over one category share one array.
+        `known` holds ids of the batch that are computed already; others are added. Raises SemanticError for a missing
+        column or one of an unsupported type.
         """
         _check_columns(self.source_columns, batch.schema)
         ids = {} if known is None else known
@@ -150,7 +152,10 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
 
 
 def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) -> npt.NDArray[np.float32]:
-    """Each column is computed in float64, where a timestamp's seconds are still told apart, and then narrowed."""
+    """Compute the dense matrix.
+
+    Columns are computed in float64, in which a timestamp's seconds differ, then narrowed.
+    """
     matrix = np.empty((batch.num_rows, entry.width), dtype=np.float32)
     last = 0
     for feature in entry.features:
@@ -164,7 +169,7 @@ def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) ->
 
 
 def _read(feature: Dense, array: pa.Array) -> Floats:
-    """The numbers of a column, float64 (n, width)."""
+    """Return the numbers of a column, float64 (n, width)."""
     if isinstance(feature, Vector):
         return Lists(array, feature.column, feature.delimiter).vectors(width(feature))
     read = years if isinstance(feature, Year) else numbers
@@ -172,7 +177,7 @@ def _read(feature: Dense, array: pa.Array) -> Floats:
 
 
 def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
-    """Lists of ids as one-hot rows that are added up, (n, size)."""
+    """Sum the one-hot rows of lists of ids, (n, size)."""
     sums = np.zeros(len(ids) * size, dtype=np.float32)
     np.add.at(
         sums, ids.rows * np.int64(size) + ids.values, np.float32(1) if ids.weights is None else ids.weights
@@ -181,7 +186,7 @@ def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
 
 
 def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[np.float32]) -> None:
-    """Scaled values as float32; what lies beyond float32's range becomes its largest number of that sign."""
+    """Scale values and store them as float32; those beyond float32's range become its largest number of that sign."""
     scale = _SCALES[type(feature)]
     try:
         with np.errstate(over="raise", invalid="raise"):

@@ -1,4 +1,4 @@
-"""How much each row counts, by a column: in training, and in every figure that is measured."""
+"""Row weights by a column, in training and in every metric."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from edl.spec import Weights
 
 
 class RowWeights:
-    """The weights of rows: the column, divided by its mean over the training rows, where a row then counts 1."""
+    """Weights of rows: the column, divided by its mean over the training rows, where the mean weight is then 1."""
 
     def __init__(self, spec: Weights) -> None:
         self.spec = spec
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """float32 (n,); None to predict.
+        """Return weights as float32 (n,), or None in prediction.
 
-        SemanticError: the column is not there, or a weight is NULL, negative or not finite.
+        Raises SemanticError if the column is missing, or a weight is NULL, negative or not finite.
         """
         if mode == "predict":
             return None
@@ -40,12 +40,12 @@ class RowWeights:
 
 
 def weights(column: str, mean: float = 1.0) -> RowWeights:
-    """Rows count as `column` says; mean: of the column over the training rows."""
+    """Weight rows by `column`; `mean` is its mean over the training rows."""
     return RowWeights(Weights(column, mean))
 
 
 def unusable(column: str, what: str, count: int, rows: int) -> SemanticError:
-    """Weights of some rows mean nothing."""
+    """Return the error for invalid weights."""
     return SemanticError(
         f"the weight {column} is {what} in {count:,} of {rows:,} rows",
         hint="a weight is a number from 0, and 0 leaves a row out",

@@ -1,11 +1,10 @@
-"""A program: a folder with `model.py` (the model-zoo contract), `job.json` and `reader.py`.
+"""Program: a folder with `model.py` (the model-zoo contract), `job.json` and `reader.py`.
 
-`model.py` decides features, model, loss and metrics; `job.json` decides data, training and cluster. `load` imports
-the first under a module name of its own and checks the contract, so that a mistake is named before anything runs.
+`model.py` defines features, model, loss and metrics; `job.json` defines data, training and cluster. `load` imports
+the first under a unique module name and checks the contract, so that mistakes are reported before anything runs.
 
-The compiler notes the digest of the `model.py` that it wrote in `model.py.sha256`, in the format of `sha256sum`
-(`sha256sum -c model.py.sha256` checks it by hand). A program whose model.py differs, or that has no such file, is
-*edited*.
+The compiler stores the digest of its `model.py` in `model.py.sha256`, in the format of `sha256sum` (`sha256sum -c
+model.py.sha256` checks it by hand). A program whose model.py differs, or that has no such file, is *edited*.
 """
 
 from edl.errors import UserCodeError

@@ -1,4 +1,4 @@
-"""The model-zoo contract: the functions of a model.py, and how each is called."""
+"""Model-zoo contract: the functions of a model.py, and their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Mode = Literal["train", "predict", "evaluate"]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the contract and the positional arguments that it is called with."""
+    """Function of the contract and its positional arguments."""
 
     name: str
     arguments: tuple[str, ...]
@@ -43,12 +43,17 @@ _TORCH_INPUTS = (
     Function("dataset", ("reader", "start", "end", "mode"), required=False),
     Function("stream", ("batches", "mode"), required=False),
 )
-INPUTS = ("feed", *(function.name for function in _TORCH_INPUTS))  # how rows become arrays: one of them
+INPUTS = (
+    "feed",
+    *(function.name for function in _TORCH_INPUTS),
+)  # conversions of rows to arrays: one of them
 
 
 def functions(framework: str) -> tuple[Function, ...]:
-    """The contract of a framework: an optimizer of PyTorch is given the parameters it moves, and rows may come by way
-    of its DataLoader."""
+    """Return the contract of a framework.
+
+    An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader.
+    """
     if framework != "torch":
         return FUNCTIONS
     own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
@@ -58,9 +63,10 @@ def functions(framework: str) -> tuple[Function, ...]:
 def check(
     module: ModuleType, framework: str, file: str, given: Mapping[str, object] | None = None
 ) -> Mapping[str, Callable[..., Any]]:
-    """The contract's functions that the module defines; JobError names the first that is missing or does not fit.
+    """Return the contract's functions that the module defines.
 
-    given: functions that stand for those of the module, by their name in the contract.
+    `given` are functions that replace those of the module, by their name in the contract. Raises JobError for the
+    first missing or unsuitable one.
     """
     contract = functions(framework)
     found: dict[str, Callable[..., Any]] = {}

@@ -1,4 +1,4 @@
-"""Whether model.py still is what the compiler wrote."""
+"""Digest of model.py, by which changes after its compilation are detected."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def digest(source: str | bytes) -> str:
 
 
 def digest_line(source: str | bytes) -> str:
-    """The content of `model.py.sha256` for that source."""
+    """Return the content of `model.py.sha256` for that source."""
     return f"{digest(source)}  model.py\n"
 
 
 def is_edited(folder: Path, source: bytes) -> bool:
-    """Whether `source` differs from what the compiler noted in `folder`; True when it noted nothing."""
+    """Return True if `source` differs from the digest that the compiler stored in `folder`, or if it stored none."""
     try:
         noted = (folder / DIGEST_FILE).read_text(encoding="ascii").split()
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Modules in folders that belong to users: always compiled from their source, and no byte code left beside it.
+"""Import of modules in users' folders: always compiled from source, without byte code files.
 
-Python takes byte code for that of a source of the same size that was changed in the same second, so the second of two
-quick edits (`units = 2`, then `units = 5`) could train the model of the first.
+Python considers byte code valid for a source of the same size and modification second, so the second of two quick
+edits (`units = 2`, then `units = 5`) could train the model of the first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _folders: set[Path] = set()
 
 
 class CompilingLoader(SourceFileLoader):
-    """Neither reads nor writes byte code. source: in place of what the file holds."""
+    """Loader that neither reads nor writes byte code. `source` replaces the contents of the file."""
 
     def __init__(self, name: str, path: str, source: bytes | None = None) -> None:
         super().__init__(name, path)
@@ -39,9 +39,9 @@ class CompilingLoader(SourceFileLoader):
 
 
 def always_compile(folder: Path | str) -> None:
-    """Have this process compile what it imports from here on from the folder, or from below it.
+    """Make this process compile all later imports from the folder and its subfolders.
 
-    What is installed there, such as in a virtual environment, is imported as ever.
+    Packages installed there, such as in a virtual environment, are imported as usual.
     """
     if _finder not in sys.path_hooks:
         sys.path_hooks.insert(0, _finder)
@@ -54,12 +54,12 @@ def always_compile(folder: Path | str) -> None:
 
 
 def is_installed(file: Path) -> bool:
-    """Return true if a file is of Python itself, or of a package that was installed."""
+    """Return True if a file belongs to Python itself or to an installed package."""
     return file.is_relative_to(sysconfig.get_path("stdlib")) or any(part in _INSTALLED for part in file.parts)
 
 
 def is_standard(file: Path) -> bool:
-    """Return true if a file is of Python's standard library."""
+    """Return True if a file belongs to Python's standard library."""
     return is_installed(file) and not any(part in _INSTALLED for part in file.parts)
 
 
@@ -68,7 +68,7 @@ def _is_covered(path: Path) -> bool:
 
 
 def _finder(path: str) -> FileFinder:
-    """A hook of `sys.path_hooks`. ImportError: the folder is none of ours, as the protocol of these hooks has it."""
+    """Return a finder, as a hook of `sys.path_hooks`. Raises ImportError for other folders, as these hooks must."""
     if not _is_covered(Path(path)) or not Path(path).is_dir():
         raise ImportError(path=path)
     return FileFinder(

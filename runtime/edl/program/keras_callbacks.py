@@ -1,11 +1,12 @@
-"""Keras' own callbacks in a module's `callbacks()`, as far as edl has what they need.
+"""Keras callbacks in a module's `callbacks()`, as far as edl has equivalents.
 
-The loop is not Keras' `fit`, so its callbacks are not called: those that are common become an `edl.Callback` that does
-the same, and others are refused by name. Keras is not imported here; a callback is known by its class.
+The training loop is not Keras' `fit`, so its callbacks are not called: common ones are replaced by an equivalent
+`edl.Callback`, and others are rejected by name. Keras is not imported here; a callback is recognised by its class
+name.
 
     EarlyStopping             ends the training; `val_accuracy` means the module's metric `accuracy`
     LearningRateScheduler     schedule(epoch, rate) or schedule(epoch), epochs counted from 0
-    TerminateOnNaN            is left out: a loss that is no number ends every job
+    TerminateOnNaN            is ignored: a loss that is not finite ends every job
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ from typing import Any
 from edl.callbacks import Callback, Control
 from edl.errors import JobError, did_you_mean
 
-_LOWER_IS_BETTER = ("loss", "error", "rmse", "mse", "mae", "mape")  # in a figure's name, for the mode `auto`
+_LOWER_IS_BETTER = ("loss", "error", "rmse", "mse", "mae", "mape")  # in a metric's name, for the mode `auto`
 
 
 def translated(callbacks: Callable[[], Any], file: str) -> Callable[[], list[Any]]:
-    """The function `callbacks` with Keras' own in edl's words. JobError, when it is called: one has none."""
+    """Wrap `callbacks` so that Keras callbacks are replaced.
+
+    The wrapper raises JobError for one without an equivalent.
+    """
 
     def in_our_words() -> list[Any]:
         return [ours for given in callbacks() for ours in _translated(given, file)]
@@ -46,7 +50,7 @@ def _translated(given: Any, file: str) -> Iterator[Any]:
 
 
 class EarlyStopping(Callback):
-    """Ends the training when the monitored figure has not improved by more than `min_delta` for `patience` epochs."""
+    """Callback that ends training after `patience` epochs without a metric improvement of more than `min_delta`."""
 
     def __init__(self, given: Any, file: str) -> None:
         if given.restore_best_weights:
@@ -80,12 +84,12 @@ class EarlyStopping(Callback):
             control.stop_training(f"no better {self._monitor} in {self._waited} epochs")
 
     def _signed(self, value: float) -> float:
-        """Lower is better."""
+        """Return the value with the sign by which lower is better."""
         return -value if self._higher else value
 
 
 class LearningRateScheduler(Callback):
-    """Sets the rate of each epoch to schedule(epoch, rate), of the epoch before, or to schedule(epoch)."""
+    """Callback that sets the rate of each epoch to schedule(epoch, previous rate), or to schedule(epoch)."""
 
     def __init__(self, given: Any, file: str) -> None:
         self._schedule = given.schedule
@@ -119,7 +123,7 @@ def _takes(function: Callable[..., Any], *arguments: Any) -> bool:
 
 
 def _name(monitor: str) -> str:
-    """The figure as edl calls it: metrics are those of the validation rows."""
+    """Return edl's name of the metric: metrics are those of the validation rows."""
     if monitor == "val_loss":
         return "validation_loss"
     return monitor.removeprefix("val_")

@@ -1,4 +1,4 @@
-"""Importing a program folder."""
+"""Import of a program folder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _names = itertools.count(1)
 
 @dataclass(frozen=True)
 class Program:
-    """A loaded program. `functions` holds the contract's functions that model.py defines."""
+    """Loaded program. `functions` holds the contract's functions that model.py defines."""
 
     folder: Path
     spec: JobSpec
@@ -41,33 +41,37 @@ class Program:
 
     @property
     def file(self) -> Path:
-        """The source that errors point into: model.py, or the module of a model zoo."""
+        """Source file named in errors: model.py, or the module of a model zoo."""
         return Path(self.module.__file__ or self.folder / MODEL_FILE)
 
     def has(self, function: str) -> bool:
         return function in self.functions
 
     def call(self, function: str, *arguments: object) -> Any:
-        """Call a function of the contract; what it raises becomes a `UserCodeError` with the program's line."""
+        """Call a function of the contract. Its exceptions become a `UserCodeError` with the program's line."""
         with user_code(self.file, f"{function}()"):
             return self.functions[function](*arguments)
 
 
 def read_spec(folder: Path) -> JobSpec:
-    """The JobSpec in a program folder. JobError: there is none. SpecError: it is damaged, or of another version."""
+    """Return the JobSpec in a program folder.
+
+    Raises JobError if it is missing, SpecError if it is damaged or unknown.
+    """
     return from_json(_read(folder / SPEC_FILE))
 
 
 def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
-    """Import the program in `folder` and check its contract; `spec` stands in for that of job.json.
+    """Import the program in `folder` and check its contract; `spec` replaces that of job.json.
 
-    Every call imports anew under a new module name, so two programs, or two versions of one, live side by side;
-    files beside model.py are found by `__file__`, and modules beside it by `from . import name`.
-    A module of a model zoo takes the place of model.py where the JobSpec names one; see `edl.program.zoo`.
-    A model of the user's own is imported as it is on disk now; the source of one that is used must be that of training,
-    and SQL must be permitted to name it.
-    JobError: no such file, an error in model.py with its line, a function that is missing or takes other arguments.
-    SpecError: job.json is not a JobSpec.
+    Every call imports anew under a new module name, so two programs, or two versions of one, can coexist; files
+    beside model.py are found by `__file__`, and modules beside it by `from . import name`. If the JobSpec names a
+    module of a model zoo, that replaces model.py, see `edl.program.zoo`. A user-defined model is imported from its
+    current source; when a trained model is used, the source must be that of training, and SQL must be permitted to
+    name it.
+
+    Raises JobError for a missing file, an error in model.py (with its line), or a function that is missing or takes
+    other arguments; SpecError if job.json is not a JobSpec.
     """
     folder = Path(folder).absolute()
     spec = spec or read_spec(folder)
@@ -92,7 +96,7 @@ def load_reader(folder: Path | str) -> ModuleType:
 
 
 def unload(module: ModuleType) -> None:
-    """Forget a module that `load` imported, and the modules beside it."""
+    """Remove a module that `load` imported, and the modules beside it, from sys.modules."""
     for name in [
         name for name in sys.modules if name == module.__name__ or name.startswith(f"{module.__name__}.")
     ]:
@@ -102,7 +106,7 @@ def unload(module: ModuleType) -> None:
 def _import(file: Path, source: bytes) -> ModuleType:
     name = f"edl_program_{next(_names)}"
     always_compile(file.parent)
-    loader = CompilingLoader(name, str(file), source)  # the bytes that were read and checked
+    loader = CompilingLoader(name, str(file), source)  # the checked bytes
     spec = ModuleSpec(name, loader, origin=str(file), is_package=True)
     spec.has_location = True
     spec.submodule_search_locations = [str(file.parent)]

@@ -1,9 +1,9 @@
-"""Modules that SQL text may take models from, and the check of an imported object before it is called.
+"""Modules from which SQL text may use models, and the check of an imported object before it is called.
 
-SQL text names models by their dotted names, and may come from people who must not run code here. So a name counts only
-in two kinds of places, both of which the operator chooses outside of SQL:
+SQL text names models by their dotted names, and may come from people without the right to run code here. So a name is
+accepted only in two kinds of places, both configured by the operator outside of SQL:
 
-* the model path, folders of modules (`edl.program.user_model.search_path`), without anything that is installed in them;
+* the model path, folders of modules (`edl.program.user_model.search_path`), excluding packages installed in them;
 * installed packages that SQLFLOW_MODEL_PACKAGES lists, `torchvision.models,my_company.models.Wide`. An entry allows a
   package, a module, a class or a function, and all below it. By default there is none.
 
@@ -24,12 +24,12 @@ from edl.program.importing import is_installed, is_standard
 VARIABLE = "SQLFLOW_MODEL_PACKAGES"
 OPTION = "--model-packages"
 
-_OWN_PACKAGES = ("edl", "sqlflow_edl")  # of this project: no models, wherever they are installed
+_OWN_PACKAGES = ("edl", "sqlflow_edl")  # this project's own packages hold no models
 _MODEL_BASES = (("keras", "Layer"), ("torch.nn", "Module"))  # every keras.Model is a Layer
 
 
 def parse(text: str) -> tuple[str, ...]:
-    """The entries of a list with commas. SemanticError: one is no dotted name."""
+    """Split a comma-separated list. Raises SemanticError if an entry is not a dotted name."""
     entries = tuple(entry.strip() for entry in text.split(",") if entry.strip())
     for entry in entries:
         if not all(part.isidentifier() for part in entry.split(".")):
@@ -41,34 +41,34 @@ def parse(text: str) -> tuple[str, ...]:
 
 
 def is_below(name: str, package: str) -> bool:
-    """Return true if the dotted name is the package, or something in it."""
+    """Return True if the dotted name is the package, or something in it."""
     return f"{name}.".startswith(f"{package}.")
 
 
 def configured() -> tuple[str, ...]:
-    """The entries that the environment has. SemanticError: one is no dotted name."""
+    """Return the entries in the environment. Raises SemanticError if an entry is not a dotted name."""
     return parse(os.environ.get(VARIABLE, ""))
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSources:
-    """folders: the model path, absolute. packages: the entries of SQLFLOW_MODEL_PACKAGES."""
+    """Permitted sources of models: `folders` of the model path, absolute, and `packages` in SQLFLOW_MODEL_PACKAGES."""
 
     folders: tuple[str, ...]
     packages: tuple[str, ...] = ()
 
     def allows(self, name: str, file: Path) -> bool:
-        """Return true if SQL text may name `name`, a dotted object of the module in `file`."""
+        """Return True if SQL text may name `name`, a dotted object of the module in `file`."""
         if name.partition(".")[0] in _OWN_PACKAGES:
             return False
         in_folder = any(file.is_relative_to(folder) for folder in self.folders) and not is_installed(file)
         return in_folder or self._entry(name) is not None
 
     def allows_origin(self, name: str, origin: str, file: Path) -> bool:
-        """Return true if `name` may stand for an object that the module `origin` in `file` defines.
+        """Return True if `name` may stand for an object that the module `origin` in `file` defines.
 
-        A package that is allowed may give names to what its own modules elsewhere define (keras.applications does); a
-        module of the model path may not do that with what it imports from installed packages.
+        An allowed package may re-export objects that its own modules elsewhere define (keras.applications does); a
+        module of the model path may not re-export objects of installed packages.
         """
         if self.allows(f"{origin}.{name.rpartition('.')[2]}", file):
             return True
@@ -76,7 +76,7 @@ class ModelSources:
         return entry is not None and entry.partition(".")[0] == origin.partition(".")[0]
 
     def may_be_allowed(self, name: str, file: Path) -> bool:
-        """Return true if the operator can allow the package of `name`, a module in `file`."""
+        """Return True if the operator can allow the package of `name`, a module in `file`."""
         return name.partition(".")[0] not in _OWN_PACKAGES and not is_standard(file)
 
     def _entry(self, name: str) -> str | None:
@@ -84,9 +84,9 @@ class ModelSources:
 
 
 def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
-    """Check the object that a program is about to call, after its module was imported.
+    """Check an object of an imported module before a program calls it.
 
-    JobError: it is neither a class of models nor a function, or its definition is not in `sources`.
+    Raises JobError if it is neither a class of models nor a function, or its definition is not in `sources`.
     """
     found = getattr(sys.modules[module], attribute)
     name = f"{module}.{attribute}"
@@ -110,5 +110,5 @@ def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
 
 
 def _model_bases() -> tuple[type, ...]:
-    """Base classes of models, of the frameworks that this process has loaded."""
+    """Return the base classes of models, of the frameworks that this process has loaded."""
     return tuple(getattr(sys.modules[module], name) for module, name in _MODEL_BASES if module in sys.modules)

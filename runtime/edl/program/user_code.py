@@ -1,7 +1,7 @@
 """Errors of a program and of users' modules, reduced to their own lines and the cause.
 
-A traceback of a training step has dozens of frames of a framework, and Keras puts the arguments of each call into the
-message. A `UserCodeError` names the innermost line that a user wrote, and keeps the frames of users' files alone.
+A traceback of a training step has dozens of framework frames, and Keras puts the arguments of each call into the
+message. A `UserCodeError` names the innermost line of user code, and contains only the frames of users' files.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ IN_LOG = "the traceback is in the job's log"  # the hint of an error that has no
 _LONGEST = 500
 _OURS = Path(__file__).parents[1]
 _OWN_FRAMES = 2  # of `user_code` and its caller, the first of each traceback
-_GENERATED = ("<", "__autograph_generated_file")  # how names begin that no file of a user has
-_OPERATION = re.compile(
-    r"^\{\{function_node \S+\}\}\s*|\s*\[Op:\w+\](?: name:.*)?$"
-)  # put around by TensorFlow
+_GENERATED = ("<", "__autograph_generated_file")  # prefixes of names that are no users' files
+_OPERATION = re.compile(r"^\{\{function_node \S+\}\}\s*|\s*\[Op:\w+\](?: name:.*)?$")  # added by TensorFlow
 
-# What Keras puts around the message of an error: while it infers a shape, and of any call.
+# Text that Keras adds around the message of an error: during shape inference, and for any call.
 _WRAPPINGS = (
     re.compile(r"Error encountered:\s*(\S.*)", re.DOTALL),
     re.compile("Exception encountered when calling .*?\x1b\\[1m(.+?)\x1b\\[0m", re.DOTALL),
@@ -36,10 +34,10 @@ _WRAPPINGS = (
 
 @contextlib.contextmanager
 def user_code(file: Path, doing: str) -> Iterator[None]:
-    """Turn what the program raises into a `UserCodeError` that names the innermost line of a user's file.
+    """Turn the program's exceptions into a `UserCodeError` that names the innermost line of a user's file.
 
-    file: of the program. doing: what was called, as in "custom_model()". A `SQLFlowError` passes as it is: it says
-    what is wrong itself.
+    `file` is the program's; `doing` is the call, as in "custom_model()". A `SQLFlowError` passes unchanged: its
+    message is meant for users.
     """
     try:
         yield
@@ -48,7 +46,7 @@ def user_code(file: Path, doing: str) -> Iterator[None]:
     except (
         Exception,
         SystemExit,
-    ) as error:  # a program that calls exit() must not end the process it runs in
+    ) as error:  # a program's exit() must not end this process
         raise _named(error, file, doing) from error
 
 
@@ -73,7 +71,7 @@ def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
 
 
 def _users_frames(error: BaseException, file: Path) -> traceback.StackSummary:
-    """The frames of the program and of modules that users wrote, the innermost last."""
+    """Return the frames of the program and of users' modules, the innermost last."""
     packages = configured()
     walked = list(traceback.walk_tb(error.__traceback__))[_OWN_FRAMES:]
     kept = [(frame, line) for frame, line in walked if _is_of_user(frame, file, packages)]
@@ -82,7 +80,7 @@ def _users_frames(error: BaseException, file: Path) -> traceback.StackSummary:
 
 
 def _is_of_user(frame: FrameType, file: Path, packages: tuple[str, ...]) -> bool:
-    """Return true for a file that is not installed, and for packages that SQL may take models from."""
+    """Return True for a file that is not installed, and for packages from which SQL may use models."""
     if _is_users(Path(frame.f_code.co_filename), file):
         return True
     module = str(frame.f_globals.get("__name__", ""))
@@ -97,7 +95,7 @@ def _is_users(path: Path, file: Path) -> bool:
 
 
 def _cause(error: BaseException) -> BaseException:
-    """The error as it was raised, before Keras put the arguments of the call into its message."""
+    """Return the original error, before Keras put the arguments of the call into its message."""
     while getattr(error, "_keras_call_info_injected", False) and error.__context__ is not None:
         error = error.__context__
     return error
@@ -108,14 +106,14 @@ def _said(error: BaseException) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    """What the error says, without the stack dumps that frameworks put around it."""
+    """Return the error's message without the stack dumps that frameworks add."""
     text = str(error)
     for wrapping in _WRAPPINGS:
         if found := wrapping.search(text):
             text = found[1]
     lines = [line.strip() for line in text.splitlines()]
     node = next((number for number, line in enumerate(lines) if line.startswith("[[{{node")), None)
-    if node:  # TensorFlow ends its dump with what is wrong, and the node
+    if node:  # TensorFlow ends its dump with the message, and the node
         lines = lines[node - 1 :]
     text = _OPERATION.sub("", next((line for line in lines if line), ""))
     return (text if len(text) <= _LONGEST else text[:_LONGEST] + " …").rstrip(".")

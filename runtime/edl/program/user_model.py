@@ -1,14 +1,15 @@
-"""A model of the user's own, by dotted name: `my_package.my_module.MyModel`.
+"""User-defined models by dotted name: `my_package.my_module.MyModel`.
 
-The name means a class or function of a module on Python's path or in the folders of SQLFLOW_MODEL_PATH, by default the
+The name is a class or function of a module on Python's path or in the folders of SQLFLOW_MODEL_PATH, by default the
 current one; a module alone means its `custom_model`. Installed packages come first, so a file `keras.py` in such a
-folder hides nothing.
+folder shadows nothing.
 
 `find` reads the module's source and imports nothing, because a model's module loads a framework; `make_importable`
 prepares the process that does import it.
 
-A statement and a stored model can name any function that is installed, such as `subprocess.getoutput`, with arguments
-of their choice. `check_permitted` refuses what is no model of the model path or of an allowed package, by its source.
+A statement and a stored model can name any installed function, such as `subprocess.getoutput`, with arbitrary
+arguments. `check_permitted` rejects, by its source, whatever is not a model of the model path or of an allowed
+package.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ from edl.spec import JobSpec, Own
 
 PATH_VARIABLE = "SQLFLOW_MODEL_PATH"
 ZOO_FUNCTION = "custom_model"
-FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # that a statement's program may take too
+FUNCTIONS = ("loss", "optimizer", "eval_metrics_fn", "callbacks")  # which a statement's program may use too
 _FRAMEWORKS = frozenset(("keras", "tensorflow", "tf_keras", "torch"))
 _MODEL_CLASSES = ("Module", "Model", "Layer", "Sequential")
-_MOST_HOPS = 8  # from a name to where it is defined, over `from … import …` and base classes
+_MOST_HOPS = 8  # from a name to its definition, over `from … import …` and base classes
 
-_added: list[str] = []  # folders that this process put on its path
+_added: list[str] = []  # folders that this process added to its path
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a class or function. anything: it takes others too, or they cannot be seen."""
+    """Parameters of a class or function. `anything`: it takes others too, or its parameters are unknown."""
 
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
@@ -66,11 +67,11 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The class or function that a name leads to, over `from … import …`, as its source tells.
+    """Definition of the class or function that a name resolves to, followed over `from … import …` in the sources.
 
-    origin: the module that defines it. kind: unseen where that has no source. is_model: a class derives from a
-    framework's models, modules or layers, a function's module imports a framework; None where sources do not tell.
-    methods: of a class and its bases.
+    `origin` is the defining module. `kind` is unseen if that has no source. `is_model` is true if a class derives
+    from a framework's models, modules or layers, or if a function's module imports a framework; None if the sources
+    do not show it. `methods` are those of a class and its bases.
     """
 
     origin: str
@@ -81,19 +82,19 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class OwnModel:
-    """What a dotted name means. module: to import from; digest: of the source that defines it."""
+    """Resolved dotted name. `module` is the one to import from; `digest` is that of the defining source."""
 
     module: str
     attribute: str
     file: Path
     digest: str
     signature: Signature
-    framework: str | None  # that the source imports, None when that does not tell
+    framework: str | None  # imported by the source, or None if unknown
     module_file: Path  # of `module`; `file` is that of the definition, which `module` may import
     definition: Definition
     functions: Mapping[str, Signature] = field(
         default_factory=dict
-    )  # of the contract, that the module has too
+    )  # functions of the contract in the module
 
     @property
     def name(self) -> str:
@@ -101,7 +102,7 @@ class OwnModel:
 
 
 def find(dotted: str) -> OwnModel:
-    """The model that the name means, by a look at its source. SemanticError: there is none, and what is near."""
+    """Resolve a model's name by reading its source. Raises SemanticError with similar names if there is none."""
     parts = dotted.split(".")
     if not all(map(_is_name, parts)):
         raise SemanticError(
@@ -123,7 +124,7 @@ def _is_name(part: str) -> bool:
 
 
 def check_permitted(found: OwnModel) -> None:
-    """Check that SQL text may have the model made, by the sources alone. SemanticError: it may not, and why."""
+    """Check by the sources alone that SQL text may use the model. Raises SemanticError with the reason if not."""
     sources = model_sources()
     if not sources.allows(found.name, found.module_file):
         raise _not_allowed(found, sources)
@@ -154,15 +155,15 @@ def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
 
 
 def model_sources() -> ModelSources:
-    """The folders and packages that SQL may take models from. SemanticError: the setting holds no names."""
+    """Return folders and packages from which SQL may use models. Raises SemanticError if the setting is invalid."""
     return ModelSources(tuple(search_path()), configured())
 
 
 def with_digest(spec: JobSpec) -> JobSpec:
-    """The JobSpec with the digest of its own model's source as it is now.
+    """Return the JobSpec with the current digest of the source of its user-defined model.
 
-    SemanticError: SQL may not name the model. JobError: the spec uses a trained model, and the source is not what it
-    was in training. SpecError: its parts do not fit together.
+    Raises SemanticError if SQL may not name the model, JobError if the spec uses a trained model whose source has
+    changed since training, SpecError if its parts are inconsistent.
     """
     if spec.own is None:
         return spec
@@ -186,15 +187,15 @@ def with_digest(spec: JobSpec) -> JobSpec:
 
 
 def place(own: Own) -> str:
-    """The file and line that define an imported model, `/home/ann/nets.py:12`."""
+    """Return file and line of the definition of an imported model, `/home/ann/nets.py:12`."""
     found = inspect.unwrap(getattr(sys.modules[own.module], own.attribute))
     return f"{inspect.getsourcefile(found)}:{inspect.getsourcelines(found)[1]}"
 
 
 def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
-    """Let this process import the module of the name as it is now on disk, not as it was imported before.
+    """Make this process import the current version of the module, not one imported before.
 
-    folders: that it is looked for in, besides Python's path; None is `search_path()`.
+    `folders` are searched in addition to Python's path; None is `search_path()`.
     """
     for folder in search_path() if folders is None else folders:
         always_compile(folder)
@@ -211,7 +212,7 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
 
 
 def search_path() -> list[str]:
-    """The folders of SQLFLOW_MODEL_PATH, else the current one."""
+    """Return the folders of SQLFLOW_MODEL_PATH, or else the current one."""
     written = os.environ.get(PATH_VARIABLE, "")
     return [str(Path(folder).absolute()) for folder in written.split(os.pathsep) if folder] or [
         str(Path.cwd())
@@ -241,7 +242,7 @@ def _module(dotted: str) -> ModuleSpec | None:
 
 
 def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
-    """Where a module is, by its folders; a package that is installed to be edited has a finder of its own instead."""
+    """Find a module in the folders. A package in an editable installation has a finder of its own instead."""
     spec = PathFinder.find_spec(name, list(folders))
     if spec is None and "." not in name:
         with contextlib.suppress(ValueError):  # a module without a spec, such as __main__
@@ -251,7 +252,7 @@ def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
 
 
 def _no_module(dotted: str) -> SemanticError:
-    """Names the first part of the name that is not there."""
+    """Return the error that names the first missing part of the name."""
     known, folders = "", _path()
     nearby: list[str] = search_path()
     for part in dotted.split("."):
@@ -274,7 +275,7 @@ _Definition = ast.ClassDef | ast.FunctionDef
 
 @dataclass(slots=True)
 class _Source:
-    """A parsed module. names: what its top level defines or imports."""
+    """Parsed module. `names` are those that its top level defines or imports."""
 
     name: str
     file: Path
@@ -341,7 +342,7 @@ def _described(definition: _Definition | None, at: _Source, attribute: str) -> D
 
 
 def _functions(source: _Source) -> dict[str, Signature]:
-    """Those of `FUNCTIONS` that the module's top level defines or imports."""
+    """Return those of `FUNCTIONS` that the module's top level defines or imports."""
     found = {}
     for name in FUNCTIONS:
         if name in source.names:
@@ -352,7 +353,7 @@ def _functions(source: _Source) -> dict[str, Signature]:
 
 
 def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | None, _Source]:
-    """The class or function of the name, followed over `from … import …`; None where it leads out of sight."""
+    """Follow the name over `from … import …` to its class or function; None if that has no readable source."""
     statement = source.names.get(name)
     if isinstance(statement, ast.ClassDef | ast.FunctionDef):
         return statement, source
@@ -365,7 +366,7 @@ def _definition(source: _Source, name: str, hops: int) -> tuple[_Definition | No
 
 
 def _absolute(statement: ast.ImportFrom, source: _Source) -> str:
-    """The module that a `from … import …` of the source names."""
+    """Return the module named by a `from … import …` of the source."""
     if not statement.level:
         return statement.module or ""
     package = source.package.split(".")
@@ -399,7 +400,7 @@ def _parameters(function: ast.FunctionDef, skip: int) -> Signature:
 
 
 def _derives(definition: ast.ClassDef, source: _Source, hops: int) -> bool | None:
-    """Return true if the class derives from one of a framework; None where a base is out of sight."""
+    """Return True if the class derives from one of a framework, or None if a base has no readable source."""
     found = [_base_derives(base, definition, source, hops) for base in definition.bases]
     return True if True in found else None if None in found else False
 
@@ -429,7 +430,7 @@ def _methods(definition: ast.ClassDef, source: _Source, hops: int) -> Iterator[s
 
 
 def _uses_framework(source: _Source) -> bool:
-    """Return true if the module imports a framework, itself or by way of modules that are not installed."""
+    """Return True if the module imports a framework, directly or through modules that are not installed."""
     seen, waiting = {source.name}, [source]
     while waiting:
         each = waiting.pop()
@@ -444,7 +445,7 @@ def _uses_framework(source: _Source) -> bool:
 
 
 def _imported_modules(source: _Source) -> Iterable[str]:
-    """The absolute names of what the module imports; some are not modules, but names in one."""
+    """Yield the absolute names that the module imports; some are names in a module."""
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -455,7 +456,7 @@ def _imported_modules(source: _Source) -> Iterable[str]:
 
 
 def _framework(tree: ast.Module) -> str | None:
-    """The one framework that the module imports."""
+    """Return the framework that the module imports, or None if there is not exactly one."""
     tops = _imported(tree)
     torch, keras = "torch" in tops, bool(tops & {"keras", "tensorflow", "tf_keras"})
     if torch == keras:
@@ -464,7 +465,7 @@ def _framework(tree: ast.Module) -> str | None:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """The packages that the module imports."""
+    """Return the packages that the module imports."""
     return {
         alias.name.partition(".")[0]
         for node in ast.walk(tree)

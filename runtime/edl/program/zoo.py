@@ -1,10 +1,11 @@
-"""Hand-written modules of a model zoo, in place of a program's model.py.
+"""Hand-written modules of a model zoo, used instead of a program's model.py.
 
 A zoo is a folder of packages and modules. `--model_def digits.keras_net.custom_model` is the function or class
-`custom_model` of `<zoo>/digits/keras_net.py`; the other functions of the contract stand beside it, under their own
-names or those that the job gives. The module is imported under its name in the zoo, with the zoo on Python's path: it
-may import its siblings with `from . import layers` and with `from digits import layers`. What is installed comes
-first on that path, so a zoo's package must not have the name of an installed one. `requirements.txt` is not read.
+`custom_model` of `<zoo>/digits/keras_net.py`; the other functions of the contract are in the same module, under their
+own names or those that the job specifies. The module is imported under its name in the zoo, with the zoo on Python's
+path: it may import its siblings with `from . import layers` and with `from digits import layers`. Installed packages
+come first on that path, so a zoo's package must not have the name of an installed one. `requirements.txt` is not
+read.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ REQUIREMENTS = "requirements.txt"
 
 
 def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
-    """What a model_def means, by a look at the source; the zoo is on Python's path afterwards.
+    """Resolve a model_def by reading its source, and add the zoo to Python's path.
 
-    SemanticError: there is no such folder, module or name, or an installed package hides the zoo's.
+    Raises SemanticError if there is no such folder, module or name, or an installed package shadows the zoo's.
     """
     if not zoo.is_dir():
         raise SemanticError(
@@ -54,14 +55,16 @@ def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
 
 
 def import_zoo(zoo: Zoo) -> ModuleType:
-    """The module, as it is on disk now. UserCodeError: it raises while it is imported."""
+    """Import the current version of the module. Raises UserCodeError if the import fails."""
     make_importable(zoo.module, [zoo.path])
     return _import(zoo.module, Path(zoo.path))
 
 
 def zoo_functions(spec: JobSpec, zoo: Zoo, module: ModuleType) -> Mapping[str, Callable[..., Any]]:
-    """The contract's functions of the module, with the job's parameters in them. JobError: one is missing, or does
-    not fit."""
+    """Return the contract's functions of the module, with the job's parameters bound.
+
+    Raises JobError if one is missing or unsuitable.
+    """
     file = str(module.__file__)
     given: dict[str, object] = {
         name: _named(written, module, Path(zoo.path)) for name, written in zoo.functions.items()
@@ -82,7 +85,7 @@ def _import(name: str, zoo: Path) -> ModuleType:
 
 
 def _named(written: str, module: ModuleType, zoo: Path) -> object:
-    """What a name that the job gives means: in the module itself, or in another of the zoo."""
+    """Return the object that the job names, in the module itself or in another module of the zoo."""
     other, _, name = written.rpartition(".")
     return _attribute(_import(other, zoo) if other else module, name)
 
@@ -97,7 +100,7 @@ def _attribute(module: ModuleType, name: str) -> object:
 def _on_origin(
     reader: Callable[..., Any], params: Mapping[str, object], file: str
 ) -> Callable[[Any, Path], Any]:
-    """The module's custom_data_reader(origin, **reader_params) as the contract calls it."""
+    """Adapt the module's custom_data_reader(origin, **reader_params) to the contract."""
     try:
         inspect.signature(reader).bind("origin", **params)
     except TypeError as error:

@@ -1,1 +1,1 @@
-"""Processes that run jobs: the training process with its client, and the `edl` command. Light to import."""
+"""Execution of one job: the training process with its client, and the job's inputs and outputs. Light to import."""

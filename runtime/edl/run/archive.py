@@ -1,4 +1,4 @@
-"""From a trained model to its archive."""
+"""Creation of a trained model's archive."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def save(
     started: datetime,
     fitting: Fitting | None = None,
 ) -> None:
-    """Write the archive of what was trained."""
+    """Write the archive of a trained model."""
     spec = trained_spec(program, rows)
     write_archive(
         path,
@@ -50,7 +50,10 @@ def save(
 
 
 def trained_spec(program: Program, rows: Rows) -> JobSpec:
-    """The JobSpec of what ran: of an edited program with the features and label that it defines."""
+    """Return the JobSpec of the training.
+
+    For an edited program it has the features and label that the program defines.
+    """
     spec = msgspec.structs.replace(program.spec, rows=rows, edited=program.edited)
     if not program.edited:
         return spec
@@ -64,7 +67,7 @@ def trained_spec(program: Program, rows: Rows) -> JobSpec:
 
 
 def curve_row(end: EpochEnd) -> Figures:
-    """An epoch as a row of figures: `loss` of training, `validation_loss`, and the metrics of the validation rows."""
+    """Return an epoch as a row of figures: `loss` of training, `validation_loss`, and the validation metrics."""
     validation = {
         ("validation_loss" if name == "loss" else name): value for name, value in end.metrics.items()
     }
@@ -98,6 +101,6 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     for package in ("numpy", "pyarrow", *packages):
         try:
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # one of the two names that TensorFlow goes by
+        except metadata.PackageNotFoundError:  # one of TensorFlow's two package names
             continue
     return found

@@ -1,4 +1,4 @@
-"""The job folder of a job that a command or a script waits for."""
+"""Job folder of a foreground job of a command or a script."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from edl.jobs import job_folder as jobs
 
 @contextlib.contextmanager
 def job_folder(kind: jobs.Kind, statement: str = "") -> Iterator[jobs.JobFolder]:
-    """A job folder, which is gone at the end; the logs of workers stay when the job has failed."""
+    """Create a job folder inside the context and remove it at the end; a failed job's folder stays if it has logs."""
     job = jobs.create(kind, statement)
     kept = False
     try:
         yield job
     except SQLFlowError as error:
         kept = any(job.logs.iterdir())
-        if job.status().state not in ("failed", "cancelled"):  # its supervisor has not said so
+        if job.status().state not in ("failed", "cancelled"):  # not reported by its supervisor
             job.end("failed", error.message)
         raise
     finally:

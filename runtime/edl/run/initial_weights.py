@@ -1,6 +1,6 @@
-"""The weights that a job is given: a model's archive, a safetensors file, or a checkpoint of a job.
+"""Initial weights of a job: a model's archive, a safetensors file, or a checkpoint of a job.
 
-A checkpoint is a folder, that of parameter servers or of a trainer; of a folder with several, the newest is meant.
+A checkpoint is a folder, that of parameter servers or of a trainer; of a folder with several, the newest is used.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from edl.worker import checkpointing
 
 
 def is_archive(path: Path) -> bool:
-    """Whether the path names an archive, which says more than weights."""
+    """Return True if the path names an archive, which holds more than weights."""
     return path.suffix != ".safetensors" and not path.is_dir()
 
 
 def trained_weights(path: Path | None) -> Mapping[str, Array]:
-    """JobError: there are none. SpecError: they cannot be read."""
+    """Read the weights. Raises JobError if there are none, SpecError if they cannot be read."""
     if path is None:
         raise JobError("a model's weights are needed, and none were given")
     if is_archive(path):
@@ -40,7 +40,7 @@ def trained_weights(path: Path | None) -> Mapping[str, Array]:
 
 
 def take(job: JobFolder, path: Path) -> None:
-    """Put the weights where workers look for them."""
+    """Copy the weights to the path from which workers read them."""
     if path.is_dir():
         weight_files.save(trained_weights(path), job.weights)
     else:
@@ -48,12 +48,12 @@ def take(job: JobFolder, path: Path) -> None:
 
 
 def taken(job: JobFolder) -> Path | None:
-    """Where they are; None when there are none."""
+    """Return the path of the copied weights, or None if there are none."""
     return next((path for path in (job.model, job.weights) if path.exists()), None)
 
 
 def _newest(folder: Path) -> Path:
-    """The checkpoint that the folder is, or the newest in it. SpecError: there is none."""
+    """Return the folder if it is a checkpoint, or the newest checkpoint in it. Raises SpecError if there is none."""
     if (folder / manifests.MANIFEST).exists() or (folder / POSITION).exists():
         return folder
     names = manifests.complete(folder) or checkpointing.complete(SharedFolder(folder))

@@ -1,7 +1,7 @@
-"""Running one job in this process: rows in, results or a model's archive out, all in the job folder.
+"""Execution of one job in this process: from rows to results or a model's archive, all in the job folder.
 
-    rows/pinned.json, rows/…   in: what was pinned, and the rows
-    rows/held-out/…            in: the same of validation rows that have a query of their own
+    rows/pinned.json, rows/…   in: the pinned rows and their description
+    rows/held-out/…            in: the same for validation rows with a query of their own
     results/                   out: the staged result of PREDICT, EVALUATE and EXPLAIN
     archive.zip                out: the model of TRAIN
 
@@ -42,7 +42,7 @@ from edl.worker.trainer import Export, split, train
 
 @contextlib.contextmanager
 def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
-    """The program in `folder`, with its framework prepared and seeded, to be run as `spec` says."""
+    """Load the program in `folder` to be run with `spec`, with its framework prepared and seeded."""
     prepare(spec, threads)
     program = load(folder, spec)
     try:
@@ -52,7 +52,7 @@ def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
 
 
 def prepare(spec: JobSpec, threads: int) -> None:
-    """Prepare and seed what a job of the spec uses in this process."""
+    """Prepare and seed the libraries that a job of the spec uses in this process."""
     pa.set_cpu_count(threads)
     frameworks.prepare(spec.framework, threads)
     frameworks.seed_everything(spec.framework, spec.training.seed)
@@ -61,7 +61,7 @@ def prepare(spec: JobSpec, threads: int) -> None:
 def run(
     program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
 ) -> Outcome:
-    """Run the program's job in its folder. JobCancelledError: `cancelled` was set."""
+    """Run the program's job in its folder. Raises JobCancelledError if `cancelled` is set."""
     pinned, reader = rows_of(program, job)
     results = ResultFolder(job.results)
     try:
@@ -82,7 +82,7 @@ def run(
 
 
 def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
-    """The rows that are pinned in the job folder; validation rows that have a query of their own come last."""
+    """Open the rows pinned in the job folder; validation rows with a query of their own come last."""
     pinned = read_pinned(job.rows)
     reader = _open_rows(program, pinned, job.rows)
     if program.spec.kind == "train" and job.held_out.is_dir():
@@ -92,7 +92,7 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
 
 
 def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:
-    """Which rows a training job trains on, and what writes its archive."""
+    """Return the split of a training job's rows, and the function that writes its archive."""
     started = datetime.now(UTC)
     rows = split(
         program.spec.rows,
@@ -111,9 +111,9 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
 
 
 def export(program: Program, weights: Path, path: Path) -> str:
-    """Write the program's model with these weights to `path`, in the format of its suffix; the format in words.
+    """Write the program's model with these weights to `path`, in the format of its suffix. Return the format's name.
 
-    JobError: see `edl.frameworks.export`.
+    Raises JobError, see `edl.frameworks.export`.
     """
     import pyarrow as pa
 
@@ -122,7 +122,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
 
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
-    nulls = {name: pa.nulls(2) for name in program.spec.columns}  # what a NULL becomes is an example too
+    nulls = {name: pa.nulls(2) for name in program.spec.columns}  # the replacement of NULL is a valid example
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2)
     adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(trained_weights(weights))
@@ -132,7 +132,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
 
 
 def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:
-    """The weights that training starts from; None for new ones. JobError: the job needs some, and none were given."""
+    """Return the initial weights, or None for new ones. Raises JobError if the job needs them and none are given."""
     if weights is None and program.spec.trained_model:
         raise JobError(
             f"this program starts from the weights of {program.spec.trained_model}, and none were given",
@@ -142,7 +142,7 @@ def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Arr
 
 
 def _open_rows(program: Program, pinned: Pinned, folder: Path) -> Reader:
-    """A reader of the pinned rows: model.py's own, else reader.py's, else that of the rows' file."""
+    """Open the pinned rows with model.py's own reader, else reader.py's, else that of the rows' file."""
     if program.has("custom_data_reader"):
         return cast(Reader, program.call("custom_data_reader", pinned, folder))
     if not (program.folder / READER_FILE).exists():

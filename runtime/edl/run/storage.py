@@ -1,7 +1,7 @@
-"""Where a worker finds the model that its job is given, and where it puts what the job makes.
+"""Storage in which a worker finds its job's model and stores the job's output.
 
-In processes of one machine that is the job folder, which the client shares. In pods no folder outlives the job: a
-worker asks the data source itself, and what it puts there waits for the master to commit it.
+For processes of one machine it is the job folder, which the client shares. Pods have no folder that outlives the job:
+a worker reads from the data source itself, and stages its output there until the master commits it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from edl.spec import JobSpec
 
 class Storage(Protocol):
     def model(self) -> Path | None:
-        """An archive, or weights, that the job begins with or uses; None: it needs none."""
+        """Return the archive or weights that the job uses or starts from, or None if it needs none."""
         ...
 
     def results(self) -> ResultSink:
-        """Takes the results of PREDICT, EVALUATE and EXPLAIN."""
+        """Return the destination of results of PREDICT, EVALUATE and EXPLAIN."""
         ...
 
     def keep(self, outcome: Outcome) -> Outcome:
-        """Put the archive, which is written, where it stays; the outcome with where that is."""
+        """Move the written archive to its final storage. Return the outcome with its location."""
         ...
 
 
 class InFolder:
-    """All of it in the job folder."""
+    """Storage in the job folder."""
 
     def __init__(self, job: JobFolder) -> None:
         self._job = job
@@ -56,7 +56,7 @@ class InFolder:
 
 
 class SourceResultStore:
-    """All of it in the job's data source, over one connection that is opened when it is needed."""
+    """Storage in the job's data source, over one connection that is opened on demand."""
 
     def __init__(self, job: JobFolder, spec: JobSpec, intent: Intent) -> None:
         self._job = job
@@ -71,7 +71,7 @@ class SourceResultStore:
 
     def results(self) -> ResultSink:
         folder = ResultFolder(self._job.results)
-        if not self._intent.name:  # the figures of EVALUATE, which the outcome has too
+        if not self._intent.name:  # metrics of EVALUATE, which the outcome holds too
             return folder
         return ResultTable(folder, lambda: self._source, self._intent.name, self._job.id)
 
@@ -94,7 +94,10 @@ class SourceResultStore:
 
 
 def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
-    """Where the job's things are. SpecError: it runs in pods, and nobody noted what is to become of it."""
+    """Return the job's storage.
+
+    Raises SpecError if the job runs in pods without a stored destination of its output.
+    """
     if read_deployment(job.path) is None:
         return InFolder(job)
     intent = read_intent(job.path)

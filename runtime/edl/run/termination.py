@@ -1,4 +1,4 @@
-"""SIGTERM to a command as a cancel: it raises what Ctrl-C raises, so that jobs end and nothing is half-written."""
+"""SIGTERM as cancellation of a command: it raises an exception like Ctrl-C, so that jobs end without partial output."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from types import FrameType
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM reached this command. What catches Ctrl-C to go on, such as a prompt, must not catch this."""
+    """SIGTERM reached this command. Handlers that continue after Ctrl-C, such as a prompt's, must not catch this."""
 
 
 @contextmanager
 def terminating() -> Iterator[None]:
-    """While this lasts, SIGTERM raises TerminatedError in the main thread. Outside of the main thread, no effect."""
+    """Make SIGTERM raise TerminatedError inside the context. No effect outside of the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

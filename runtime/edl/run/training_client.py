@@ -1,4 +1,4 @@
-"""The client's side of a training process. It imports no framework, and nothing of Arrow."""
+"""Client of a training process. Imports neither a framework nor Arrow."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import Outcome
 from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
 
-END_SECONDS = 10.0  # from the end of its input until a training process is killed
+END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
 
 OnEvent = Callable[[Progress | EpochEnd], None]
 
 
 class TrainingProcess:
-    """A training process of ours. `run` from one thread at a time; `cancel` from any."""
+    """Training process started by this client. `run` from one thread at a time; `cancel` from any."""
 
     def __init__(
         self, framework: str, process: subprocess.Popen[bytes], events: IO[bytes], output: IO[bytes]
@@ -35,20 +35,20 @@ class TrainingProcess:
         self._process = process
         self._requests = cast(IO[bytes], process.stdin)
         self._events = events
-        self._output = output  # what it printed before its first job
+        self._output = output  # its output before its first job
         self._number = 0
-        self._ready = False  # as far as we have heard; until then it imports the framework
+        self._ready = False  # as last reported; until then it imports the framework
         self._sending = threading.Lock()
 
     @classmethod
     def start(cls, framework: str, threads: int | None = None) -> TrainingProcess:
-        """Start a process, which begins to import the framework; returns at once.
+        """Start a process, which begins to import the framework, and return at once.
 
-        threads: of the framework's pools; None takes the cores that this process may use.
+        `threads` is the size of the framework's pools; None uses the cores available to this process.
         """
         threads = threads or available_cores()
         reading, writing = os.pipe()
-        output = tempfile.TemporaryFile()  # noqa: SIM115 (it is open as long as the process is ours)
+        output = tempfile.TemporaryFile()  # noqa: SIM115 (open as long as the process)
         try:
             process = subprocess.Popen(  # noqa: S603 (our own module, in a list)
                 _command(framework, threads, writing),
@@ -73,7 +73,7 @@ class TrainingProcess:
 
     @property
     def ready(self) -> bool:
-        """True once it is known that the framework is imported, which the first job of the process waits for."""
+        """True once the process has reported that the framework is imported; its first job waits for that."""
         return self._ready
 
     @property
@@ -83,10 +83,10 @@ class TrainingProcess:
     def run(self, program: Path, job: Path, on_event: OnEvent, *, weights: Path | None = None) -> Outcome:
         """Run the program's job in the job folder, and wait for its end.
 
-        weights: a model's archive, or its weights.safetensors; see `Run`. An error of the job is raised as
-        it was there; JobCancelledError after `cancel`; JobError when the process dies, naming how, and the log. What
-        else ends the wait (a KeyboardInterrupt, an error of `on_event`) cancels the job and is raised when that has
-        ended; a second interrupt kills the process.
+        `weights` is a model's archive or its weights.safetensors; see `Run`. An error of the job is raised unchanged.
+        Raises JobCancelledError after `cancel`, JobError with the exit status and the log if the process dies. Other
+        exceptions during the wait (a KeyboardInterrupt, an error of `on_event`) cancel the job and are raised once it
+        has ended; a second interrupt kills the process.
         """
         self._number += 1
         log = job / LOG
@@ -107,12 +107,12 @@ class TrainingProcess:
         return end
 
     def cancel(self) -> None:
-        """Stop the job that runs, between two minibatches; nothing happens when there is none."""
+        """Stop the running job between two minibatches; a no-op without one."""
         with contextlib.suppress(JobError):
             self._send(Cancel(self._number), None)
 
     def close(self) -> None:
-        """End the process; a job that runs is cancelled. An interrupt ends it at once. Safe to repeat."""
+        """End the process, cancelling a running job; at once after an interrupt. Idempotent."""
         with contextlib.suppress(OSError):
             self._requests.close()
         try:
@@ -137,7 +137,7 @@ class TrainingProcess:
     def _submit(self, request: Run, log: Path) -> None:
         try:
             self._send(request, log)
-        except KeyboardInterrupt:  # nobody knows how much of the request is on its way
+        except KeyboardInterrupt:  # an unknown part of the request may have been sent
             self._kill()
             raise
 
@@ -150,7 +150,7 @@ class TrainingProcess:
             raise self._death(log) from None
 
     def _follow(self, on_event: OnEvent, log: Path) -> Outcome | Failed:
-        """The event that ends the job; the ones before it go to `on_event`."""
+        """Pass events to `on_event` until the one that ends the job. Return it."""
         while line := self._events.readline():
             event = to_event(line)
             if isinstance(event, Outcome | Failed):
@@ -162,9 +162,10 @@ class TrainingProcess:
         raise self._death(log)
 
     def _settle(self, log: Path) -> None:
-        """Cancel the job that nobody waits for, so that the next one finds the process idle.
+        """Cancel an abandoned job, so that the process is idle for the next one.
 
-        A process that still imports its framework cannot hear of it for seconds, and has nothing to lose.
+        A process that still imports its framework cannot react for seconds, and is killed instead: it has nothing to
+        lose.
         """
         if not self._ready:
             self._kill()
@@ -184,7 +185,7 @@ class TrainingProcess:
         self._process.wait()
 
     def _death(self, log: Path | None) -> JobError:
-        """How the process died, as far as it can be known."""
+        """Return the error that describes the death of the process, as far as known."""
         try:
             code = self._process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -199,7 +200,7 @@ class TrainingProcess:
         return JobError(f"the training process {how}{where}", hint=hint)
 
     def _last_words(self) -> str:
-        """The last line that the process printed before it had a log."""
+        """Return the last line that the process printed before it had a log."""
         if self._output.closed:
             return ""
         self._output.seek(0)
@@ -208,12 +209,12 @@ class TrainingProcess:
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _command(framework: str, threads: int, events: int) -> list[str]:
-    """-P: a keras.py or a torch.py in the user's folder is not the framework."""
+    """Return the command line. -P: a keras.py or a torch.py in the user's folder must not shadow the framework."""
     module = [sys.executable, "-P", "-m", "edl.entrypoints.training_process"]
     return [*module, "--framework", framework, "--threads", str(threads), "--events", str(events)]
 

@@ -1,8 +1,8 @@
-"""What a client and its training process say to each other: one JSON object a line.
+"""Messages between a client and its training process: one JSON object per line.
 
-Requests come on the process's standard input; it ends when that closes. Events go to a file descriptor of their own,
-so nothing that a program prints can be taken for one. A job is named by a number, and a cancel names the job, so one
-that comes too late harms no later job.
+Requests arrive on the process's standard input; it ends when that closes. Events are written to a separate file
+descriptor, so that output of a program cannot be taken for one. Jobs are numbered, and a cancel names its job, so a
+late cancel affects no later job.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ LOG = "logs/worker-0.log"  # in the job folder
 
 
 class Run(msgspec.Struct, frozen=True, tag="run"):
-    """Run the program's job on the rows that are pinned in the job folder.
+    """Request to run the program's job on the rows pinned in the job folder.
 
-    weights: a model's archive, or its weights.safetensors: what a statement that uses a model has, and TRAIN starts
-    from.
+    `weights` is a model's archive or its weights.safetensors: the model that a statement uses, or from which TRAIN
+    starts.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
 
 
 class Ready(msgspec.Struct, frozen=True, tag="ready"):
-    """The framework is imported. seconds: what that took."""
+    """Event: the framework is imported, which took `seconds`."""
 
     seconds: float
 
@@ -52,7 +52,7 @@ def to_line(message: Request | Event) -> bytes:
 
 
 def to_request(line: bytes) -> Request:
-    """SpecError: the line is no request."""
+    """Decode a request. Raises SpecError if the line is none."""
     try:
         return _requests.decode(line)
     except msgspec.MsgspecError as error:
@@ -60,7 +60,7 @@ def to_request(line: bytes) -> Request:
 
 
 def to_event(line: bytes) -> Event:
-    """SpecError: the line is no event."""
+    """Decode an event. Raises SpecError if the line is none."""
     try:
         return _events.decode(line)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,4 @@
-"""A call of `edl.train` as a job: its arguments become a JobSpec, and the functions of a program."""
+"""Conversion of a call of `edl.train` to a job: its arguments become a JobSpec, and the functions of a program."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _NAMES = {
     "strategy": "distribution_strategy",
     "local_steps": "local_steps",
     "grads_to_wait": "grads_to_wait",
-}  # field of Cluster -> what it is called here
+}  # field of Cluster -> its name here
 
 Metrics = Iterable[str | Metric] | Mapping[str, str | Metric]
 Rate = float | Callable[[Any], Any]
@@ -42,7 +42,7 @@ Rate = float | Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Call:
-    """file: where the call stands, which errors of the script's functions point into."""
+    """Checked arguments of a call. `file` contains the call; errors of the script's functions refer to it."""
 
     framework: Framework
     model: Any
@@ -51,7 +51,7 @@ class Call:
     file: Path
 
     def program(self, spec: JobSpec, folder: Path) -> Program:
-        """The program that the call is. JobError: a function cannot be called as it will be."""
+        """Return the call as a program. Raises JobError if a function does not accept its arguments."""
         module = ModuleType("edl_call")
         module.__file__ = str(self.file)
         functions = check(module, self.framework, str(self.file), {**self.functions, **self.rows.functions})
@@ -73,7 +73,7 @@ def call(
     options: Options,
     file: Path,
 ) -> Call:
-    """options: checked. SemanticError: an argument is none that `edl.train` could train with."""
+    """Check the arguments of `edl.train`; `options` are checked. Raises SemanticError for an unusable argument."""
     seed = options.get("seed", 0)
     model = _made(model, seed)
     framework = framework_of(model)
@@ -112,7 +112,7 @@ def call(
 def job_spec(
     called: Call, epochs: int, batch_size: int, validation: Any, workers: int, options: Options
 ) -> JobSpec:
-    """The JobSpec of the call; which rows there are is not known yet. SemanticError: a number is none of these."""
+    """Return the JobSpec of the call, without its rows. Raises SemanticError for an invalid number."""
     share = _share(validation)
     measured = validation is not None and share != 0
     for name in ("early_stopping", "keep", "evaluation_steps"):
@@ -154,7 +154,10 @@ def job_spec(
 
 
 def _share(validation: object) -> float | None:
-    """Share of the rows to validate on; None where rows are given, or there are none. SemanticError: it is no share."""
+    """Return the validation fraction, or None for given rows or none.
+
+    Raises SemanticError for an invalid fraction.
+    """
     if not isinstance(validation, Real):
         return None
     share = float(validation)
@@ -164,7 +167,7 @@ def _share(validation: object) -> float | None:
 
 
 def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
-    """Of an optimizer by name."""
+    """Return the learning rate of an optimizer by name."""
     if learning_rate is None or callable(learning_rate):
         return None
     if not isinstance(learning_rate, Real):
@@ -178,7 +181,7 @@ def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
 
 
 def _cluster(workers: int, options: Options) -> Cluster:
-    """As it is written; without more said, one worker is this process."""
+    """Return the cluster settings; one worker without other settings is this process."""
     waits = options.get("grads_to_wait", 0)
     written = Cluster(
         workers if workers > 1 else 0,
@@ -186,7 +189,7 @@ def _cluster(workers: int, options: Options) -> Cluster:
         strategy_named(options.get("distribution_strategy", "auto"), waits),
         options.get("local_steps", 1),
         waits,
-        int(options.get("priority", 0)),  # which it is, being checked
+        int(options.get("priority", 0)),  # checked
     )
     for problem in problems(written):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)
@@ -194,7 +197,7 @@ def _cluster(workers: int, options: Options) -> Cluster:
 
 
 def _made(model: Any, seed: int) -> Any:
-    """The model; of a function or class that makes one, what it makes, with random numbers of the seed."""
+    """Return the model; a function or class is called to make it, with seeded random numbers."""
     if framework_of(model) is not None or not callable(model):
         return model
     random.seed(seed)

@@ -1,6 +1,6 @@
-"""Rows that a script has in its hands, as those of a job: read by range, in every process that runs the script.
+"""Rows in a script's memory as those of a job: read by range, in every process that runs the script.
 
-What is given is one of
+A dataset is one of
 
     (features, labels) or (features, labels, weights)   arrays, features an array, a dict or a tuple of them
     a pyarrow.Table                                     with `feed`
@@ -8,8 +8,8 @@ What is given is one of
     a path or URL of files                              with `feed`: see `edl.data.file_ranges`
     an `edl.data.Reader`                                with `feed`
 
-The first three are in memory, or as good as that: their rows have numbers, which are what a job reads, and which stand
-in a random order by the seed. Files and readers are read in their own order.
+The first three are in memory or equivalent: a job reads the numbers of their rows, in a random order by the seed.
+Files and readers are read in their own order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from edl.tasks.ranges import generator
 Feed = Callable[[pa.RecordBatch, Mode], tuple[Any, ...]]
 Numbers = npt.NDArray[np.int64]
 
-_SAMPLE = 4096  # rows that stand for all of them where processes compare what they have
+_SAMPLE = 4096  # rows of the sample by which processes compare their data
 _NUMBERED = pa.schema([("row", pa.int64())])
 _KINDS = (
     "arrays (features, labels), a pyarrow.Table, a Dataset of PyTorch, a path of files, or an edl.data.Reader"
@@ -51,18 +51,18 @@ _KINDS = (
 class Dataset(Protocol):
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """Of a program's contract, those that read rows."""
+        """Functions of a program's contract that read rows."""
         ...
 
     def pin(self, job: JobFolder) -> Pinned:
-        """Note in the job folder which rows are the job's; validation rows of their own query come after them."""
+        """Store the description of the job's rows in the job folder; separate validation rows come after them."""
         ...
 
 
 def dataset(
     given: Any, validation: Any, framework: Framework, feed: Feed | None, *, shuffle: bool, seed: int
 ) -> Dataset:
-    """validation: validation rows of the same kind, or None. SemanticError: what is given is none of the kinds."""
+    """Return the dataset with its validation rows of the same kind, or None. Raises SemanticError for other kinds."""
     if isinstance(given, str | Path):
         return _Files(given, validation, _needed(feed, "files"))
     if all(hasattr(given, name) for name in ("rows", "schema", "read")):
@@ -81,9 +81,9 @@ def dataset(
 
 
 class _Part(Protocol):
-    """Rows that can be taken by their numbers. sample: bytes by which other rows are told from these."""
+    """Rows that can be taken by their numbers. `sample` yields bytes that distinguish them from other rows."""
 
-    by: str  # the function of the contract that takes them
+    by: str  # function of the contract that takes them
 
     def __len__(self) -> int: ...
 
@@ -172,12 +172,12 @@ class _Items:
         return Subset(self._items, numbers.tolist())
 
     def sample(self) -> Iterator[bytes]:
-        """Nothing: items may be made anew each time."""
+        """Yield nothing specific: items may be generated anew each time."""
         yield b""
 
 
 class _Numbered:
-    """Rows of one or two parts, the second one the validation rows. order: of the rows of the first."""
+    """Rows of one or two parts, the second one the validation rows. `order` permutes the rows of the first."""
 
     def __init__(self, parts: Sequence[_Part], order: Numbers | None) -> None:
         self._parts = parts
@@ -217,7 +217,7 @@ class _Numbered:
 
 
 class _NumberReader:
-    """Rows that are nothing but their number."""
+    """Reader whose rows are only their numbers."""
 
     schema = _NUMBERED
 
@@ -232,7 +232,7 @@ class _NumberReader:
 
 
 class _Files:
-    """Files that lie where they are; the job folder has their index."""
+    """Files read in place; the job folder holds their index."""
 
     def __init__(self, files: str | Path, held_out: Any, feed: Feed) -> None:
         if held_out is not None and not isinstance(held_out, str | Path):
@@ -252,7 +252,7 @@ class _Files:
 
 
 class _Readers:
-    """Readers of the script's own."""
+    """Readers defined by the script."""
 
     def __init__(self, rows: Reader, held_out: Any, feed: Feed) -> None:
         self._rows = rows

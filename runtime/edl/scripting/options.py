@@ -1,4 +1,4 @@
-"""The options of `edl.train`: what need not be said."""
+"""Optional arguments of `edl.train`."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _INSTEAD = {
 
 
 class Options(TypedDict, total=False):
-    """What need not be said, under ElasticDL's names where it had one.
+    """Optional arguments, under ElasticDL's names where it had one.
 
-    seed: of everything random. shuffle: rows in memory stand in a random order. early_stopping: end after so many
-    epochs without a lower loss on `validation`, 0 never. keep: the weights of the epoch with the lowest one, or the
-    last. max_step: optimizer steps, 0 no limit. num_minibatches_per_task: rows that are handed out together.
-    evaluation_steps: measure `validation` after so many steps, besides at each epoch's end.
-    num_ps_pods, distribution_strategy, local_steps, grads_to_wait: how workers share the work, see docs/servers.md.
-    checkpoint_steps, keep_checkpoint_max: of jobs with workers. quota: the folder of slots that these jobs share with
-    others, None what `EDL_QUOTA` names; priority: there, low, normal, high or a number. threads: of each process; None
-    shares the cores out. verbose: tell of progress on standard error.
+    `seed`: of all random numbers. `shuffle`: put rows in memory in a random order. `early_stopping`: end after so
+    many epochs without a lower loss on `validation`, 0 never. `keep`: the weights of the epoch with the lowest one,
+    or the last. `max_step`: limit of optimizer steps, 0 for none. `num_minibatches_per_task`: minibatches that are
+    assigned together. `evaluation_steps`: measure `validation` every so many steps, in addition to each epoch's end.
+    `num_ps_pods`, `distribution_strategy`, `local_steps`, `grads_to_wait`: the strategy, see docs/servers.md.
+    `checkpoint_steps`, `keep_checkpoint_max`: for jobs with workers. `quota`: the folder of a shared quota of slots,
+    None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `threads`: of
+    each process; None divides the cores. `verbose`: print progress to standard error.
     """
 
     seed: int
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
 
 
 def checked(options: Mapping[str, Any]) -> Options:
-    """The options, whole numbers and the priority as int. SemanticError: one is unknown, or cannot be what it is."""
+    """Check the options and convert integers and the priority. Raises SemanticError for an unknown or invalid one."""
     found: dict[str, Any] = {}
     for name, value in options.items():
         if name not in Options.__annotations__:
@@ -77,7 +77,7 @@ def whole(name: str, value: object, least: int | None) -> int:
 
 
 def told(value: object) -> str:
-    """What somebody gave, as an error says it."""
+    """Return the text of a given value for an error message."""
     return f"the class {value.__qualname__}" if inspect.isclass(value) else repr(value)
 
 

@@ -1,11 +1,11 @@
-"""A script that calls `edl.train` with several workers: every worker runs it up to that call, and goes on inside it.
+"""Scripts that call `edl.train` with several workers: every worker runs the script and takes part in that call.
 
-So nothing of the script is pickled, stored or sent. What it did before the call it does in every worker; what comes
-after the call happens where the script was started, and nowhere else. `call.json` in the job folder says which script
-it is, and how it was started; the user alone can read it.
+So nothing of the script is pickled, stored or sent. Code before the call runs in every worker; code after the call
+runs only in the process of the script itself. `call.json` in the job folder records the script and how it was
+started; only the user can read it.
 
-A script may call it again and again. Calls before that of the job are not done again in a worker: they end as they
-ended where the script was started, but the model is as it was, for the weights that the job starts from come with it.
+A script may call it repeatedly. A worker does not repeat calls before that of its job: they end as they ended in the
+script's process, but the model stays unchanged, because the job has its initial weights.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FILE = "call.json"
 
 
 class Script(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a Python program was started: `python path` or `python -m module`, with arguments, in a folder.
+    """Command line of a Python program: `python path` or `python -m module`, with arguments, in a folder.
 
-    search: Python's path. done: how its calls of `edl.train` ended that came before the job's.
+    `search` is Python's path. `done` holds the results of its calls of `edl.train` before the job's.
     """
 
     path: str
@@ -49,12 +49,12 @@ _done: list[Outcome | Failed] = []  # in this process
 
 
 def ended(end: Outcome | Failed) -> None:
-    """A call of this process has ended."""
+    """Record that a call of this process has ended."""
     _done.append(end)
 
 
 def this() -> Script:
-    """The script that this process runs. SemanticError: it runs none that another process could run too."""
+    """Return the script that this process runs. Raises SemanticError if other processes could not run it."""
     main = sys.modules["__main__"]
     spec = getattr(main, "__spec__", None)
     path = getattr(main, "__file__", None)
@@ -73,12 +73,15 @@ def write(job: JobFolder, script: Script) -> None:
 
 
 def forget(job: JobFolder) -> None:
-    """Leave nothing of its arguments, which may hold a secret, in the folder of a job that has ended."""
+    """Delete the record of an ended job's script: its arguments may hold a secret."""
     (job.path / _FILE).unlink(missing_ok=True)
 
 
 def of(job: JobFolder) -> Script | None:
-    """The script whose call the job is; None: of no script. SpecError: damaged."""
+    """Return the script whose call the job is, or None if there is none.
+
+    Raises SpecError if the record is damaged.
+    """
     try:
         return msgspec.json.decode((job.path / _FILE).read_bytes(), type=Script)
     except FileNotFoundError:
@@ -91,12 +94,12 @@ def of(job: JobFolder) -> Script | None:
 
 
 class _Left(BaseException):
-    """Leaves the script from inside of the call, past whatever handles its errors."""
+    """Exit from the script inside the call, past its error handlers."""
 
 
 @dataclass
 class Inside:
-    """What a worker is to do inside of the call. earlier: how the calls ended that it comes to before."""
+    """Work of a worker inside of the call. `earlier` holds the results of the calls before that."""
 
     spec: JobSpec
     folder: Path
@@ -106,7 +109,7 @@ class Inside:
     error: BaseException | None = None
 
     def enter(self, program: Callable[[], Program]) -> NoReturn:
-        """Do the worker's work with the program that the call makes; never returns into the script."""
+        """Do the worker's work with the program that the call makes; never returns to the script."""
         if not self.entered:
             self.entered = True
             try:
@@ -120,14 +123,14 @@ _inside: Inside | None = None
 
 
 def inside() -> Inside | None:
-    """Of a process that runs the script as a worker."""
+    """Return the work of this process if it runs the script as a worker."""
     return _inside
 
 
 def run(script: Script, spec: JobSpec, folder: Path, work: Callable[[Program], None]) -> None:
-    """Run the script as a worker does; what `work` raises is raised.
+    """Run the script as a worker does; errors of `work` are raised.
 
-    UserCodeError: the script raises before it comes to the call. JobError: it ends before that.
+    Raises UserCodeError if the script fails before the call, JobError if it ends before that.
     """
     global _inside
     _inside = doing = Inside(spec, folder, iter(script.done), work)
