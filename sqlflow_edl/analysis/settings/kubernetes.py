@@ -109,7 +109,7 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}env",
         "pairs",
-        "Environment variables of every container. Whoever may see pods sees them: no secrets.",
+        "Environment variables of every container. Visible to all who can read pods: no secrets.",
     ),
     Attribute(
         f"{PLACE}run_as_user",
@@ -138,7 +138,7 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}grace_secs",
         "integer",
-        "Time that pods have to leave when they are told to.",
+        "Time that pods have to end after SIGTERM, in seconds.",
         60,
         low=1,
         high=3600,

@@ -17,8 +17,8 @@ from sqlflow_edl.analysis.settings.values import Setting
 _HEAD = """\
 # Models and attributes
 
-What `WITH name = value, …` may hold. Names are read without case; the names in the last column mean the same. A name or
-value that is wrong is answered with the nearest right one.
+The attributes of `WITH name = value, …`. Names are case-insensitive; those in the last column are synonyms. A wrong
+name or value is an error with the nearest right one. [Language](language.md) describes the statements.
 """
 
 
@@ -32,7 +32,7 @@ def _lines() -> Iterator[str]:
     for title, rows in BY_VERB.items():
         yield f"## {title}\n"
         yield from _table(rows)
-    yield "## Jobs on Kubernetes\n\nOf all of them, where they run there; elsewhere they have no effect.\n"
+    yield "## Jobs on Kubernetes\n\nThese apply to jobs [on Kubernetes](kubernetes.md), and have no effect on others.\n"
     yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted, noted, and without effect: {ignored}.\n"
@@ -57,7 +57,7 @@ def _catalog(catalog: Catalog) -> Iterator[str]:
 
 
 def _table(rows: Iterable[Attribute]) -> Iterator[str]:
-    yield "| name | type | default | what it does | also |"
+    yield "| name | type | default | effect | synonyms |"
     yield "|---|---|---|---|---|"
     for row in rows:
         also = ", ".join(f"`{alias}`" for alias in row.aliases)
