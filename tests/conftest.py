@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +31,7 @@ settings.load_profile("ours")
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
+SOURCES = ("duckdb", "sqlite", "mysql", "maxcompute", "csv")  # as parameters of tests name them
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
@@ -59,11 +61,46 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
     wanted = [item for item in items if soak or not item.get_closest_marker("soak")]
+    if not soak:
+        wanted = _pairwise(wanted)
     if faults is not None:
         wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
     chosen = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = wanted
+
+
+def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Of each statement its variant on DuckDB and one on another source, in turn; tests without DuckDB stay whole.
+
+    So every statement and every source has tests, and `make test-all` runs their product.
+    """
+    variants: dict[tuple[object, ...], dict[str, pytest.Item]] = {}
+    for item in items:
+        if found := _source_of(item):
+            statement, source = found
+            variants.setdefault(statement, {})[source] = item
+    left_out: set[pytest.Item] = set()
+    for statement, by_source in variants.items():
+        if "duckdb" in by_source:
+            others = [source for source in by_source if source != "duckdb"]
+            if others:
+                kept = others[crc32(repr(statement).encode()) % len(others)]
+                left_out |= {by_source[source] for source in others if source != kept}
+    return [item for item in items if item not in left_out]
+
+
+def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
+    """The test with its other parameters, and the source that it runs on; None for a test of no source."""
+    if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
+        return None
+    sources = [name for name, value in item.callspec.params.items() if isinstance(value, str) and value in SOURCES]
+    if len(sources) != 1:
+        return None
+    others = item.callspec.id.split("-")
+    source = str(item.callspec.params[sources[0]])
+    others.remove(source) if source in others else None
+    return (item.path, item.originalname, *others), source
 
 
 def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
