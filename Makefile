@@ -9,9 +9,9 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test mariadb lint soak bench docs picture format compatible stubs clean
+.PHONY: help demo test test-all mariadb lint soak bench docs picture format compatible stubs clean
 help:            ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
 demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	@mkdir -p demo
@@ -20,6 +20,9 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 
 test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run them
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
+
+test-all: $(VENV)/ready-test lint mariadb  ## every statement on every database, and the variants of the soak
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
 mariadb:
 	@{ command -v mariadb-install-db && command -v my_print_defaults; } > /dev/null || \
