@@ -94,7 +94,9 @@ def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
     """The test with its other parameters, and the source that it runs on; None for a test of no source."""
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return None
-    sources = [name for name, value in item.callspec.params.items() if isinstance(value, str) and value in SOURCES]
+    sources = [
+        name for name, value in item.callspec.params.items() if isinstance(value, str) and value in SOURCES
+    ]
     if len(sources) != 1:
         return None
     others = item.callspec.id.split("-")

@@ -64,7 +64,8 @@ class Standing(msgspec.Struct, frozen=True):
     since: int = 0
 
     def after(self, epoch: int, figures: Figures, min_delta: float) -> Standing:
-        """The standing after an epoch whose validation rows gave `figures`; a loss that is no number gains nothing."""
+        """Return the standing after an epoch whose validation rows gave `figures`; a loss that is no number gains
+        nothing."""
         found = figures.get("loss")
         loss = math.inf if found is None else found
         standing = self
@@ -113,6 +114,6 @@ class LearningCurve(msgspec.Struct):
 
 
 def _loss(row: EpochEnd) -> float:
-    """The validation loss, or without validation rows the training loss; infinite when it is no number."""
+    """Return the validation loss, or without validation rows the training loss; infinite when it is no number."""
     found = row.metrics.get("loss") if row.metrics else row.loss
     return math.inf if found is None else found

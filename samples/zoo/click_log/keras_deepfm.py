@@ -26,7 +26,7 @@ def custom_model(dim=8, hidden_units=(128, 64), linear=False):
 
 
 def products(vectors):
-    """The sum of the products of all pairs: (n, fields, dim) to (n, 1)."""
+    """Return the sum of the products of all pairs: (n, fields, dim) to (n, 1)."""
     square_of_sum = keras.ops.square(keras.ops.sum(vectors, axis=1))
     sum_of_squares = keras.ops.sum(keras.ops.square(vectors), axis=1)
     return keras.ops.sum(square_of_sum - sum_of_squares, axis=1, keepdims=True) / 2

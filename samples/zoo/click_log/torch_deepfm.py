@@ -43,7 +43,7 @@ def network(width, hidden_units):
 
 
 def products(vectors):
-    """The sum of the products of all pairs: (n, fields, dim) to (n, 1)."""
+    """Return the sum of the products of all pairs: (n, fields, dim) to (n, 1)."""
     return (vectors.sum(1).square() - vectors.square().sum(1)).sum(1, keepdim=True) / 2
 
 

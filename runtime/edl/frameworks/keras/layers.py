@@ -106,7 +106,7 @@ class Embedding(keras.layers.Layer):
 
 
 def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> Any:
-    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    """Return the rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
     weights = keras.ops.convert_to_tensor(listed.weights)
     vectors = keras.ops.take(block, listed.places, axis=0) * weights[:, None]
     sums = keras.ops.segment_sum(vectors, listed.rows, num_segments=rows)
@@ -119,19 +119,19 @@ def summed_lists(block: Any, listed: Listed, rows: Any, combiner: Combiner) -> A
 
 
 def combined(vectors: Any, combiner: Combiner | None) -> Any:
-    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    """Return the rows of each example combined: (n, k, dim) to (n, dim)."""
     if combiner is None or len(vectors.shape) == 2:
         return vectors
     return keras.ops.sum(vectors, axis=1) * divisor(combiner, vectors.shape[1])
 
 
 def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
-    """A `keras.Input` for each array of `features.transform(batch)`, under the same name."""
+    """Return a `keras.Input` for each array of `features.transform(batch)`, under the same name."""
     return {entry.name: _input(entry) for entry in features.entries}
 
 
 def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
-    """The features as one tensor, float32 (rows, features.width): the entries one after another."""
+    """Return the features as one tensor, float32 (rows, features.width): the entries one after another."""
     blocks = [
         _rows(group, inputs) if is_table(group) else _block(group[0], inputs[group[0].name])
         for group in grouped(features.entries)
@@ -140,9 +140,9 @@ def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
 
 
 def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> Any:
-    """A weight for each number and for each id of each category, added up: float32 (rows, units).
+    """Sum a weight for each number and for each id of each category: float32 (rows, units).
 
-    What a Dense layer without bias gives on one-hot rows, without making them. Weights start at 0.
+    The result is that of a Dense layer without bias on one-hot rows, which are not made. Weights start at 0.
     """
     dense = [entry for entry in features.entries if entry.kind == "dense"]
     categories = [entry for entry in features.entries if entry.kind == "category"]
@@ -167,13 +167,13 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
 
 
 def by_class(labels: Any, weights: Sequence[float]) -> Any:
-    """The weight of each row's class, float32 (n,), as losses are. labels: (n,) classes, or (n, 1) 0 and 1."""
+    """Return the weight of each row's class, float32 (n,), as losses are. labels: (n,) classes, or (n, 1) 0 and 1."""
     positions = keras.ops.cast(keras.ops.reshape(labels, (-1,)), "int32")
     return keras.ops.take(keras.ops.convert_to_tensor(weights, "float32"), positions)
 
 
 def _input(entry: Entry) -> Any:
-    """The tensor is called as the array is, the layer is not: a Dense layer is `dense` unless it is told otherwise."""
+    """Return an input tensor with the name of the array; its layer has another, as a Dense layer is `dense` by default."""
     shape, dtype = ((entry.width,), "float32") if entry.kind == "dense" else ((), "int64")
     tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
     tensor.name = entry.name
@@ -191,7 +191,8 @@ def _block(entry: Entry, tensor: Any) -> Any:
 
 
 def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
-    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+    """Return the vectors of neighbouring categories, from one table outside of the graph: (rows, their widths
+    together)."""
     name, width = f"{group[0].name}_embedding", group[0].width
     first, total = firsts(group)
     layer = Embedding(name, width, initial=initial_of(group[0]), num_ids=total, first=first, name=name)
@@ -199,7 +200,7 @@ def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
 
 
 def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial) -> Any:
-    """The vectors of lists of ids, combined."""
+    """Return the vectors of lists of ids, combined."""
     return Embedding(name, width, combiner_of(entry), initial=initial, num_ids=entry.num_ids, name=name)(ids)
 
 

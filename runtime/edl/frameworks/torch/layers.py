@@ -32,7 +32,7 @@ def clipped(
     global_clipnorm: float | None = None,
     clipvalue: float | None = None,
 ) -> torch.optim.Optimizer:
-    """The optimizer, which clips the gradients before each of its steps, as Keras' arguments of these names do.
+    """Return the optimizer, which clips the gradients before each of its steps, as Keras' arguments of these names do.
 
     clipnorm: the largest norm of a parameter's gradient. global_clipnorm: of all gradients together. clipvalue: the
     largest size of a number in them.
@@ -64,7 +64,7 @@ def checked_model(model: Any) -> nn.Module:
 
 
 def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
-    """The weight of each row's class, float32 in the shape of the labels: (n,) classes, or (n, 1) 0 and 1."""
+    """Return the weight of each row's class, float32 in the shape of the labels: (n,) classes, or (n, 1) 0 and 1."""
     return torch.tensor(weights)[labels.long()]
 
 
@@ -112,7 +112,7 @@ def as_tensors(places: Any) -> Any:
 
 
 def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combiner) -> torch.Tensor:
-    """The rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
+    """Return the rows of each list combined by their weights: (rows, dim), zeros of an empty list."""
     vectors = nn.functional.embedding(listed.places, block) * listed.weights[:, None]
     sums = block.new_zeros(rows, block.shape[1]).index_add(0, listed.rows, vectors)
     if combiner == "sum":
@@ -124,7 +124,7 @@ def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combi
 
 
 def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:
-    """The rows of each example combined: (n, k, dim) to (n, dim)."""
+    """Return the rows of each example combined: (n, k, dim) to (n, dim)."""
     if combiner is None or vectors.ndim == 2:
         return vectors
     return vectors.sum(dim=1) * divisor(combiner, vectors.shape[1])
