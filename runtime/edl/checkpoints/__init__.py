@@ -16,7 +16,7 @@ from typing import Protocol
 
 from edl.errors import JobError
 
-POSITION = "position.msgpack"  # the last file of a trainer's checkpoint; that of servers' is their manifest
+POSITION = "position.msgpack"  # last file of a trainer's checkpoint; that of servers is their manifest
 
 
 class GoneError(JobError):

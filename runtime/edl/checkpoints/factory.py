@@ -20,7 +20,7 @@ from edl.jobs.run_folder import DEPLOYMENT, ClusterFolder
 from edl.spec import Checkpoints
 
 VARIABLE = "EDL_CHECKPOINTS"
-MOST = "EDL_CHECKPOINTS_BYTES"  # that a master may keep; 0, the default: as many as its disk has
+MOST = "EDL_CHECKPOINTS_BYTES"  # maximum on the master's disk; 0, the default, means no limit
 MASTER = "master"
 
 
@@ -69,7 +69,7 @@ def for_instance(job: Path, instance: Instance) -> CheckpointStore:
     """Return an instance's view of the store. Raises JobError if the object store cannot be opened."""
     own = JobFolder(job).own / f"{instance.name}-{instance.incarnation}"
     if are_with_master(job):
-        from edl.checkpoints.master_client import Relay  # with gRPC
+        from edl.checkpoints.master_client import Relay  # imports gRPC
 
         folder = ClusterFolder(job)
         return Relay(own, folder.address(), folder.token())

@@ -25,7 +25,7 @@ class Copies(ABC):
         for file in files:
             self._send(name, folder / file)
             (folder / file).unlink()
-        with contextlib.suppress(OSError):  # other files are there
+        with contextlib.suppress(OSError):  # it holds other files
             folder.rmdir()
 
     def fetch(self, name: str, *files: str) -> Path:

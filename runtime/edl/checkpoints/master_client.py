@@ -22,8 +22,8 @@ from edl.rpc.channel import AwayError, MasterChannel
 from edl.rpc.control_pb2_grpc import MasterStub
 
 CALL_SECS = 20.0
-RETRY_SECS = 0.2  # until a master that is away is tried again
-PATIENCE = 30.0  # seconds that a master may be away while something is sent
+RETRY_SECS = 0.2  # seconds between two calls to an absent master
+PATIENCE = 30.0  # seconds that sending waits for an absent master
 
 R = TypeVar("R")
 

@@ -18,7 +18,7 @@ from edl.checkpoints import GoneError
 from edl.errors import JobError, SpecError
 
 PIECE = 1 << 20  # bytes of a call
-RESERVE = 64 << 20  # bytes of the disk that are left to others
+RESERVE = 64 << 20  # bytes of the disk that stay free
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 _PARTIAL = ".partial"
 
@@ -47,7 +47,7 @@ class Keeper:
         self._folder = folder
         self._most = most
         self._lock = threading.Lock()
-        self._arriving: dict[tuple[str, str], tuple[Sent, int]] = {}  # and its checksum so far
+        self._arriving: dict[tuple[str, str], tuple[Sent, int]] = {}  # with the checksum so far
         self._sums: dict[tuple[str, str], int] = {}
 
     def keep(self, sent: Sent, start: int, data: bytes) -> int:
@@ -86,14 +86,14 @@ class Keeper:
                 if crc is None:
                     crc = self._sums[name, file] = checksum(path)
                 opened.seek(start)
-                size = os.fstat(opened.fileno()).st_size  # its name may be removed while it is read
+                size = os.fstat(opened.fileno()).st_size  # a concurrent `remove` may delete the name
                 return Piece(opened.read(PIECE), size, crc)
         except FileNotFoundError:
             raise GoneError(f"the checkpoint {name} is gone") from None
 
     def files(self) -> dict[str, list[str]]:
         """Return the complete files of each checkpoint."""
-        with self._lock:  # or a folder may go while it is listed
+        with self._lock:  # else a folder might vanish while it is listed
             if not self._folder.is_dir():
                 return {}
             return {

@@ -70,7 +70,7 @@ def opened(url: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
 
         files, root = url_to_fs(url)
-    except ImportError as error:  # of fsspec, or of the package for this kind of store
+    except ImportError as error:  # fsspec, or the package for this kind of store
         raise JobError(
             f"checkpoints cannot be kept in {url}: {error}",
             hint="the image needs fsspec, and the package that it names for this kind of store",

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 HOST = "EDL_HOST"
 
-# How long a name server is waited for. PyTorch asks for the name of whoever connects to a store, also the thread that
-# serves all: while one answer is lost, which takes 5 s by default, no group can form.
+# Timeout of a name server. PyTorch looks up the name of any client of a store, also in the thread that serves all:
+# while one answer is lost, which takes 5 s by default, no group can form.
 RESOLVER = {"RES_OPTIONS": "timeout:1 attempts:3"}
 
 

@@ -30,8 +30,8 @@ from edl.jobs.process import start_time
 Kind = Literal["train", "predict", "evaluate", "explain"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 
-LONGEST = timedelta(days=30)  # that a job may take
-STARTING = "kubernetes"  # the place of a job that is being brought there
+LONGEST = timedelta(days=30)  # maximum duration of a job
+STARTING = "kubernetes"  # `place` of a job that is being deployed
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -228,7 +228,7 @@ def state_id() -> str:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = path.with_name(f"id.{secrets.token_hex(4)}.partial")
         fresh.write_text(secrets.token_hex(8), encoding="ascii")
-        with contextlib.suppress(FileExistsError):  # another process may have been quicker
+        with contextlib.suppress(FileExistsError):  # another process created it first
             os.link(fresh, path)
         fresh.unlink()
         return path.read_text(encoding="ascii")
@@ -340,7 +340,7 @@ def sweep() -> list[JobFolder]:
             continue
         if status.alive:
             continue
-        if status.state == "finished":  # its results wait for who takes them
+        if status.state == "finished":  # its results wait to be stored
             job.remove_rows()
         else:
             job.remove_data()

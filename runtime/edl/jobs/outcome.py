@@ -36,17 +36,17 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     figures: Figures = {}
     measured_on: MeasuredOn = ""
     tasks: int = 0
-    made: int = 0  # rows of the table, of a job that measures
+    made: int = 0  # rows of the table, for a job that measures
     steps: int = 0
-    epochs: int = 0  # that were finished
-    kept_epoch: int = 0  # whose weights the model has, where that is not the last
-    lost_epoch: int = 0  # whose weights the model was to have, and which are lost
-    loss: float | None = None  # of the last epoch's training rows
+    epochs: int = 0  # finished epochs
+    kept_epoch: int = 0  # epoch of the model's weights, unless it is the last
+    lost_epoch: int = 0  # epoch of the best weights, if they are lost
+    loss: float | None = None  # mean over the last epoch's training rows
     curve: tuple[EpochEnd, ...] = ()
-    stopped: str = ""  # why training ended before its last epoch
-    edited: bool = False  # model.py is not what the compiler wrote
-    archive: str = ""  # TRAIN: the model's file in the job folder
-    stored: str = ""  # what the job itself put into its data source: "m@3", or a table and its rows
+    stopped: str = ""  # reason why training ended early
+    edited: bool = False  # model.py differs from the compiler's
+    archive: str = ""  # TRAIN: file of the model in the job folder
+    stored: str = ""  # result that the job itself stored in its data source: "m@3", or a table and its rows
     notes: tuple[str, ...] = ()
 
     @property

@@ -17,7 +17,7 @@ def start_time(pid: int) -> str | None:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         return "" if not Path("/proc/self/stat").exists() and _runs(pid) else None
-    # The name of the program, in parentheses, may hold anything; the start is field 22, the state field 3.
+    # The program's name, in parentheses, may contain anything; the state is field 3, the start time field 22.
     state, *numbers = stat.rpartition(")")[2].split()
     return None if state in "ZX" else f"{boot}:{numbers[18]}"
 

@@ -120,7 +120,7 @@ class ClusterFolder:
         deployed = (self.path / DEPLOYMENT).exists()
         return f"sqlflow logs {self.job.name} {name}" if deployed else str(self.log(name))
 
-    # Each is written in one step, for who reads it at the same time --------------------------------------
+    # Each file is written atomically, for concurrent readers ---------------------------------------------
 
     def write_spec(self, spec: Spec) -> None:
         self._write("spec.json", msgspec.json.encode(spec))

@@ -22,7 +22,7 @@ from edl.ps import wire
 from edl.rpc.channel import OPTIONS, TOKEN, AwayError
 
 SERVICE = "edl.ps.v1.ParameterServer"
-# Of a message, and of a frame of HTTP/2; both are the most that there can be.
+# Maximum size of a message, and of an HTTP/2 frame.
 LARGEST = (1 << 31) - 1
 FRAME = (1 << 24) - 1
 SIZES = (

@@ -14,7 +14,7 @@ from edl.ps.kernels import split
 _DIM = 2
 _MOST_SLOTS = 4
 _MOST_CONSTANTS = 16
-_OTHERS = ("decay", "penalty")  # steps that take one number
+_OTHERS = ("decay", "penalty")  # kernels that take one number
 
 
 def main() -> None:

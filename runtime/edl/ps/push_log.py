@@ -41,7 +41,7 @@ class PushLog:
         self._workers: dict[str, Worker] = {}
         self._states: dict[str, Floats] = {}
         self._progress: dict[int, Progress] = {}
-        self._finished: set[int] = set()  # leases that a cut told as finished
+        self._finished: set[int] = set()  # leases reported as finished by a checkpoint
         self._void: set[int] = set()
 
     def knows(self, push: Push) -> bool:
@@ -86,7 +86,7 @@ class PushLog:
             self._void.update(leases)
             return tuple(self._progress[lease] for lease in leases if lease in self._progress)
 
-    # Cuts --------------------------------------------------------------------------------------------------
+    # Checkpoints -------------------------------------------------------------------------------------------
 
     def snapshot(self, *, told: bool) -> tuple[PushLogState, dict[str, Floats]]:
         """Return everything for a checkpoint; the states are not modified any more.

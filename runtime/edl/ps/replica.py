@@ -68,7 +68,7 @@ class Replica:
         self._pushing: dict[str, threading.Lock] = {}
         self._staged: dict[int, _Staged] = {}
 
-    # Who we are --------------------------------------------------------------------------------------------
+    # Identity ----------------------------------------------------------------------------------------------
 
     @property
     def version(self) -> msg.Version:
@@ -203,7 +203,7 @@ class Replica:
             store.apply(mean([staged.gradients for staged in pushes]))
             for staged in pushes:
                 self.push_log.note(staged.push, staged.state)
-            self._staged.clear()  # the next round's tickets are given out when all servers have committed this one
+            self._staged.clear()  # tickets of the next round are granted after all servers have committed this one
             self._advance()
 
     def revoke(self, leases: Sequence[int]) -> tuple[msg.Progress, ...]:
@@ -214,7 +214,7 @@ class Replica:
     def copied(self, *, told: bool = True) -> ReplicaSnapshot:
         """Return a copy of everything between two pushes. See `PushLog.snapshot` for `told`."""
         store = self.trained()
-        room = store.room()  # not while everybody waits
+        room = store.room()  # allocated before the lock stops all calls
         with self.lock.exclusive():
             copied = store.copied(room)
             push_log, states = self.push_log.snapshot(told=told)
@@ -245,7 +245,8 @@ class Replica:
             raise JobError(f"a push of {len(push.tables)} tables has {len(arrays)} arrays")
         given = iter(arrays[1:])
         tables = {name: RowGradients(next(given), next(given)) for name in push.tables}
-        state = np.array(_floats(next(given))) if push.state else None  # the payload is not kept for it
+        # A copy, so that the payload can be freed.
+        state = np.array(_floats(next(given))) if push.state else None
         if state is not None and state.shape != self.push_log.first.shape:
             raise JobError(f"the state has {self.push_log.first.size:,} numbers, given are {state.size:,}")
         return Gradients(arrays[0], tables, push.rate, push.rows), state

@@ -18,8 +18,8 @@ from edl.ps.replica import LONGEST_WAIT, Replica
 from edl.ps.rounds import Refusal, Rounds
 from edl.rpc.channel import AwayError
 
-_SECONDS = 10.0  # of a call to another server
-_PAUSE = 0.1  # before it is tried again
+_SECONDS = 10.0  # timeout of a call to another server
+_PAUSE = 0.1  # seconds before a retry
 
 
 class RoundCoordinator:
@@ -56,7 +56,7 @@ class RoundCoordinator:
 
         with self._changed:
             if not answered():
-                self._changed.notify_all()  # tickets of an earlier start may have gone
+                self._changed.notify_all()  # tickets of an earlier incarnation may have been dropped
                 self._wait(answered, asked.wait_secs)
         version = self._replica.version
         if isinstance(answer, int):
@@ -111,7 +111,7 @@ class RoundCoordinator:
         if self._rounds.committing:
             raise AwayError("a parameter server does not commit the round")
 
-    # The thread --------------------------------------------------------------------------------------------
+    # Committing thread -------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:

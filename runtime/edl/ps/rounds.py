@@ -33,11 +33,12 @@ class Rounds:
     def __init__(self, size: int, step: int = 0) -> None:
         self.size = size
         self.step = step
-        self.stale = 0  # gradients that were computed in vain
+        self.stale = 0  # number of gradients that were computed in vain
         self.committing: tuple[int, ...] = ()
-        self._last = 0  # ticket
-        self._open: dict[int, _Ticket] = {}  # of the round that follows `step`, and not committing
-        self._revoked: set[int] = set()  # tickets; few, as deaths are
+        self._last = 0  # last granted ticket
+        # Tickets of the round that follows `step`, unless it is committing.
+        self._open: dict[int, _Ticket] = {}
+        self._revoked: set[int] = set()  # tickets; few, since workers rarely die
         self._void: set[int] = set()
         self._starts: dict[str, int] = {}  # the latest incarnation of each instance
         self._flushed = False

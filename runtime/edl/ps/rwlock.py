@@ -15,7 +15,7 @@ class RWLock:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._readers = 0
-        self._writers = 0  # in or waiting
+        self._writers = 0  # active or waiting
 
     @contextmanager
     def shared(self) -> Iterator[None]:
@@ -38,7 +38,7 @@ class RWLock:
             self._writers += 1
             while self._readers:
                 self._changed.wait()
-            self._readers = 1  # ourselves; others who want to be alone wait for it
+            self._readers = 1  # this writer; others wait for it
         try:
             yield
         finally:

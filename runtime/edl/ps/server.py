@@ -28,7 +28,7 @@ from edl.ps.round_coordinator import RoundCoordinator
 from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
-_CUT_SECONDS = 60.0  # that copying, or writing, may take another server
+_CUT_SECONDS = 60.0  # timeout of another server that copies or writes
 
 
 class Running(NamedTuple):
@@ -136,7 +136,7 @@ class Server:
         with coordinator.paused() if coordinator and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
-            told = not asked.wait  # a worker waits, the master does not
+            told = not asked.wait  # a worker takes this checkpoint, not the master
             taken = writer.take(asked.folder, write, told=told)
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
@@ -213,7 +213,7 @@ class Server:
             self._of(asked.generation).commit(asked.step, asked.tickets)
         return msg.Done(), ()
 
-    # Calls of neighbours -----------------------------------------------------------------------------------
+    # Calls of adjacent servers -----------------------------------------------------------------------------
 
     def _keep(self, asked: msg.Keep, arrays: Sequence[Array]) -> Answer:
         self._replication.keep(asked, arrays)
@@ -222,7 +222,7 @@ class Server:
     def _fetch(self, asked: msg.Fetch, arrays: Sequence[Array]) -> Answer:
         return msg.Done(), (self._replication.piece(asked),)
 
-    # Terms -------------------------------------------------------------------------------------------------
+    # Replicas ----------------------------------------------------------------------------------------------
 
     def _at(self, generation: int) -> Running:
         """Return the running replica with its helpers. Raises GenerationError if it is of another generation."""

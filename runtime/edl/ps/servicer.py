@@ -20,7 +20,7 @@ from edl.ps.server import Server
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN, AwayError
 
 THREADS = 256
-_CODES = (  # the first that fits
+_CODES = (  # the first match counts
     (AwayError, grpc.StatusCode.UNAVAILABLE),
     (NotReadyError, grpc.StatusCode.FAILED_PRECONDITION),
     (GenerationError, grpc.StatusCode.ABORTED),

@@ -25,11 +25,11 @@ OPTIONS = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.enable_http_proxy", 0),
-    # A master that is restarted is tried again soon, not after gRPC's two minutes.
+    # Retry a restarted master soon, not after gRPC's two minutes.
     ("grpc.initial_reconnect_backoff_ms", 50),
     ("grpc.min_reconnect_backoff_ms", 50),
     ("grpc.max_reconnect_backoff_ms", 500),
-    # One that comes back in another pod has another address.
+    # A master in another pod has another address.
     ("grpc.dns_min_time_between_resolutions_ms", 500),
     ("grpc.service_config_disable_resolution", 1),
 )
@@ -41,7 +41,7 @@ SERVER_OPTIONS = (
     ("grpc.so_reuseport", 1),
 )
 
-RENEW_SECS = 5.0  # that a master is away until its name is looked up by another channel
+RENEW_SECS = 5.0  # absence of a master after which a new channel looks up its name
 
 R = TypeVar("R")
 
@@ -62,7 +62,7 @@ class MasterChannel:
         self._metadata = ((TOKEN, token),)
         self._renew_secs = renew_secs
         self._lock = threading.Lock()
-        self._channels: list[Any] = []  # the present one last; the one before may be in use by another thread
+        self._channels: list[Any] = []  # the present one last; another thread may use the previous one
         self._open()
 
     @property

@@ -26,7 +26,7 @@ PATIENCE = 30.0
 CONNECT_SECS, ANSWER_SECS = 5.0, 20.0
 LONGEST_PAUSE = 5.0
 _JSON = "application/json"
-_TYPES = {"PATCH": "application/merge-patch+json"}  # of bodies
+_TYPES = {"PATCH": "application/merge-patch+json"}  # of request bodies
 _TRANSIENT = frozenset({408, 429, 500, 502, 503, 504})
 
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 WATCH_SECS = 60.0
-LOOK_SECS = 1.0  # between two looks at who does not get on, or is not needed
-PAGE = 500  # pods
-LEAST_GRACE = 1  # second: without any, a pod is forgotten while it may still run
-TIDYING = 4  # threads that delete what nobody needs
+LOOK_SECS = 1.0  # interval of checks for stuck and superseded pods
+PAGE = 500  # pods per request
+LEAST_GRACE = 1  # seconds; with 0, the server forgets a pod that may still run
+TIDYING = 4  # threads that delete superseded pods
 AT_ONCE = 32
-SHORT = 3.0  # seconds of patience where it can be tried again soon
+SHORT = 3.0  # patience in seconds of calls that are repeated soon anyway
 
 _lists = msgspec.json.Decoder(PodList)
 _pods = msgspec.json.Decoder(Pod)
@@ -47,7 +47,7 @@ class KubernetesCluster:
     `Calls`.
     """
 
-    room: Room | None = None  # Kubernetes places as many as are asked for, sooner or later
+    room: Room | None = None  # Kubernetes queues pods without limit
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class KubernetesCluster:
         self._selector = names.selector(deployment.name)
         self._lock = threading.Lock()
         self._roster = Roster(deployment)
-        self._newest: dict[str, int] = {}  # incarnations that were started
+        self._newest: dict[str, int] = {}  # last started incarnation by name
         self._version = ""
         self._closed = threading.Event()
         self._stream: PodStream | None = None
@@ -214,7 +214,7 @@ class KubernetesCluster:
         """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
             found = self._roster.superseded()
-        with contextlib.suppress(RuntimeError):  # closed
+        with contextlib.suppress(RuntimeError):  # the pool is closed
             for pod in found:
                 options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}
                 self._tidying.submit(self._delete, pod.metadata.name, options)
@@ -232,7 +232,7 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
                 raise
             found, query = [], {"labelSelector": selector}
             continue
-        except msgspec.DecodeError as error:  # or it would end the thread that follows
+        except msgspec.DecodeError as error:  # else it would end the watching thread
             raise ClusterError(f"the list of pods cannot be read: {error}") from None
         found += page.items
         if not page.metadata.continue_:

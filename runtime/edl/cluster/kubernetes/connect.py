@@ -11,7 +11,7 @@ from edl.errors import ClusterError
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-POOL = 48  # connections that are kept: a master creates 32 pods at once, and asks for other things beside
+POOL = 48  # connection pool: a master creates 32 pods at once, with other calls at the same time
 
 
 def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
@@ -31,7 +31,7 @@ def connect(context: str = "", *, in_pod: bool = False) -> ApiClient:
     except config.ConfigException as error:
         raise ClusterError(f"no Kubernetes cluster can be reached: {error}", hint=_hint(context)) from None
     configuration.connection_pool_maxsize = POOL
-    configuration.retries = False  # who calls decides what may be repeated
+    configuration.retries = False  # the caller decides what may be repeated
     api: ApiClient = client.ApiClient(configuration)
     return api
 

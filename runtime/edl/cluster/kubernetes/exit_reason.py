@@ -12,11 +12,11 @@ from edl.cluster.exit_reason import Exit, why
 from edl.cluster.kubernetes import memory
 from edl.cluster.kubernetes.pods import Pod
 
-LONGEST = 300  # characters of the server's words
+LONGEST = 300  # characters of a server's message
 
 _Why = tuple[Reason, str]
 
-# Why a node or the control plane ended a pod: the condition DisruptionTarget, and what it means.
+# Reasons of the condition DisruptionTarget: a node or the control plane ended the pod.
 _DISRUPTIONS: dict[str, _Why] = {
     "PreemptionByScheduler": ("preempted", "a pod of higher priority takes its place"),
     "EvictionByEvictionAPI": ("preempted", "it was evicted"),
@@ -24,7 +24,7 @@ _DISRUPTIONS: dict[str, _Why] = {
     "DeletionByTaintManager": ("lost", "its node is not to be reached, or to be left"),
     "DeletionByPodGC": ("lost", "its node is gone"),
 }
-# The same, as `status.reason` of pods. What a node does not admit counts as failed: it may go on for ever.
+# The same for `status.reason` of pods. A pod that a node does not admit counts as failed: it may never be.
 _ENDS: dict[str, _Why] = {
     "Evicted": ("preempted", "its node evicted it"),
     "Preempting": ("preempted", "its node needs the room"),
@@ -34,7 +34,7 @@ _ENDS: dict[str, _Why] = {
     "NodeLost": ("lost", "its node is gone"),
     "DeadlineExceeded": ("failed", "it ran longer than its pod may"),
 }
-# Why a container does not start, though its pod has a node; the last two are for good.
+# Reasons why a container does not start on its node; the last two are permanent.
 _OBSTACLES = frozenset(
     {
         "ErrImagePull",
@@ -143,7 +143,8 @@ def _disruption(pod: Pod) -> _Why | None:
         reason, words = _ENDS.get(status.reason, ("failed", status.reason))
     else:
         return None
-    if "exceed" in status.message and "limit" in status.message:  # of its disk: it would do so again
+    # Its disk limit: the next incarnation would exceed it too.
+    if "exceed" in status.message and "limit" in status.message:
         reason = "failed"
     return reason, _cut(f"{words}: {status.message}" if status.message else words)
 

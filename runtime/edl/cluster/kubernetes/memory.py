@@ -10,7 +10,7 @@ from edl.cluster.kubernetes import quantities
 from edl.cluster.kubernetes.deployment import Policy
 from edl.cluster.kubernetes.pods import Pod, Resources
 
-DEFAULT_LIMIT = 4  # times what the first pod had
+DEFAULT_LIMIT = 4  # multiple of the initial memory
 
 
 class Memory(msgspec.Struct, frozen=True):

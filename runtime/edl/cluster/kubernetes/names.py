@@ -8,9 +8,9 @@ from typing import Literal
 from edl.cluster import Instance
 
 APP = "sqlflow-edl"
-PORT = 50001  # of the master
-METRICS = 50002  # where a master pod serves /metrics
-LONGEST = 40  # characters of a job's name: what follows it must fit into 63
+PORT = 50001  # port of the master
+METRICS = 50002  # port of a master pod that serves /metrics
+LONGEST = 40  # characters of a job's name, so that names with a suffix fit into 63
 JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
 NAME = "app.kubernetes.io/instance"  # label

@@ -20,7 +20,7 @@ from edl.cluster.kubernetes.memory import Growth, Memory
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.stuck_pods import GivenUp, Waits
 
-MORE = 2  # times the memory that was not enough is worth a try
+MORE = 2  # suggested multiple of memory that did not suffice
 
 Key = tuple[str, int]
 
@@ -46,7 +46,8 @@ class Roster:
         self._stopped: set[Key] = set()
         self._waits = Waits(deployment.policy)
         self._growth = {role: Growth(deployment.policy, deployment.manifest(role)) for role in get_args(Role)}
-        self._memory: dict[str, tuple[int, Memory]] = {}  # of a name: since which incarnation it has how much
+        # Memory by name, and the incarnation from which it applies.
+        self._memory: dict[str, tuple[int, Memory]] = {}
 
     # Versions of pods -----------------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ class Roster:
         self._waits.forget(known.pod.metadata.name)
         return None if known.ended else gone(known.pod, known.change.instance, stopped=stopped)
 
-    # What is to be done ---------------------------------------------------------------------------------------
+    # Required actions -----------------------------------------------------------------------------------------
 
     def stopping(self, key: Key) -> None:
         """Record that this job deletes the pod, as the reason of its end."""
@@ -123,7 +124,7 @@ class Roster:
 
     def superseded(self) -> list[Pod]:
         """Return ended pods to delete, each once. The last one of a name is kept for its log until the next runs."""
-        newest: dict[str, int] = {}  # of a name, the last that began
+        newest: dict[str, int] = {}  # last started incarnation by name
         for (name, incarnation), known in self._known.items():
             if known.change.state != "pending":
                 newest[name] = max(newest.get(name, -1), incarnation)

@@ -21,9 +21,9 @@ from edl.errors import ClusterError, JobError, SpecError
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
-PATIENCE = 120.0  # seconds without the API server, after which a master leaves it to the next one
-LIMIT = (1 << 20) - 1024  # bytes that a ConfigMap takes, without the other key
-KEY = "ledger.1"  # with its version
+PATIENCE = 120.0  # seconds without the API server after which a master exits, for its successor to try
+LIMIT = (1 << 20) - 1024  # bytes in a ConfigMap besides the other key
+KEY = "ledger.1"  # includes the version
 HOLDER = "holder"
 
 _Map = dict[str, Any]
@@ -42,7 +42,7 @@ class ConfigMapLedger:
         self._holder = secrets.token_hex(8)
         self._map = self._get()
         while not self._put({**(self._map.get("binaryData") or {})}):
-            self._map = self._get()  # the one before wrote in between
+            self._map = self._get()  # the previous master wrote in between
 
     def read(self) -> bytes | None:
         """Return the last written state, or None before the first write. Raises SpecError if it is damaged, or of

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 INTERVAL = 5.0  # seconds between two writes
-LAST_SECS = 120.0  # that the end may take to be written: nobody would write it later
+LAST_SECS = 120.0  # timeout of writing the end, which no other process would write later
 SNAPSHOT, END = "snapshot.json", "end.json"
 
 End = Outcome | Failed
@@ -71,7 +71,7 @@ class Board:
                 if not self._unwritten:
                     return
                 data, self._unwritten = self._data, False
-            with contextlib.suppress(ClusterError):  # the next one comes
+            with contextlib.suppress(ClusterError):  # the next write repeats it
                 self._write(data)
             with self._changed:
                 self._changed.wait_for(lambda: self._closed or self._ended, self._interval)

@@ -11,7 +11,7 @@ from edl.cluster.kubernetes.deployment import Policy
 from edl.cluster.kubernetes.exit_reason import obstacle, pending, unscheduled
 from edl.cluster.kubernetes.pods import Pod
 
-OVERDUE_SECS = 10.0  # after its grace, that a pod has to be gone; else its node is not there to say so
+OVERDUE_SECS = 10.0  # after its grace period, until a pod counts as lost with its node
 
 
 class GivenUp(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Waits:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._waits: dict[str, _Wait] = {}  # by name of the pod
-        self._given_up: set[str] = set()  # images that no pod has run with since one waited too long
+        self._given_up: set[str] = set()  # images that timed out, and that no pod has run with since
 
     def look(self, pod: Pod, instance: Instance, now: float) -> GivenUp | None:
         """Return a verdict if the pod is given up, or None if it makes progress or may wait longer."""

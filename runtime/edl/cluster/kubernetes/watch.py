@@ -18,15 +18,15 @@ from edl.errors import ClusterError
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
-SILENCE_SECS = 10.0  # after its time is over, that a watch may go on without a word
-LEAST_SECS = 1.0  # from the beginning of a watch to that of the next
-PATIENCE = 10.0  # seconds without any watch, after which what is known is old
+SILENCE_SECS = 10.0  # seconds without data after a watch's duration
+LEAST_SECS = 1.0  # minimum interval between the starts of two watches
+PATIENCE = 10.0  # seconds without a watch after which the cache counts as outdated
 
 _events = msgspec.json.Decoder(Event)
 _pods = msgspec.json.Decoder(Pod)
 _refusals = msgspec.json.Decoder(Refusal)
 
-News = tuple[Pod, bool]  # and whether it is still there
+News = tuple[Pod, bool]  # False after its deletion
 
 
 class PodStream:
@@ -41,7 +41,7 @@ class PodStream:
             "timeoutSeconds": max(1, round(secs)),
         }
         self._version = version
-        self._reached = time.monotonic()  # the server
+        self._reached = time.monotonic()  # last contact to the server
         self._news: queue.SimpleQueue[News | ClusterError | None] = queue.SimpleQueue()
         self._closed = threading.Event()
         self._response: BaseHTTPResponse | None = None
@@ -64,8 +64,8 @@ class PodStream:
         self._closed.set()
         self._news.put(None)
         if (response := self._response) is not None:
-            with contextlib.suppress(OSError, ValueError, RuntimeError):  # it ends just now
-                response.shutdown()  # wakes the thread that reads
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # it is just ending
+                response.shutdown()  # wakes the reading thread
 
     def _run(self) -> None:
         while not self._closed.is_set():

@@ -24,9 +24,8 @@ from edl.jobs.run_folder import ClusterFolder, Process, Spec
 POLL = 0.05  # seconds between two reads of the events
 END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
 
-_left: list[
-    subprocess.Popen[bytes]
-] = []  # supervisors of detached jobs: children of this process, to be reaped
+# Supervisors of detached jobs: children of this process, to be reaped.
+_left: list[subprocess.Popen[bytes]] = []
 
 OnEvent = Callable[[Progress | EpochEnd | Tally], None]
 

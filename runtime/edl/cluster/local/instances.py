@@ -89,7 +89,7 @@ class Instances:
         self.launcher.close()
         await self._all_ended.wait()
 
-    # What the launcher and the children tell ---------------------------------------------------------------
+    # Results of launches, and exits ------------------------------------------------------------------------
 
     def born(self, key: Key, pid: int) -> None:
         record = self._records[key]

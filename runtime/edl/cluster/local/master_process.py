@@ -26,7 +26,7 @@ from edl.jobs.snapshot import read_snapshot
 
 DEATHS = 5  # deaths in a row without progress after which the job has failed
 PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
-LAST_WORDS = 1.0  # seconds, if another process still holds a dead master's connection
+LAST_WORDS = 1.0  # time for a dead master's connection to close, if another process still holds it
 CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
 
 
@@ -96,7 +96,7 @@ class Masters:
             return await ended
         finally:
             self._pid = 0
-            await asyncio.wait({serving}, timeout=LAST_WORDS)  # its requests before it died
+            await asyncio.wait({serving}, timeout=LAST_WORDS)  # reads the last requests of the dead master
             serving.cancel()
 
     def _spawn(self, descriptor: int) -> int:
@@ -133,5 +133,5 @@ class Masters:
         return snapshot.progress if snapshot else (0, 0)
 
     def _kill(self, pid: int) -> None:
-        if pid == self._pid:  # it has not ended since
+        if pid == self._pid:  # otherwise another master has its pid
             kill_group(pid)

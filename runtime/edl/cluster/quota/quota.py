@@ -152,9 +152,8 @@ class Membership:
             if not self._is_there:  # the folder was removed and created again
                 left, self._file = self._file, self._enter()
                 os.close(left)
-                raise ClusterError(
-                    f"the quota {self._quota.folder} was made anew"
-                )  # other jobs have not joined it yet
+                # Other jobs have not joined it yet.
+                raise ClusterError(f"the quota {self._quota.folder} was made anew")
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]

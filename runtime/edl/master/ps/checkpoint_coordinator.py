@@ -178,9 +178,8 @@ def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Prog
         task = course.claim(part.task, number)
         if task is None:
             continue
-        if (
-            task.skip != part.task.skip
-        ):  # the part of an earlier lease, which was counted when that was revoked
+        # The part of an earlier lease, which was counted when that was revoked.
+        if task.skip != part.task.skip:
             course.give_back(task)
         elif whole:
             course.done(report_of(part), tasks.kept.seconds)

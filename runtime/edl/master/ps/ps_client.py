@@ -80,9 +80,8 @@ class PsClient:
 
     async def _call(self, call: Call) -> None:
         try:
-            if isinstance(
-                call.header, Arrange | TakeCheckpoint
-            ):  # what it says of lives and cuts must outlive us
+            # What it says of lives and cuts must outlive us.
+            if isinstance(call.header, Arrange | TakeCheckpoint):
                 await self._state_loop.write()
             answer = await self._ask(call)
         except SQLFlowError as error:

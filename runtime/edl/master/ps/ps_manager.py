@@ -149,9 +149,8 @@ class Servers:
 
     def tick(self, now: float) -> None:
         """Advance the time, and give up silent servers."""
-        if (
-            now - self._ticked > self._tasks.lease_secs / 2
-        ):  # we slept ourselves: nobody could have been heard
+        # We slept ourselves: nobody could have been heard.
+        if now - self._ticked > self._tasks.lease_secs / 2:
             for slot in self._slots:
                 slot.heard += now - self._ticked
         self._ticked = now
@@ -343,9 +342,8 @@ class Servers:
         resumed = bool(kept.servers)
         kept.servers = [ServerRecord() for _ in range(count)]
         if resumed:
-            if (
-                kept.checkpoint is not None and kept.checkpoint.manifest is not None
-            ):  # in the memory of those that were
+            # In the memory of those that were.
+            if kept.checkpoint is not None and kept.checkpoint.manifest is not None:
                 kept.checkpoint = None
             self._tasks.note(f"the job goes on with {count} parameter servers")
             self._tasks.go_back()

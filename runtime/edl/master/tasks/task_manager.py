@@ -214,9 +214,8 @@ class TaskManager:
         if member is None:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
         overtaken = request.number < member.heard  # by a later one, on another connection
-        if (
-            overtaken or request.seen_upto > member.upto
-        ):  # an earlier master knew more: it is to tell that again
+        # An earlier master knew more: it is to tell that again.
+        if overtaken or request.seen_upto > member.upto:
             return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
         tasks = tuple(self._grant(request)) if not self.finished else ()
         incarnation, upto = self._durable.reports.get(request.instance, (-1, 0))

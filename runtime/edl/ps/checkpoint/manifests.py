@@ -31,7 +31,7 @@ from edl.ps.replica import Start
 from edl.ps.store import Store
 
 MANIFEST = "manifest.json"
-BEST = "best-"  # what the names of cuts begin with that keep the best weights, and are not to go on from
+BEST = "best-"  # name prefix of checkpoints with the best weights, from which training does not resume
 _CHUNK = 65_536  # rows
 
 

@@ -25,7 +25,7 @@ from edl.ps.replica import ReplicaSnapshot, Start
 from edl.ps.wire import Array
 
 Bytes = npt.NDArray[np.uint8]
-_SECONDS = 10.0  # of a call with a piece
+_SECONDS = 10.0  # timeout of a call with a piece
 
 
 class Held(NamedTuple):
@@ -145,7 +145,7 @@ class ShardReplication:
             self._memory.add(checkpoint, shard, start, piece)
             start += len(piece)
 
-    # What the servers beside it ask -------------------------------------------------------------------------
+    # Calls of the adjacent servers --------------------------------------------------------------------------
 
     def keep(self, asked: msg.Keep, arrays: Sequence[Array]) -> None:
         self._memory.add(asked.checkpoint, asked.shard, asked.start, _piece(arrays))

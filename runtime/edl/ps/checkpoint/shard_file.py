@@ -33,7 +33,7 @@ from edl.ps.store import StoreCopy
 
 _KEY = "edl"
 _BY_CODE = {code: np.dtype(name) for name, code in DTYPES.items()}
-PIECE = 16 << 20  # bytes that are written, or sent, at once
+PIECE = 16 << 20  # bytes per write or call
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ def opened(path: Path, shard: Shard) -> ShardFile:
     """Open a file as a memory map. Raises SpecError if it is damaged, or of another version."""
     try:
         raw = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:  # the latter of an empty file
+    except (OSError, ValueError) as error:  # ValueError: an empty file
         raise _unreadable(path, error) from None
     return ShardFile(path, raw, shard)
 

@@ -17,11 +17,10 @@ from edl.ps.messages import Progress, Shard, Version
 from edl.ps.replica import Replica, ReplicaSnapshot
 from edl.rpc.channel import AwayError
 
-_REMEMBERED = 8  # cuts
+_REMEMBERED = 8  # checkpoints
 
-Write = Callable[
-    [str, ReplicaSnapshot], Shard
-]  # of the cut of that name; OSError, SQLFlowError: it cannot be
+# Writes the checkpoint of that name; raises OSError or SQLFlowError.
+Write = Callable[[str, ReplicaSnapshot], Shard]
 
 
 class Taken(NamedTuple):
@@ -45,7 +44,7 @@ class CheckpointWriter:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._taking = threading.Lock()
-        self._lock = threading.Lock()  # of what was taken; who looks does not wait for a copy
+        self._lock = threading.Lock()  # guards `_taken`; readers must not wait for a copy
         self._writer = ThreadPoolExecutor(1, "edl-cut")
         self._taken: dict[str, Taken] = {}
 
@@ -80,7 +79,7 @@ class CheckpointWriter:
 def _written(write: Write, name: str, copied: ReplicaSnapshot) -> Shard:
     try:
         return write(name, copied)
-    except (OSError, SQLFlowError) as error:  # training goes on
+    except (OSError, SQLFlowError) as error:  # training continues without it
         log(f"the checkpoint {name} could not be written: {error}")
         index = copied.arranged.index
         return Shard(index, shard_file.name_of(index), error=str(error))
