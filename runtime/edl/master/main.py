@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = ClusterFolder(options.job)
     try:
         ledger = FileLedger(folder.path / "ledger")
-    except ClusterError as error:  # the other master goes on, and tells how the job ends
+    except ClusterError as error:  # the other master continues, and reports the job's end
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED
     with EventLog(folder.events) as events, contextlib.closing(ledger):

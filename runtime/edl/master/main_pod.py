@@ -31,8 +31,8 @@ from edl.master.result_store import SourceResultStore
 from edl.models.pending import Intent, read_intent
 from edl.spec import from_json
 
-INTERVAL = 1.0  # seconds between two lines of progress: all of them are kept
-GRACE = 5.0  # seconds that an instance has that is still there when the job is over
+INTERVAL = 1.0  # seconds between two lines of progress, all of which are stored in the pod's log
+GRACE = 5.0  # seconds for remaining instances to leave after the end of the job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,10 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder, events = ClusterFolder(options.job), EventStream(sys.stdout.buffer)
     try:
         return _run(folder, events, options.lease_secs)
-    except ClusterError as error:  # the next master may get on better
+    except ClusterError as error:  # the next master may succeed
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED
-    except SQLFlowError as error:  # it would not: the job's files are wrong
+    except SQLFlowError as error:  # permanent: the job's files are wrong
         print(f"error: {error.message}", file=sys.stderr)
         events.write(to_failed(error, folder.shown_log("master")))
         return exit_codes.JOB_FAILED

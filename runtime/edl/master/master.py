@@ -44,8 +44,8 @@ from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
 from edl.tasks.job_state import plan
 
-LEAVE_SECS = 30.0  # that workers have to hear of the end
-GO_SECS = 10.0  # that those have to go who have heard
+LEAVE_SECS = 30.0  # timeout for workers to learn of the job's end
+GO_SECS = 10.0  # timeout for workers that know it to exit
 
 
 def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: float) -> int:
@@ -142,7 +142,7 @@ class Master:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
-        await self._state_loop.write()  # the epoch of this master, before anybody hears of it
+        await self._state_loop.write()  # the new epoch must be durable before any instance sees it
         service = Service(self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper)
         server, _ = await serve(service, self._backend.address, self._folder.token())
         self._instances.found(await asyncio.to_thread(self._cluster.list), self._state_loop.now())
@@ -247,7 +247,7 @@ class Master:
     async def _end_instances(self) -> None:
         """Wait for workers that exit by themselves and complete their logs; stop the others."""
         await _until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
-        with contextlib.suppress(TimeoutError):  # or one might begin when the others have been ended
+        with contextlib.suppress(TimeoutError):  # else a pending start might follow the end of the others
             await asyncio.wait_for(self._scaler.finish(), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from edl.master.state import Holder, MasterState, Pause
 from edl.tasks.protocol import JoinRequest, Request, WorkerGroup
 
-MEMBER_SECS = 0.3  # that the others of a ring have, when the first one seeks the next
-BOUNDARY_SECS = 2.0  # that they have when the ring was to end: they may be in the middle of a step
-JOIN_SECS = 1.0  # that further workers have where nobody trains yet; that a joiner waits for others
+MEMBER_SECS = 0.3  # time for the other members to join after the first one of a group
+BOUNDARY_SECS = 2.0  # the same when the group was to end: members may be in the middle of a step
+JOIN_SECS = 1.0  # time for further workers before the first group, and for others after a joiner
 PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
 
-Key = tuple[str, int]  # a start of an instance
+Key = tuple[str, int]  # name and incarnation
 
 
 @dataclass
@@ -51,11 +51,11 @@ class RendezvousManager:
         self._note = note
         self._seekers: dict[str, _Seeker] = {}
         self._written = self._state.number
-        self._ending = False  # whether the present ring is to end
+        self._ending = False  # True if the present group has to end
         self.wanted = 1
         self.step_secs = 0.0
 
-    # What is known ------------------------------------------------------------------------------------------
+    # State --------------------------------------------------------------------------------------------------
 
     @property
     def number(self) -> int:
@@ -144,7 +144,7 @@ class RendezvousManager:
             return None
         return present if self._is_for((request.instance, request.incarnation), request.seek) else None
 
-    # What happens -------------------------------------------------------------------------------------------
+    # Events -------------------------------------------------------------------------------------------------
 
     def hear(self, request: Request, now: float) -> None:
         """Process the group and join request of a request."""
@@ -179,7 +179,7 @@ class RendezvousManager:
         """Record that groups up to that number are durable."""
         self._written = number
 
-    # Who is who ---------------------------------------------------------------------------------------------
+    # Members ------------------------------------------------------------------------------------------------
 
     def _is_alive(self, key: Key) -> bool:
         member = self._kept.members.get(key[0])
@@ -215,7 +215,7 @@ class RendezvousManager:
         """Return True if the worker waits for a group after the present one."""
         return self._is_alive(seeker.key) and not self._is_for(seeker.key, seeker.seek)
 
-    # The next ring ------------------------------------------------------------------------------------------
+    # Next group ---------------------------------------------------------------------------------------------
 
     def _formed(self, key: Key) -> None:
         """Confirm the present group: instances outside it are not holders any more."""

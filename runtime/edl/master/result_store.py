@@ -44,7 +44,7 @@ class SourceResultStore:
                 if isinstance(end, Failed):
                     self._take_back(source, end)
                 self._unpin(source)
-        except SQLFlowError as error:  # the next session of a client does it
+        except SQLFlowError as error:  # the next session of a client repeats it
             log(f"what the job used in its data source stays there for now: {error.message}")
         return end
 

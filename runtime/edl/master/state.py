@@ -122,7 +122,7 @@ class MasterState(msgspec.Struct):
     progress. `servers` is ordered by index.
     """
 
-    epoch: int = 0  # of the master
+    epoch: int = 0  # epoch of the master
     counter: int = 0
     generation: int = 1
     seconds: float = 0.0

@@ -24,8 +24,8 @@ from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
 from edl.tasks.protocol import Answer, Flag, Joined, Request
 
-GROUP_SECS = 1.0  # at most this long until what was told is written down
-GROUP_REPORTS = 256  # or until so many reports wait
+GROUP_SECS = 1.0  # maximum seconds until a report is durable
+GROUP_REPORTS = 256  # number of unwritten reports that triggers a write earlier
 TICK_SECS = 0.1
 
 
@@ -48,14 +48,14 @@ class StateLoop:
         self._bell = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
-        self._asked = self._answered = 0  # writes
-        self._writes: set[asyncio.Future[None]] = set()  # under way
+        self._asked = self._answered = 0  # numbers of writes
+        self._writes: set[asyncio.Future[None]] = set()  # in progress
         self._signal: tuple[object, ...] = ()
-        self.ended = asyncio.Event()  # the job is over, and that is written down
-        self.left: set[str] = set()  # instances that know it
+        self.ended = asyncio.Event()  # set when the job's end is durable
+        self.left: set[str] = set()  # instances that know of the end
         self.exchanges = 0
-        self.writes = Timed()  # of the ledger
-        self._lost: ClusterError | None = None  # why nothing can be written any more
+        self.writes = Timed()  # durations of the store's writes
+        self._lost: ClusterError | None = None  # error that prevents all further writes
 
     def now(self) -> float:
         """Return the seconds since the start of the job, over all its masters."""

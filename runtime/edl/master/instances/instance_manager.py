@@ -15,10 +15,10 @@ from edl.master.ps.ps_manager import Servers
 from edl.master.tasks.recovery import Gain
 from edl.master.tasks.task_manager import TaskManager
 
-GRACE = 20.0  # seconds that a worker has to give back what it holds; a server has nothing to give back
-START_SECS = 30.0  # after which the cluster knows an instance that it was asked for
-LONGEST_WAIT = 5.0  # seconds until an instance that keeps ending is started again
-SILENT_LEASES = 3  # of silence after which a process that was given up is ended, and another takes its name
+GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing to return
+START_SECS = 30.0  # time until the cluster must know a requested instance
+LONGEST_WAIT = 5.0  # maximum pause in seconds before a repeatedly failing instance is restarted
+SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
 _BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
 _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
 
@@ -112,7 +112,8 @@ class InstanceManager:
         }
         self._backoff: dict[Role, _Backoff] = {"worker": _Backoff(), "ps": _Backoff()}
         self._log = log
-        self._starved: dict[Role, tuple[int, str]] = {}  # how often they ran out of memory, and the last hint
+        # Number of instances that ran out of memory, and the last hint.
+        self._starved: dict[Role, tuple[int, str]] = {}
 
     def found(self, changes: list[Change], now: float) -> None:
         """Reconcile with the cluster's list, after a start of the master or a broken watch."""
@@ -129,7 +130,7 @@ class InstanceManager:
         for instance in known:
             slot = self._slots.setdefault(instance.name, _Slot(instance.role))
             slot.saw_incarnation(instance.incarnation)
-            if instance.name not in listed and slot.state is None:  # it ended while nobody looked
+            if instance.name not in listed and slot.state is None:  # it ended while no master was watching
                 self.changed(Change(instance, "ended", reason="lost"), now)
         self._miss({change.instance.key for change in changes}, now)
 
@@ -156,7 +157,7 @@ class InstanceManager:
             return
         why = _describe(change)
         slot.ending = "" if change.reason == "stopped" else why
-        if change.reason == "out of memory":  # tell it also of who held nothing, or had not begun
+        if change.reason == "out of memory":  # logged also for instances without tasks
             self._starved[slot.role] = (self._starved.get(slot.role, (0, ""))[0] + 1, change.hint)
             self._tasks.note(f"{name} {why}")
         if self._servers is not None:
@@ -179,7 +180,7 @@ class InstanceManager:
             if not slot.vacant or (role == "ps" and self._is_stood_in(name)):
                 continue
             if now < slot.not_before:
-                free -= role == "ps"  # no worker takes its place meanwhile
+                free -= role == "ps"  # its slot is not available to a worker
                 continue
             instance = _next(slot, name)
             if free > 0:

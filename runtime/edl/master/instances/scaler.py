@@ -12,7 +12,7 @@ from edl.errors import ClusterError
 from edl.master.instances.instance_manager import ScaleAction
 
 AT_ONCE = 32
-RETRY_SECS = 5.0  # until a stop that did not reach the cluster is asked for again
+RETRY_SECS = 5.0  # time until a stop that did not reach the cluster is repeated
 
 
 class Scaler:
@@ -33,7 +33,7 @@ class Scaler:
         self._refused = refused
         self._retry_secs = retry_secs
         self._threads = ThreadPoolExecutor(AT_ONCE, "edl-orders")
-        self._waiting: dict[str, deque[ScaleAction]] = {}  # by the names that an order is under way of
+        self._waiting: dict[str, deque[ScaleAction]] = {}  # pending actions by name of the instance
         self._tasks: set[asyncio.Task[None]] = set()
 
     def submit(self, action: ScaleAction) -> None:

@@ -12,9 +12,9 @@ from edl.master.tasks import progress
 from edl.master.tasks.task_manager import TaskManager
 
 WINDOW = 10.0  # seconds
-HOT = 1.5  # times the mean busy time of all servers
-SLOW = 0.5  # of the median speed of all instances of a role
-_BUSY = 0.02  # share of the time below which no server is hot
+HOT = 1.5  # multiple of the mean busy time of all servers
+SLOW = 0.5  # fraction of the median speed of all instances of a role
+_BUSY = 0.02  # busy fraction below which no server is hot
 
 
 class Window:

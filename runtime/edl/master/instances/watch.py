@@ -8,7 +8,7 @@ from collections.abc import Callable
 from edl.cluster import Change, Cluster, Room
 from edl.errors import ClusterError
 
-RETRY_SECS = 1.0  # until a cluster that cannot be reached is asked again
+RETRY_SECS = 1.0  # seconds between two attempts to reach the cluster
 
 
 def follow(

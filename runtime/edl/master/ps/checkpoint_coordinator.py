@@ -24,7 +24,7 @@ from edl.ps.messages import Arrange, CheckpointTaken, Manifest, Progress, Shard,
 from edl.spec import Checkpoints
 from edl.tasks.job_state import Job, JobState
 
-AGAIN_SECS = 5.0  # after which a cut that came to nothing is tried again
+AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 
 class PendingCheckpoint(msgspec.Struct):
@@ -56,10 +56,10 @@ class CheckpointCoordinator:
         self._taking: PendingCheckpoint | None = None
         self._counter = 0
         self._not_before = 0.0
-        self._lost = tasks.checkpoint_is_lost  # with the disk of the master before
-        self._at: tuple[float, int] | None = None  # second and step of the last one
+        self._lost = tasks.checkpoint_is_lost  # it was on the disk of the previous master
+        self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
         self.in_memory = when.copies == "neighbours"
-        self.steps: tuple[int, ...] = ()  # of each server at the last complete one, if that was in our time
+        self.steps: tuple[int, ...] = ()  # step of each server at the last complete checkpoint of this master
 
     @property
     def under_way(self) -> str:
@@ -73,7 +73,7 @@ class CheckpointCoordinator:
             return False
         if self._tasks.kept.checkpoint is None or self._lost:
             return True
-        if self._at is None or step < self._at[1]:  # of this master, or since the job went back
+        if self._at is None or step < self._at[1]:  # first call, or the job was rolled back
             self._at = (now, step)
         second, before = self._at
         if step == before:
@@ -121,7 +121,7 @@ class CheckpointCoordinator:
             return False
         kept = self._tasks.kept
         kept.checkpoint = Checkpoint(taking.name, taking.job)
-        if self.in_memory:  # whoever is lost while it is taken has it dropped
+        if self.in_memory:  # the loss of a server meanwhile drops the checkpoint
             kept.checkpoint.manifest, kept.checkpoint.epochs = (
                 manifest,
                 [place.epoch for place in kept.servers],
@@ -178,7 +178,7 @@ def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Prog
         task = course.claim(part.task, number)
         if task is None:
             continue
-        # The part of an earlier lease, which was counted when that was revoked.
+        # The part of an earlier lease was counted when that was revoked.
         if task.skip != part.task.skip:
             course.give_back(task)
         elif whole:

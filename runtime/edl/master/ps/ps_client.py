@@ -58,7 +58,7 @@ class PsClient:
         """Begin the calls that are due."""
         self._servers.tick(now)
         for call in self._servers.calls(now):
-            if isinstance(call.header, TakeCheckpoint):  # those before it that came to nothing take no room
+            if isinstance(call.header, TakeCheckpoint):  # remove incomplete ones before it
                 self._spawn(self._remove_others())
             self._spawn(self._call(call))
         if taking := self._servers.checkpoints.to_complete():
@@ -80,7 +80,7 @@ class PsClient:
 
     async def _call(self, call: Call) -> None:
         try:
-            # What it says of lives and cuts must outlive us.
+            # The epochs and checkpoints that the call names must be durable first.
             if isinstance(call.header, Arrange | TakeCheckpoint):
                 await self._state_loop.write()
             answer = await self._ask(call)
@@ -116,7 +116,7 @@ class PsClient:
             found = self._channels[call.index] = ServerChannel(call.address, self._token)
         return found
 
-    # Cuts -----------------------------------------------------------------------------------------------------
+    # Checkpoints ----------------------------------------------------------------------------------------------
 
     async def _complete(self, taking: PendingCheckpoint) -> None:
         """Write the manifest, make this the checkpoint to go back to, and remove old ones.
@@ -147,7 +147,7 @@ class PsClient:
                 found, complete = await asyncio.to_thread(_listed, self._store)
                 for name in found - self._servers.checkpoints.kept(complete):
                     await asyncio.to_thread(self._store.remove, name)
-            except (OSError, SQLFlowError) as error:  # they take room, no more
+            except (OSError, SQLFlowError) as error:  # they only occupy space
                 self._state_loop.leases.note(f"old checkpoints cannot be removed: {error}")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:

@@ -39,11 +39,11 @@ from edl.rpc.channel import AwayError
 from edl.tasks import protocol
 from edl.tasks.protocol import Joined
 
-STATUS_SECS = 1.0  # between two looks at a server
-HASTY_SECS = 0.2  # while something waits for what it says
-RETRY_SECS = 0.2  # until a call is made again that was not answered
-LONG_SECS = 600.0  # that a server has to restore, or to come to a cut; whether it lives, its status tells
-_NUMBER = 20  # lower bits of the number of a list of servers; above them is the epoch of the master
+STATUS_SECS = 1.0  # interval of status calls to a server
+HASTY_SECS = 0.2  # the same while something depends on the answer
+RETRY_SECS = 0.2  # pause after a call without an answer
+LONG_SECS = 600.0  # timeout of restoring and of a checkpoint; status calls detect a lost server earlier
+_NUMBER = 20  # lower bits of a server list's number; the upper ones are the master's epoch
 
 
 class Servers:
@@ -96,7 +96,7 @@ class Servers:
         index = self._index(instance)
         if index is None:
             return None
-        self._tasks.lost(instance, incarnation, now)  # as a worker, which it may have been
+        self._tasks.lost(instance, incarnation, now)  # it may have been a worker before
         record = self._records[index]
         if record.instance == instance and record.incarnation > incarnation:
             return None
@@ -149,7 +149,7 @@ class Servers:
 
     def tick(self, now: float) -> None:
         """Advance the time, and give up silent servers."""
-        # We slept ourselves: nobody could have been heard.
+        # This process was suspended: no answer could arrive.
         if now - self._ticked > self._tasks.lease_secs / 2:
             for slot in self._slots:
                 slot.heard += now - self._ticked
@@ -284,7 +284,7 @@ class Servers:
                 self._tasks.note(f"a checkpoint cannot be written: {error}")
                 self.checkpoints.drop(now)
 
-    # Places -----------------------------------------------------------------------------------------------------
+    # Slots ------------------------------------------------------------------------------------------------------
 
     @property
     def _records(self) -> list[ServerRecord]:
@@ -342,7 +342,7 @@ class Servers:
         resumed = bool(kept.servers)
         kept.servers = [ServerRecord() for _ in range(count)]
         if resumed:
-            # In the memory of those that were.
+            # It is in the memory of these servers.
             if kept.checkpoint is not None and kept.checkpoint.manifest is not None:
                 kept.checkpoint = None
             self._tasks.note(f"the job goes on with {count} parameter servers")

@@ -21,7 +21,7 @@ from pathlib import Path
 
 _VERSION = b"brain.Event:2"
 _START = 1
-_CASTAGNOLI = 0x82F63B78  # the polynomial of CRC-32C, its bits reversed
+_CASTAGNOLI = 0x82F63B78  # polynomial of CRC-32C, its bits reversed
 _MASK = 0xA282EAD8
 
 
@@ -60,7 +60,7 @@ class EventFile:
             raise OSError("only a part of an event could be written")
 
 
-# The wire format: each field is its number and type, then its value. -------------------------------------------
+# Wire format: each field is its number and type, then its value. -----------------------------------------------
 
 
 def _integer(number: int, value: int) -> bytes:

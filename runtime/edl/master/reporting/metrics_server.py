@@ -22,7 +22,7 @@ from edl.master.state_loop import StateLoop
 if TYPE_CHECKING:
     from edl.master.reporting.prometheus import Reading
 
-READ_SECS = 5.0  # that the event loop has to say how the job is
+READ_SECS = 5.0  # timeout of the event loop's answer
 
 
 class MetricsServer:

@@ -47,8 +47,8 @@ class StatusReporter:
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._told_at = self._written_at = -1.0
         self._tally: Tally | None = None
-        self._rate: RecentRate | None = None  # since the first rows
-        self._rows = 0  # of the last event
+        self._rate: RecentRate | None = None  # set with the first rows
+        self._rows = 0  # at the last event
 
     def tell(self, now: float) -> None:
         """Publish news, at the backend's interval."""

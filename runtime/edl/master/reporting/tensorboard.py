@@ -38,7 +38,7 @@ class Curves:
         self._file: EventFile | None = None
         self._trained = progress.trained(tasks)  # at the last point
         self._step = self._trained.steps or progress.rows(tasks)
-        self._told: dict[str, int] = {}  # the last step of each curve
+        self._told: dict[str, int] = {}  # last step of each curve
         with self._given_up():
             name = f"{tasks.kept.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
@@ -110,7 +110,7 @@ class Curves:
 
 def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:
     """Return the learning rate of the next step, or None if user code sets it or the job does not train."""
-    if tasks.job.state.rate is not None:  # that a callback set
+    if tasks.job.state.rate is not None:  # set by a callback
         return tasks.job.state.rate[1]
     own = spec.edited or spec.zoo or (spec.own is not None and "optimizer" in spec.own.functions)
     rate = spec.optimizer.params.get("learning_rate")
@@ -118,6 +118,6 @@ def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None
         return None
     if spec.schedule is None:
         return float(rate)
-    taken = steps // max(1, spec.cluster.grads_to_wait)  # of the optimizer
+    taken = steps // max(1, spec.cluster.grads_to_wait)  # optimizer steps
     scheduled = schedules.named(spec.schedule.name, spec.schedule.params, float(rate))
     return float(scheduled(np.array([taken]))[0])

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from edl.checkpoints.object_store import opened
 
-SECS = 30.0  # between two looks at what is new
-LAST_SECS = 10.0  # that the last of it may take
+SECS = 30.0  # seconds between two copies
+LAST_SECS = 10.0  # timeout of the last copy
 
 
 class CurveCopies:
@@ -21,7 +21,7 @@ class CurveCopies:
         self._folder = folder
         self._place = place
         self._note = note
-        self._sent: dict[str, int] = {}  # bytes of each file
+        self._sent: dict[str, int] = {}  # copied bytes of each file
         self._failed = False
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="edl-curves", daemon=True)
@@ -46,7 +46,7 @@ class CurveCopies:
                     system.makedirs(root, exist_ok=True)
                     system.put_file(str(path), f"{root}/{path.name}")
                     self._sent[path.name] = size
-        except Exception as error:  # whatever the library of a store raises
+        except Exception as error:  # libraries of stores raise any type
             if not self._failed:
                 self._note(f"the curves of the job cannot be kept in {self._place}: {error}")
             self._failed = True

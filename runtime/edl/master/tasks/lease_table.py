@@ -39,8 +39,9 @@ class LeaseTable:
         kept.epoch += 1
         kept.counter = 0
         self.job = Job(plan, kept.job, merge=self._merge)
-        self.went_back: Summary | None = None  # where to, at the earliest; who looks at that takes it away
-        self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)  # in their order
+        self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
+        # Leases of each instance, in their order.
+        self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)
         for number, lease in kept.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
             self._of[lease.instance][number] = None

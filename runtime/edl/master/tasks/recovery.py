@@ -148,8 +148,8 @@ class TrainerRecovery(RecoveryPolicy):
     new generation.
     """
 
-    readmits = False  # its weights are not those of the cut that the job went back to
-    ends_on_failure = True  # its weights have taken a part of the task
+    readmits = False  # its weights are newer than the checkpoint
+    ends_on_failure = True  # its weights include a part of the task
 
     def begin(self) -> None:
         """Go back if the last checkpoint is lost and no instance may still have the weights."""

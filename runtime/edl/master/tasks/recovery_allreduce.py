@@ -16,20 +16,20 @@ from edl.master.tasks.recovery import Gain, TrainerRecovery
 from edl.tasks.protocol import Flag, Request, TaskUpdate, WorkerGroup
 from edl.tasks.task import CONTROL, Task, TaskType
 
-RING = "ring"  # the owner of training tasks; no instance is called so
-_LONGEST_STEP = 10.0  # seconds; a longer time between two steps was spent on something else
+RING = "ring"  # owner of training tasks; no instance has this name
+_LONGEST_STEP = 10.0  # seconds; a longer interval is no step
 
 
 class AllReduceRecovery(TrainerRecovery):
     """Recovery policy of elastic all-reduce."""
 
-    readmits = True  # it takes the state from the others
-    independent = False  # its members take the same steps, and leave out themselves who is too slow for that
+    readmits = True  # it receives the state from other members
+    independent = False  # members take the same steps, and exclude stragglers themselves
 
     def __init__(self, table: LeaseTable) -> None:
         super().__init__(table)
         self.rendezvous = RendezvousManager(self.kept, table.note)
-        self._at = (0.0, 0)  # second and step of the leader's last word that was of a new step
+        self._at = (0.0, 0)  # second and step of the leader's last report of a new step
 
     @property
     def _held(self) -> bool:

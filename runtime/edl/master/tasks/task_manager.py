@@ -30,7 +30,7 @@ from edl.tasks.job_state import Job, Plan
 from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
 from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
-ATTEMPTS = 3  # of a task that raises
+ATTEMPTS = 3  # attempts of a task that raises
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -69,12 +69,12 @@ class TaskManager:
             member.seen = self.kept.seconds
         self.parameters.begin()
         self._durable = self._marks()
-        self.servers: Servers | None = None  # where they are, in a job that has them
-        self._rows: Counter[str] = Counter()  # of tasks that were done, by instance
-        self.told = 0  # reports that were counted and are not written down
-        self.news: list[EpochEnd] = []  # that was not told of
+        self.servers: Servers | None = None  # parameter servers, if the job has any
+        self._rows: Counter[str] = Counter()  # rows of done tasks by instance
+        self.told = 0  # number of accepted reports that are not durable
+        self.news: list[EpochEnd] = []  # unpublished events
         self._ticked = self.kept.seconds
-        self._awake = False  # has time passed for us already?
+        self._awake = False  # True after the first tick
 
     @property
     def job(self) -> Job:
@@ -166,7 +166,7 @@ class TaskManager:
         member = self.kept.members.get(instance)
         if member is None or member.gone or not self.parameters.takes_part(instance):
             return False
-        return now - member.seen < self.lease_secs / 2  # heartbeats are a third of it apart
+        return now - member.seen < self.lease_secs / 2  # heartbeats come three times per lease
 
     def rows_of(self, instance: str) -> int:
         """Return the rows that an instance has done since this master started, including those of its open tasks."""
@@ -180,7 +180,7 @@ class TaskManager:
 
     def tick(self, now: float) -> None:
         """Advance the time: give up silent instances, and begin an evaluation round that is due."""
-        if (slept := now - self._ticked) > self.lease_secs / 2:  # nobody could have been heard
+        if (slept := now - self._ticked) > self.lease_secs / 2:  # no request could arrive
             if self._awake:
                 self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
             for member in self.kept.members.values():
@@ -193,7 +193,7 @@ class TaskManager:
         self.job.tick(now)
         self.parameters.tick(now)
 
-    # The exchange -----------------------------------------------------------------------------------------
+    # Exchange ---------------------------------------------------------------------------------------------
 
     def exchange(self, request: Request, now: float) -> Answer:
         """Apply a worker's reports, and assign the tasks that it wants."""
@@ -213,8 +213,8 @@ class TaskManager:
         member = self._known(request)
         if member is None:
             return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
-        overtaken = request.number < member.heard  # by a later one, on another connection
-        # An earlier master knew more: it is to tell that again.
+        overtaken = request.number < member.heard  # a later request came first, on another connection
+        # An earlier master had accepted more reports: the worker has to repeat them.
         if overtaken or request.seen_upto > member.upto:
             return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
         tasks = tuple(self._grant(request)) if not self.finished else ()
@@ -245,7 +245,7 @@ class TaskManager:
                 member.upto = told.sequence
                 self.told += 1
                 self._take(told, request, now)
-        if member.gone:  # with what it has told
+        if member.gone:  # one of the reports ended it
             return
         named = {held.task.attempt for held in request.held}
         for owner in parameters.named(request):
@@ -303,7 +303,7 @@ class TaskManager:
             flags |= Flag.PREDICT_OVER
         return flags
 
-    # What is told -------------------------------------------------------------------------------------------
+    # Reports ------------------------------------------------------------------------------------------------
 
     def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
         task, owner = told.report.task, self.parameters.owner_told(told, request)
@@ -318,7 +318,7 @@ class TaskManager:
             return
         lease = self.kept.leases.get(task.attempt)
         if lease is None and not self._adopt(task, owner):
-            return  # void: somebody else has it, or it is done
+            return  # void: the task is assigned to another worker, or done
         if self.kept.leases[task.attempt].instance != owner:
             return
         if told.kind == "done":
@@ -361,7 +361,7 @@ class TaskManager:
         if not self.finished:
             self.kept.cancelled = reason
 
-    # Where the parameters are -------------------------------------------------------------------------------
+    # Servers and rollbacks ----------------------------------------------------------------------------------
 
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
@@ -375,7 +375,7 @@ class TaskManager:
     def revoked(self, numbers: Iterable[int], progress: Iterable[Progress]) -> None:
         """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
         found = {each.task.attempt: each for each in progress}
-        for number in sorted(numbers, reverse=True):  # each goes to the head of the queue
+        for number in sorted(numbers, reverse=True):  # each is put at the head of the queue
             lease = self.kept.revoking.pop(number, None)
             if lease is None:
                 continue
@@ -391,7 +391,7 @@ class TaskManager:
         `edl.master.ps.checkpoint_coordinator`."""
         return self._table.copy()
 
-    # What is written down -----------------------------------------------------------------------------------
+    # Durable state ------------------------------------------------------------------------------------------
 
     def to_keep(self) -> tuple[MasterState, Marks]:
         """Return the state to write now, and the marks to pass to `written` afterwards."""
