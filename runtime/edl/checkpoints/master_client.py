@@ -73,7 +73,7 @@ class Relay(Copies):
                 if opened.tell() >= answer.size:
                     break
         if checksum(path) != answer.crc:
-            raise SpecError(f"{file} of the checkpoint {name} came damaged")
+            raise SpecError(f"{file} of the checkpoint {name} arrived damaged")
 
     def _files(self, name: str) -> Sequence[str]:
         return self._listed().get(name, ())

@@ -129,14 +129,14 @@ class Keeper:
         _, crc = self._arriving.pop((sent.name, sent.file))
         if upto != sent.size or crc != sent.crc:
             partial.unlink()
-            raise JobError(f"{sent.file} of the checkpoint {sent.name} came damaged")
+            raise JobError(f"{sent.file} of the checkpoint {sent.name} arrived damaged")
         partial.replace(path)
         self._sums[sent.name, sent.file] = crc
 
     def _path(self, name: str, file: str) -> Path:
         """Return the path of a file. Raises SpecError if a name is not permitted."""
         if not (_NAME.fullmatch(name) and _NAME.fullmatch(file)) or file.endswith(_PARTIAL):
-            raise SpecError(f"{name!r}, {file!r} is no file of a checkpoint")
+            raise SpecError(f"{name!r}, {file!r} is not a file of a checkpoint")
         return self._folder / name / file
 
 

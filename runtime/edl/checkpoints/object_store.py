@@ -31,7 +31,7 @@ class ObjectStore(Copies):
             self._system.rm(f"{self._root}/{name}", recursive=True)
 
     def clear(self) -> None:
-        with contextlib.suppress(GoneError), self._told("remove what is left of the job"):
+        with contextlib.suppress(GoneError), self._told("remove the job's checkpoints"):
             self._system.rm(self._root, recursive=True)
 
     def _send(self, name: str, path: Path) -> None:
@@ -47,7 +47,7 @@ class ObjectStore(Copies):
         return self._listed(f"{self._root}/{name}")
 
     def _listed(self, folder: str) -> list[str]:
-        with contextlib.suppress(GoneError), self._told("list what it has"):
+        with contextlib.suppress(GoneError), self._told("list its files"):
             self._system.invalidate_cache()
             found = self._system.ls(folder, detail=False)
             return sorted(PurePosixPath(path).name for path in found)
@@ -72,9 +72,9 @@ def opened(url: str) -> tuple[Any, str]:
         files, root = url_to_fs(url)
     except ImportError as error:  # fsspec, or the package for this kind of store
         raise JobError(
-            f"checkpoints cannot be kept in {url}: {error}",
+            f"checkpoints cannot be stored in {url}: {error}",
             hint="the image needs fsspec, and the package that it names for this kind of store",
         ) from None
     except ValueError as error:
-        raise JobError(f"checkpoints cannot be kept in {url}: {error}") from None
+        raise JobError(f"checkpoints cannot be stored in {url}: {error}") from None
     return files, root.rstrip("/")

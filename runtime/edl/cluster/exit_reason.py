@@ -31,7 +31,7 @@ class Exit:
             return f"exit code {self.code}"
         known = {number.value: number.name for number in signal.Signals}
         name = known.get(-self.code, f"signal {-self.code}")
-        return f"killed by {name}{', for memory had run out' if self.starved else ''}"
+        return f"killed by {name}{' because memory ran out' if self.starved else ''}"
 
 
 def why(how: Exit, *, asked: bool) -> Reason:

@@ -248,8 +248,8 @@ def create(kind: Kind, statement: str = "") -> JobFolder:
             folder.mkdir(mode=0o700)
     except OSError as error:
         raise JobError(
-            f"cannot make a job folder: {error.strerror}: {error.filename}",
-            hint="set XDG_STATE_HOME to a folder that can be written",
+            f"cannot create a job folder: {error.strerror}: {error.filename}",
+            hint="set XDG_STATE_HOME to a writable folder",
         ) from None
     pid = os.getpid()
     job._write(
@@ -345,7 +345,7 @@ def sweep() -> list[JobFolder]:
         else:
             job.remove_data()
         if status.state == "running":
-            job.update(state="died", ended=_now(), error="the process of the job ended without a word")
+            job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")
             died.append(job)
     return died
 

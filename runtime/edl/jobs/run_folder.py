@@ -67,9 +67,9 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for entry, ours in ((self.master, MASTER), (self.worker, WORKER), (self.server, SERVER)):
             if entry != ours and entry not in os.environ.get(TESTING, "").split(","):
-                raise ValueError(f"{entry} is nothing that a job may run")
+                raise ValueError(f"{entry} is not a permitted entry point")
         if self.slots < 0:
-            raise ValueError("a job has no fewer than 0 slots")
+            raise ValueError("the number of slots must not be negative")
         if self.threads < 1:
             raise ValueError("an instance has at least one thread")
 
@@ -132,7 +132,7 @@ class ClusterFolder:
         try:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
         except (OSError, msgspec.MsgspecError) as error:
-            raise SpecError(f"how job {self.job.name} is run cannot be read: {error}") from None
+            raise SpecError(f"the run specification of job {self.job.name} cannot be read: {error}") from None
 
     def write_address(self, address: str) -> None:
         self._write("address", address.encode())

@@ -27,7 +27,7 @@ class SlotRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most:
-            raise ValueError(f"{self.least} to {self.most} slots are nothing that a job could ask for")
+            raise ValueError(f"a request of {self.least} to {self.most} slots is invalid")
 
 
 class Demand(msgspec.Struct, frozen=True):

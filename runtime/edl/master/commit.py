@@ -42,7 +42,7 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
     end = read_end(ClusterFolder(job.path).events)
     if not isinstance(end, Outcome):
         job.end("failed", "the job left no result")
-        return f"job {job.id} left nothing"
+        return f"job {job.id} has no result"
     try:
         done = _stored(job, intent, source, end)
     except (ConflictError, UnreachableError):
@@ -52,7 +52,7 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
         job.end("failed", why)
         handled(job.path)
         place = f"; the model is in {job.archive}" if job.archive.exists() else ""
-        return f"what job {job.id} made could not be stored: {why}{place}"
+        return f"the result of job {job.id} could not be stored: {why}{place}"
     job.end("done")
     return f"job {job.id} had finished: {done}"
 

@@ -28,8 +28,10 @@ LEASE_SECS = 10.0
 
 def main(arguments: Sequence[str] | None = None) -> int:
     supervised = parser("edl.master.main")
-    supervised.add_argument("--port", type=int, required=True, help="to serve on")
-    supervised.add_argument("--cluster-fd", type=int, required=True, help="the socket to the supervisor")
+    supervised.add_argument("--port", type=int, required=True, help="port to listen on")
+    supervised.add_argument(
+        "--cluster-fd", type=int, required=True, help="descriptor of the supervisor's socket"
+    )
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
     try:
@@ -58,10 +60,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser(name: str) -> argparse.ArgumentParser:
     """Return a parser with the arguments that every master has."""
-    found = argparse.ArgumentParser(prog=name, description="Runs one job with many workers")
-    found.add_argument("job", type=Path, help="the job folder")
+    found = argparse.ArgumentParser(prog=name, description="Run one job with many workers.")
+    found.add_argument("job", type=Path, help="job folder")
     found.add_argument(
-        "--lease-secs", type=float, default=LEASE_SECS, help="of silence after which a worker is given up"
+        "--lease-secs",
+        type=float,
+        default=LEASE_SECS,
+        help="seconds without a request after which a worker is given up",
     )
     return found
 

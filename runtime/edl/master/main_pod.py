@@ -78,7 +78,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
 def _given(folder: ClusterFolder) -> tuple[Deployment, Intent]:
     deployment, intent = read_deployment(folder.job), read_intent(folder.job)
     if deployment is None or intent is None:
-        raise SpecError(f"the files of job {folder.job.name} do not say how it is deployed, or what for")
+        raise SpecError(f"the files of job {folder.job.name} lack its deployment or its intent")
     return deployment, intent
 
 

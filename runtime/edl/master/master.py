@@ -167,7 +167,7 @@ class Master:
         if not going_on.done():
             going_on.cancel()
             await self._state_loop.write()
-            log("told to leave: the next master goes on from here")
+            log("terminated: the next master continues from here")
             await self._keep_curves()
             return exit_codes.PREEMPTED
         await going_on
@@ -186,7 +186,7 @@ class Master:
         try:
             await asyncio.to_thread(self._store.clear)
         except (OSError, SQLFlowError) as error:
-            log(f"checkpoints of the job are left: {error}")
+            log(f"checkpoints of the job remain: {error}")
         code = self._reporter.end(
             await asyncio.to_thread(self._backend.result_store.end, self._reporter.ended)
         )
@@ -256,7 +256,7 @@ def _end_instances(backend: Backend) -> None:
     try:
         backend.end_instances()
     except ClusterError as error:
-        log(f"instances may be left: {error.message}")
+        log(f"instances may remain: {error.message}")
 
 
 async def _until(done: Callable[[], bool], seconds: float) -> None:

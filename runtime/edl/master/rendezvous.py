@@ -131,7 +131,7 @@ class RendezvousManager:
             return "joins"
         member = self._kept.members.get(instance)
         there = member is not None and not member.gone
-        return "not in the ring" if there and self.members and instance not in self.members else ""
+        return "not in the group" if there and self.members and instance not in self.members else ""
 
     def takes_part(self, instance: str) -> bool:
         """Return True if the instance is in the present group or requests to join one."""
@@ -259,7 +259,7 @@ class RendezvousManager:
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
         members = [*holders, *(key for key in by_key if key not in holders)]
         for name, _ in sorted(self._concerned(now).difference(members)):
-            self._note(f"{name} did not come: the next ring begins without it")
+            self._note(f"{name} did not join: the next group forms without it")
         state.number += 1
         state.present = WorkerGroup(
             state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
@@ -275,7 +275,7 @@ class RendezvousManager:
         if back.issuperset(members):
             self._state.vain += 1
             if self._state.vain > 1 and len(members) > 1:
-                self._pause([members[-1][0]], now, "two rings with it came to nothing")
+                self._pause([members[-1][0]], now, "two groups with it failed")
 
     def _pause(self, names: Iterable[str], now: float, why: str) -> None:
         """Exclude instances for a while, once per group."""
@@ -287,7 +287,7 @@ class RendezvousManager:
             times = before.times + 1 if before else 1
             seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
             self._state.pauses[name] = Pause(now + seconds, times, self.number, why)
-            self._note(f"{name} is left out of the ring for {seconds:g} s: {why}")
+            self._note(f"{name} is left out of the group for {seconds:g} s: {why}")
 
     def _is_to_end(self, now: float) -> bool:
         members = self._members

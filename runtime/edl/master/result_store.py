@@ -45,7 +45,7 @@ class SourceResultStore:
                     self._take_back(source, end)
                 self._unpin(source)
         except SQLFlowError as error:  # the next session of a client repeats it
-            log(f"what the job used in its data source stays there for now: {error.message}")
+            log(f"temporary data of the job remains in its data source for now: {error.message}")
         return end
 
     def _commit(self, outcome: Outcome) -> Outcome:

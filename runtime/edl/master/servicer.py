@@ -59,7 +59,7 @@ class Service(MasterServicer):
         try:
             asked = codec.request_from(request)
         except (SpecError, KeyError) as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"not an exchange: {error}")
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"invalid exchange request: {error}")
             raise
         wait = min(request.wait_secs, LONGEST_WAIT)
         async with _going_on(context):
@@ -86,7 +86,7 @@ class Service(MasterServicer):
         try:
             upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
         except (JobError, OSError) as error:
-            self._state_loop.leases.note(f"a checkpoint cannot be kept: {error}")
+            self._state_loop.leases.note(f"a checkpoint cannot be stored: {error}")
             return pb.KeepResponse(refused=str(error))
         return pb.KeepResponse(upto=upto)
 
@@ -109,7 +109,7 @@ class Service(MasterServicer):
     async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
         """Call the checkpoint store in a thread: disks may be slow."""
         if self._keeper is None:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master keeps no checkpoints")
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no checkpoints")
         try:
             return await asyncio.to_thread(do, self._keeper, *arguments)
         except SpecError as error:
@@ -143,7 +143,7 @@ class Token(aio.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
 
 
 async def _refuse(request: Any, context: Any) -> None:
-    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry the token of this job")
+    await context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call lacks the token of this job")
 
 
 _refusal = grpc.unary_unary_rpc_method_handler(_refuse)

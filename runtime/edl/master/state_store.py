@@ -55,10 +55,10 @@ class FileLedger:
             return None
         if not found.startswith(MAGIC):
             version = found[:64].split(b"\n")[0].decode("ascii", "replace")
-            raise SpecError(f"the ledger of this job is of another version: {version}")
+            raise SpecError(f"the state of this job is of another version: {version}")
         body = found[len(MAGIC) + 4 :]
         if zlib.crc32(body) != int.from_bytes(found[len(MAGIC) : len(MAGIC) + 4], "little"):
-            raise SpecError(f"the ledger {self._path} is damaged")
+            raise SpecError(f"the state file {self._path} is damaged")
         return body
 
     def write(self, data: bytes) -> None:
@@ -73,7 +73,7 @@ class FileLedger:
             with contextlib.suppress(OSError):
                 partial.unlink()
             full = "; the disk is full" if error.errno == errno.ENOSPC else f": {error.strerror}"
-            raise JobError(f"the ledger of the job cannot be written{full}") from None
+            raise JobError(f"the state of the job cannot be written{full}") from None
 
     def close(self) -> None:
         os.close(self._lock)

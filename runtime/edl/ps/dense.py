@@ -70,6 +70,8 @@ class FlatParameters:
     def adopt(self, copied: FlatCopy) -> None:
         """Restore a result of `copied`, and take ownership of its array."""
         if copied.data.shape != self._data.shape:
-            raise ValueError(f"{copied.data.shape} are not the flat parameters {self._data.shape}")
+            raise ValueError(
+                f"the copy has shape {copied.data.shape}, the flat parameters {self._data.shape}"
+            )
         with self._lock:
             self._data, self.steps = copied.data, copied.steps

@@ -87,7 +87,7 @@ class Replica:
         if self._closed or generation != self.arranged.generation:
             raise GenerationError(
                 f"server {self.arranged.index} is of generation {self.arranged.generation}, "
-                f"the call of {generation}"
+                f"the call is of generation {generation}"
             )
 
     def trained(self) -> Store:
@@ -112,13 +112,11 @@ class Replica:
                 values = _floats(arrays[0]) if arrays else None
                 store = Store(definition, self.arranged.index, len(self.arranged.addresses), values)
                 if first.shape != (store.state_layout.size,):
-                    raise JobError(
-                        f"the state has {store.state_layout.size:,} numbers, given are {first.size:,}"
-                    )
+                    raise JobError(f"the state has {store.state_layout.size:,} numbers, not {first.size:,}")
                 self.push_log = PushLog(first.copy())
                 self._store = store
             elif differing := _differing(self._store.definition, definition):
-                raise JobError(f"a worker's model is not the one that the servers have: {differing} differ")
+                raise JobError(f"a worker's model differs from that of the servers in: {differing}")
         return msg.Defined(self.version, self._open)
 
     def load(self, table: str, arrays: Sequence[Array]) -> None:
@@ -127,7 +125,7 @@ class Replica:
             if self._store is None:
                 raise NotReadyError(f"server {self.arranged.index} has no model yet")
             if len(arrays) != 2:
-                raise JobError("rows to start from are ids and rows")
+                raise JobError("initial rows are ids and values")
             if not self._open:
                 self._store.table(table).put(arrays[0], arrays[1])
 
@@ -197,7 +195,7 @@ class Replica:
                 return
             if step != self._step + 1 or not all(ticket in self._staged for ticket in tickets):
                 raise ClusterError(
-                    f"server {self.arranged.index} cannot commit round {step}: it lacks pushes of it"
+                    f"server {self.arranged.index} cannot commit round {step}: some of its pushes are missing"
                 )
             pushes = [self._staged[ticket] for ticket in tickets]
             store.apply(mean([staged.gradients for staged in pushes]))
@@ -248,7 +246,7 @@ class Replica:
         # A copy, so that the payload can be freed.
         state = np.array(_floats(next(given))) if push.state else None
         if state is not None and state.shape != self.push_log.first.shape:
-            raise JobError(f"the state has {self.push_log.first.size:,} numbers, given are {state.size:,}")
+            raise JobError(f"the state has {self.push_log.first.size:,} numbers, not {state.size:,}")
         return Gradients(arrays[0], tables, push.rate, push.rows), state
 
 

@@ -104,7 +104,7 @@ class RoundCoordinator:
     def _wait(self, ready: Callable[[], bool], seconds: float) -> None:
         self._changed.wait_for(lambda: self._closed.is_set() or ready(), min(seconds, LONGEST_WAIT))
         if self._closed.is_set():
-            raise GenerationError("the servers go back to an earlier cut")
+            raise GenerationError("the servers are rolled back to an earlier checkpoint")
 
     def _still(self) -> None:
         self._wait(lambda: not self._rounds.committing, LONGEST_WAIT)

@@ -140,7 +140,7 @@ class Server:
             taken = writer.take(asked.folder, write, told=told)
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
-            raise ClusterError(f"the checkpoint {asked.folder} was begun at another version")
+            raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")
         if not asked.wait:
             return msg.CheckpointTaken(taken.version, taken.progress), ()
         written = [taken.written(_CUT_SECONDS)]
@@ -238,7 +238,7 @@ class Server:
     def _leading(self, generation: int) -> RoundCoordinator:
         coordinator = self._at(generation).coordinator
         if coordinator is None:
-            raise JobError("rounds are kept by server 0 of a synchronous job")
+            raise JobError("rounds are coordinated by server 0 of a synchronous job")
         return coordinator
 
     def _begin(self, asked: msg.Arrange) -> Running:

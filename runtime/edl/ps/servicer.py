@@ -60,7 +60,7 @@ def _answering(server: Server, kind: type[msgspec.Struct]) -> Callable[[bytes, A
 
 
 def _refuse(payload: bytes, context: Any) -> None:
-    context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call does not carry the token of this job")
+    context.abort(grpc.StatusCode.UNAUTHENTICATED, "the call lacks the token of this job")
 
 
 _refusal = grpc.unary_unary_rpc_method_handler(_refuse)

@@ -53,7 +53,7 @@ class Store:
         if values is None:
             values = np.zeros(self.layout.size, np.float32)
         if values.shape != (self.layout.size,):
-            raise JobError(f"server {index} has {self.layout.size:,} parameters, given are {values.size:,}")
+            raise JobError(f"server {index} has {self.layout.size:,} parameters, not {values.size:,}")
         self.flat = FlatParameters(values, definition.optimizer)
         self.tables = {
             spec.name: RowTable(spec, definition.seed, definition.optimizer) for spec in definition.tables
@@ -79,7 +79,9 @@ class Store:
         for name, (ids, values) in gradients.tables.items():
             wanted = (len(ids), self.table(name).spec.dim) if ids.ndim == 1 else ()
             if ids.dtype != np.int64 or values.dtype != np.float32 or values.shape != wanted:
-                raise JobError(f"gradients of the table {name} are {values.shape} for {ids.shape} ids")
+                raise JobError(
+                    f"gradients of the table {name} have shape {values.shape} for ids of shape {ids.shape}"
+                )
 
     def apply(self, gradients: Gradients) -> None:
         """Apply one step of the optimizer."""

@@ -62,7 +62,7 @@ def decode(payload: bytes, kind: type[S]) -> tuple[S, list[Array]]:
     except (msgspec.MsgspecError, KeyError, ValueError, OverflowError) as error:
         raise SpecError(f"a call to a parameter server is damaged: {error}") from None
     if at != len(payload):
-        raise SpecError(f"a call to a parameter server has {len(payload):,} bytes, its head says {at:,}")
+        raise SpecError(f"a call to a parameter server has {len(payload):,} bytes, its header says {at:,}")
     return header, arrays
 
 
@@ -74,5 +74,5 @@ def _count(shape: tuple[int, ...]) -> int:
 
 def _code(array: Array) -> str:
     if array.dtype not in _CODES:
-        raise TypeError(f"an array of {array.dtype} does not travel")
+        raise TypeError(f"arrays of {array.dtype} cannot be sent")
     return _CODES[array.dtype]

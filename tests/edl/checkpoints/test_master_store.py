@@ -71,7 +71,7 @@ def test_the_next_master_on_the_same_disk_has_what_was_whole_and_begins_the_rest
 def test_what_came_damaged_is_refused_and_may_come_again(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path)
     for damaged in (DATA[:-1] + b"?", DATA + b"more"):
-        with pytest.raises(JobError, match=r"weights\.safetensors of the checkpoint 7-a came damaged"):
+        with pytest.raises(JobError, match=r"weights\.safetensors of the checkpoint 7-a arrived damaged"):
             keeper.keep(sent(), 0, damaged)
     assert keeper.files() == {"7-a": []}
     assert keeper.keep(sent(), 0, DATA) == len(DATA)
@@ -109,6 +109,6 @@ def test_a_name_cannot_lead_out_of_the_folder(tmp_path: Path, name: str) -> None
         lambda: keeper.read("7-a", name, 0),
         lambda: keeper.remove(name),
     ):
-        with pytest.raises(SpecError, match="is no file of a checkpoint"):
+        with pytest.raises(SpecError, match="is not a file of a checkpoint"):
             do()
     assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -222,5 +222,5 @@ def test_nothing_is_kept_for_who_lacks_the_token_of_the_job(master: Master, tmp_
 
 def test_an_object_store_that_nobody_knows_is_named(tmp_path: Path) -> None:
     pytest.importorskip("fsspec")
-    with pytest.raises(JobError, match="checkpoints cannot be kept in nowhere://bucket"):
+    with pytest.raises(JobError, match="checkpoints cannot be stored in nowhere://bucket"):
         ObjectStore("nowhere://bucket", tmp_path)

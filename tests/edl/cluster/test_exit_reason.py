@@ -36,7 +36,7 @@ def test_a_reason_follows_from_the_exit_code_and_what_was_asked(
 def test_an_end_in_words() -> None:
     assert str(Exit(3)) == "exit code 3"
     assert str(Exit(-9)) == "killed by SIGKILL"
-    assert str(Exit(-9, starved=True)) == "killed by SIGKILL, for memory had run out"
+    assert str(Exit(-9, starved=True)) == "killed by SIGKILL because memory ran out"
     assert str(Exit(-99)) == "killed by signal 99"
 
 

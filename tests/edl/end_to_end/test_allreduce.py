@@ -158,7 +158,7 @@ def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(al
 
 def resumed_at(subject: Job) -> int:
     """The step from which the job went on, without those that were there before."""
-    [step] = re.findall(r"training goes on from step ([\d,]+)", notes(subject))
+    [step] = re.findall(r"training resumes from step ([\d,]+)", notes(subject))
     return int(step.replace(",", ""))
 
 

@@ -36,7 +36,7 @@ def notes(job: Job) -> str:
 
 
 def steps_gone_back_to(job: Job) -> list[int]:
-    return [int(step.replace(",", "")) for step in re.findall(r"goes on from step ([\d,]+)", notes(job))]
+    return [int(step.replace(",", "")) for step in re.findall(r"resumes from step ([\d,]+)", notes(job))]
 
 
 def is_as_alone(job: Job, outcome: Outcome, alone: Job, expected: Outcome, tolerance: float) -> None:
@@ -110,7 +110,7 @@ def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_
         job.until(lambda now: steps_gone_back_to(job) and job.trains(2)(now))
         end_workers(job)
         end_master_with_its_disk(job)
-        job.until(lambda now: now.master_relaunches and "training begins anew" in notes(job))
+        job.until(lambda now: now.master_relaunches and "training restarts" in notes(job))
         outcome = job.result()
     assert min(steps_gone_back_to(job)) >= 5
     is_as_alone(job, outcome, alone, expected, 1e-5)

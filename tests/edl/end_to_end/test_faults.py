@@ -132,7 +132,7 @@ def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: 
     job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
     job.cluster.path.mkdir()
     (job.cluster.path / "ledger").write_bytes(MAGIC.replace(b"1", b"9"))
-    with pytest.raises(SpecError, match="the ledger of this job is of another version: edl-ledger 9"):
+    with pytest.raises(SpecError, match="the state of this job is of another version: edl-ledger 9"):
         job.run()
 
 
@@ -162,7 +162,7 @@ def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
         job.until(lambda now: now.relaunches)
         outcome = job.result()
     assert outcome.rows == 2 * 20_000
-    assert "training goes on from step" in (job.folder.logs / "master.log").read_text()
+    assert "training resumes from step" in (job.folder.logs / "master.log").read_text()
     snapshot = read_snapshot(job.cluster.snapshot)
     assert snapshot is not None
     assert [row.note for row in snapshot.instances] == ["preempted (exit code 4)"]

@@ -230,7 +230,7 @@ def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> N
     subject = job("sync", "ps-1/0 while writing a shard 2")
     outcome = subject.run_until(started_again(1))
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
-    assert "training goes on from step" in notes(subject)
+    assert "training resumes from step" in notes(subject)
     assert "000001-000002" not in manifests.complete(subject.folder.checkpoints)
 
 

@@ -101,7 +101,7 @@ def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_in
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, EPOCHS * ROWS // BATCH), job.logs()
     assert "ps-0 killed" in notes
     resized = notes.partition(f"the job goes on with {after} parameter servers\n")[2]
-    assert "training goes on from step" in resized.splitlines()[0]
+    assert "training resumes from step" in resized.splitlines()[0]
     expected, found = weights(here), weights(job)
     assert expected.keys() == found.keys()
     for name, value in expected.items():  # Adam makes steps of 0.01 of gradients that are next to nothing

@@ -96,7 +96,7 @@ def test_a_worker_that_is_told_to_leave_before_it_has_begun_leaves_at_once(
         process.terminate()
         _, errors = process.communicate()
     assert process.returncode == exit_codes.PREEMPTED
-    assert errors == "trouble\ntold to leave before it had begun\n"
+    assert errors == "trouble\nterminated before it started\n"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_a_state_folder_that_cannot_be_written_is_a_named_error(
 ) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
-    with pytest.raises(JobError, match="cannot make a job folder") as caught:
+    with pytest.raises(JobError, match="cannot create a job folder") as caught:
         job_folder.create("train")
     assert "XDG_STATE_HOME" in str(caught.value.hint)
 

@@ -24,9 +24,9 @@ def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({"master": "os"}, "os is nothing that a job may run"),
-        ({"worker": "os:system"}, "os:system is nothing that a job may run"),
-        ({"server": "os:system"}, "os:system is nothing that a job may run"),
+        ({"master": "os"}, "os is not a permitted entry point"),
+        ({"worker": "os:system"}, "os:system is not a permitted entry point"),
+        ({"server": "os:system"}, "os:system is not a permitted entry point"),
         ({"slots": -1}, "no fewer than 0 slots"),
         ({"threads": 0}, "at least one thread"),
         ({"framework": "jax"}, "jax"),

@@ -138,7 +138,7 @@ def test_a15_a_cut_that_comes_to_nothing_is_forgotten_and_taken_again(why: str) 
     stage.full = why == "a shard"
     checkpoint = begun(stage)
     if why == "the call":
-        stage.servers.unanswered(checkpoint, ClusterError("it was begun at another version"), stage.now)
+        stage.servers.unanswered(checkpoint, ClusterError("it was started at different versions"), stage.now)
     else:
         stage.servers.answered(checkpoint, stage.answer(checkpoint), stage.now)
     if why == "a server":

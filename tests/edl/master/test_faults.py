@@ -309,8 +309,8 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
         job.restart()
         job.master.lost("worker-0", 0, job.now)
     assert job.notes[-2:] == [
-        "the last checkpoint is lost, with the disk of the master that kept it",
-        "training begins anew",
+        "the last checkpoint is lost, with the disk of the master that stored it",
+        "training restarts",
     ]
     assert job.master.job.state.rows == 0
     joined = job.master.join("worker-0", 1, job.now)

@@ -117,7 +117,7 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
     failed = job.leases.kept.failed
     assert failed is not None
     assert failed.message.startswith(
-        "3 workers in a row ended with nothing done for good; the last, worker-0, failed"
+        "3 workers in a row ended without lasting progress; the last, worker-0, failed"
     )
     assert job.started(1000.0) == []
 
@@ -225,7 +225,7 @@ def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_wo
         instances.actions(100.0)
     assert stage.leases.kept.failed is not None
     assert stage.leases.kept.failed.message == (
-        "3 parameter servers in a row ended with nothing done for good; the last, ps-1, ran out of memory"
+        "3 parameter servers in a row ended without lasting progress; the last, ps-1, ran out of memory"
     )
 
 
@@ -517,7 +517,7 @@ def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> N
         stage.do_a_task(box)
         stage.crash(instance)
     assert stage.leases.kept.failed is not None
-    assert "6 workers in a row ended with nothing done for good" in stage.leases.kept.failed.message
+    assert "6 workers in a row ended without lasting progress" in stage.leases.kept.failed.message
 
 
 def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
@@ -577,7 +577,7 @@ def test_a_ring_that_always_crashes_at_the_same_place_fails_the_job() -> None:
         if not stage.master.finished:
             stage.train_together(PAIR)
     assert stage.master.kept.failed is not None
-    assert "6 workers in a row ended with nothing done for good" in stage.master.kept.failed.message
+    assert "6 workers in a row ended without lasting progress" in stage.master.kept.failed.message
 
 
 def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:

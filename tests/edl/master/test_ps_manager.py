@@ -95,7 +95,7 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
         Arrange(1, 1, 0, addresses, ASYNC, checkpoint, leased=task.attempt, valid=out),
     ]
     assert stage.notes == [
-        f"ps-0 was killed; it goes on from the checkpoint {checkpoint}: 1 updates of it are lost"
+        f"ps-0 was killed; it resumes from the checkpoint {checkpoint}: 1 updates of it are lost"
     ]
 
 
@@ -141,7 +141,7 @@ def test_without_a_cut_training_begins_anew() -> None:
     stage.talk()
     assert [call.header.restore for call in stage.said(Arrange)][-2:] == ["", ""]  # type: ignore[union-attr]
     assert stage.leases.kept.generation == 2
-    assert stage.notes == ["ps-1 was killed", "training begins anew"]
+    assert stage.notes == ["ps-1 was killed", "training restarts"]
 
 
 def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_in_memory() -> None:
@@ -177,7 +177,7 @@ def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew
     assert stage.leases.kept.checkpoint is None
     assert stage.notes[-2:] == [
         "ps-0 was killed, and with it the checkpoint in memory",
-        "training begins anew",
+        "training restarts",
     ]
     stage.register(0, 1)
     stage.talk()
@@ -210,7 +210,7 @@ def test_one_server_has_no_neighbour_and_says_so() -> None:
     stage.talk(100.0)
     assert not stage.said(TakeCheckpoint)
     assert stage.notes == [
-        "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
+        "a single parameter server has no peer for copies: there are no checkpoints, and its loss restarts training"
     ]
 
 
@@ -289,7 +289,7 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
         stage.register(0, 1)
     stage.said(Arrange)
     stage.talk()
-    assert "training begins anew" in stage.notes
+    assert "training restarts" in stage.notes
     assert stage.leases.kept.failed is None
     [call] = stage.said(Arrange)
     assert isinstance(call.header, Arrange)

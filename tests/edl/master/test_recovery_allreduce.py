@@ -176,7 +176,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     for name in "abc":
         trio.kill(name)
     assert (trio.master.kept.generation, trio.master.kept.leases) == (2, {})
-    assert trio.notes[-1] == "training begins anew"
+    assert trio.notes[-1] == "training restarts"
     assert (trio.rendezvous.present, trio.rendezvous.held) == (None, False)
     trio.start("b")
     trio.seek("b", after=0)
@@ -221,7 +221,7 @@ def test_a_ring_that_is_lost_with_all_checkpoints_begins_anew(trio: RingStage, o
         trio.lost_cuts.add("cut-1")
         trio.restart()
     assert trio.master.job.state.rows == 0
-    assert trio.notes[-1] == "training begins anew"
+    assert trio.notes[-1] == "training restarts"
     trio.start("a")
     assert trio.master.join("a", 1, trio.now).resume == ""  # type: ignore[union-attr]
 

@@ -58,7 +58,7 @@ def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_hold
     assert trio.rendezvous.number == 1
     trio.pass_time(0.2)
     assert trio.present.members == ("b", "c")
-    assert trio.notes[-1] == "a did not come: the next ring begins without it"
+    assert trio.notes[-1] == "a did not join: the next group forms without it"
     trio.form("bc")
     trio.seek("abc", after=2)
     assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
@@ -236,7 +236,7 @@ def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> N
     assert parameters.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
     assert parameters.standing("a", trio.now) == ""
     trio.start("d")
-    assert parameters.standing("d", trio.now) == "not in the ring"
+    assert parameters.standing("d", trio.now) == "not in the group"
     trio.seek("d", after=0)
     assert parameters.standing("d", trio.now) == "joins"
     task = trio.take("a")

@@ -49,7 +49,7 @@ class MemoryLedger:
         if self.taken:
             raise ClusterError("this job has another master")
         if self.full:
-            raise JobError("the ledger of the job cannot be written; the disk is full")
+            raise JobError("the state of the job cannot be written; the disk is full")
         self.written.append(encoding.decode(data, MasterState))
 
     def close(self) -> None:

@@ -180,7 +180,7 @@ def test_a_full_disk_is_noted_once_and_harms_nothing(tmp_path: Path, monkeypatch
     job.train(3, 1.0)
     job.curves.close()
     assert job.notes == [
-        "the curves of the job are not written any more: only a part of an event could be written"
+        "the curves of the job are no longer written: only a part of an event could be written"
     ]
     assert read(tmp_path)["train/loss"] == [(1, 1.0)]
 

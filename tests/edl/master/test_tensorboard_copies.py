@@ -45,4 +45,4 @@ def test_a_place_that_takes_nothing_is_told_once_and_costs_the_curves_alone(
     wait_until(lambda: notes != [])
     copies.close()
     assert len(notes) == 1
-    assert notes[0].startswith(f"the curves of the job cannot be kept in {tmp_path}/file/tensorboard: ")
+    assert notes[0].startswith(f"the curves of the job cannot be copied to {tmp_path}/file/tensorboard: ")

@@ -82,7 +82,7 @@ class KubernetesCluster:
         if incarnation == newest:
             return
         if incarnation < newest:
-            raise ClusterError(f"{name} is in its incarnation {newest}, past {incarnation}")
+            raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
             self._calls.ask(
                 "POST", self._path, pod_manifests.pod(self._deployment, instance, self._workers, memory)
@@ -153,7 +153,7 @@ class KubernetesCluster:
         """Raise the error for a refused pod, unless it exists already."""
         if refused.reason == "AlreadyExists":
             if not self._is_ours(names.pod(self._deployment.name, instance)):
-                raise ClusterError(f"{refused.message}, and it is not of this job")
+                raise ClusterError(f"{refused.message}, and it belongs to another job")
             return
         if refused.status == 403 and "exceeded quota" in refused.message:
             raise NoRoomError(refused.message)

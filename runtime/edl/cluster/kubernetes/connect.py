@@ -74,5 +74,5 @@ def _library() -> tuple[Any, Any]:
 
 def _hint(context: str) -> str:
     if context:
-        return "kubectl config get-contexts lists those that there are"
-    return "set KUBECONFIG, or make ~/.kube/config as your cluster's documentation says"
+        return "kubectl config get-contexts lists the contexts"
+    return "set KUBECONFIG, or create ~/.kube/config as described by your cluster's documentation"

@@ -79,4 +79,4 @@ def read_deployment(job: Path) -> Deployment | None:
     except FileNotFoundError:
         return None
     except (OSError, msgspec.MsgspecError) as error:
-        raise SpecError(f"how job {job.name} is deployed cannot be read: {error}") from None
+        raise SpecError(f"the deployment of job {job.name} cannot be read: {error}") from None

@@ -18,21 +18,21 @@ _Why = tuple[Reason, str]
 
 # Reasons of the condition DisruptionTarget: a node or the control plane ended the pod.
 _DISRUPTIONS: dict[str, _Why] = {
-    "PreemptionByScheduler": ("preempted", "a pod of higher priority takes its place"),
+    "PreemptionByScheduler": ("preempted", "a pod of higher priority replaces it"),
     "EvictionByEvictionAPI": ("preempted", "it was evicted"),
-    "TerminationByKubelet": ("preempted", "its node has to do without it"),
-    "DeletionByTaintManager": ("lost", "its node is not to be reached, or to be left"),
+    "TerminationByKubelet": ("preempted", "its node evicted it"),
+    "DeletionByTaintManager": ("lost", "its node is unreachable or being drained"),
     "DeletionByPodGC": ("lost", "its node is gone"),
 }
 # The same for `status.reason` of pods. A pod that a node does not admit counts as failed: it may never be.
 _ENDS: dict[str, _Why] = {
     "Evicted": ("preempted", "its node evicted it"),
-    "Preempting": ("preempted", "its node needs the room"),
+    "Preempting": ("preempted", "its node needs its resources"),
     "Shutdown": ("preempted", "its node shuts down"),
     "NodeShutdown": ("preempted", "its node shuts down"),
     "Terminated": ("preempted", "its node shuts down"),
     "NodeLost": ("lost", "its node is gone"),
-    "DeadlineExceeded": ("failed", "it ran longer than its pod may"),
+    "DeadlineExceeded": ("failed", "it exceeded the deadline of its pod"),
 }
 # Reasons why a container does not start on its node; the last two are permanent.
 _OBSTACLES = frozenset(
@@ -72,7 +72,7 @@ def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
     """Return the end of an instance whose pod was deleted; `pod` is its last known version."""
     if pod.has_ended:
         return _ended(pod, instance, stopped)
-    unknown: _Why = ("lost", "its pod was deleted, and nobody knows how it ended")
+    unknown: _Why = ("lost", "its pod was deleted, and its exit code is unknown")
     reason, detail = _disruption(pod) or unknown
     if stopped:
         reason, detail = "stopped", ""
@@ -137,7 +137,7 @@ def _disruption(pod: Pod) -> _Why | None:
     status, target = pod.status, pod.condition("DisruptionTarget")
     if target is not None and target.status == "True":
         reason, words = _DISRUPTIONS.get(
-            target.reason or "", ("preempted", target.message or "it had to leave")
+            target.reason or "", ("preempted", target.message or "it was disrupted")
         )
     elif status.reason:
         reason, words = _ENDS.get(status.reason, ("failed", status.reason))

@@ -28,8 +28,8 @@ class Memory(msgspec.Struct, frozen=True):
         """Return the memory that ran out, in parentheses: `(limit 4Gi)` or `(that of its node)`."""
         if self.limit:
             return f"(limit {quantities.memory(self.limit)})"
-        asked = f", and it asked for {quantities.memory(self.request)}" if self.request else ""
-        return f"(that of its node{asked})"
+        requested = f", of which it requested {quantities.memory(self.request)}" if self.request else ""
+        return f"(that of its node{requested})"
 
 
 class Growth:

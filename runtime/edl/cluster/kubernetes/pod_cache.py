@@ -158,10 +158,10 @@ class Roster:
         follows = (
             f"; the next one gets {quantities.memory(gets.size)}"
             if grows
-            else ", which is all that it may have"
+            else ", which is the permitted maximum"
         )
         enough = quantities.memory(gets.size if grows else MORE * had.size)
-        hint = f"WITH kubernetes.{instance.role}_memory = '{enough}' each has more from the start"
+        hint = f"WITH kubernetes.{instance.role}_memory = '{enough}' gives each more from the start"
         return msgspec.structs.replace(change, detail=change.detail + follows, hint=hint, remedied=grows)
 
     def _remember(self, name: str, incarnation: int, gets: Memory) -> None:

@@ -50,13 +50,13 @@ class ConfigMapLedger:
         """
         kept = self._map.get("binaryData") or {}
         if kept and KEY not in kept:
-            raise SpecError(f"the ledger of this job is of another version: {', '.join(sorted(kept))}")
+            raise SpecError(f"the state of this job is of another version: {', '.join(sorted(kept))}")
         if KEY not in kept:
             return None
         try:
             return zlib.decompress(base64.b64decode(kept[KEY], validate=True))
         except (ValueError, zlib.error):
-            raise SpecError("the ledger of this job is damaged") from None
+            raise SpecError("the state of this job is damaged") from None
 
     def write(self, data: bytes) -> None:
         """Write the state and return when it is durable. Raises JobError if it is too large for a ConfigMap."""
@@ -64,8 +64,8 @@ class ConfigMapLedger:
         if len(packed) > LIMIT:
             size = len(packed) / (1 << 20)
             raise JobError(
-                f"the ledger of the job has grown to {size:.1f} MiB, more than a ConfigMap takes",
-                hint="have fewer workers, or fewer and simpler metrics",
+                f"the state of the job has grown to {size:.1f} MiB, more than a ConfigMap takes",
+                hint="use fewer workers, or fewer and simpler metrics",
             )
         kept = {KEY: base64.b64encode(packed).decode()}
         while not self._put(kept):
@@ -84,7 +84,7 @@ class ConfigMapLedger:
         try:
             found: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
         except RefusedError as error:
-            raise ClusterError(f"the ledger of the job cannot be read: {error.message}") from None
+            raise ClusterError(f"the state of the job cannot be read: {error.message}") from None
         return found
 
     def _put(self, kept: dict[str, str]) -> bool:
@@ -95,5 +95,5 @@ class ConfigMapLedger:
         except RefusedError as error:
             if error.status == 409:
                 return False
-            raise ClusterError(f"the ledger of the job cannot be written: {error.message}") from None
+            raise ClusterError(f"the state of the job cannot be written: {error.message}") from None
         return True

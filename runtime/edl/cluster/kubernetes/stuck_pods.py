@@ -48,7 +48,7 @@ class Waits:
             case "obstacle":
                 return self._obstructed(pod, now - wait.since)
             case "end" if now - wait.since > (pod.metadata.deletion_grace_period_seconds or 0) + OVERDUE_SECS:
-                return GivenUp("lost", "its node does not say that it has ended", withdraw=False)
+                return GivenUp("lost", "its node does not report its end", withdraw=False)
             case "":
                 self._given_up -= {status.image for status in pod.statuses}
         return None

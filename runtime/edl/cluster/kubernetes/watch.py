@@ -93,7 +93,7 @@ class PodStream:
                     return
                 self._hear(_events.decode(line))
         except (HTTPError, OSError, ValueError, msgspec.DecodeError) as error:
-            raise UnreachableError(f"the watch of pods broke: {error}") from None
+            raise UnreachableError(f"the watch of pods was interrupted: {error}") from None
         finally:
             self._reached = time.monotonic()
             self._response = None

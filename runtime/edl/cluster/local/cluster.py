@@ -71,7 +71,7 @@ class ProcessCluster:
             abandon()
         reply = replies.decode(line)
         if not isinstance(reply, Hello):
-            raise ClusterError("the supervisor speaks another language")
+            raise ClusterError("the supervisor uses another protocol")
         return reply
 
     def _next(self) -> int:
@@ -89,7 +89,7 @@ class ProcessCluster:
         except OSError:
             raise ClusterError("the connection to the supervisor is closed") from None
         except queue.Empty:
-            raise ClusterError(f"the supervisor gave no answer in {SECONDS:.0f} s") from None
+            raise ClusterError(f"the supervisor did not answer within {SECONDS:.0f} s") from None
         finally:
             del self._answers[request.number]
         if answer.no_room:

@@ -13,7 +13,7 @@ from edl.cluster.local.children import Children, kill, kill_group
 from edl.cluster.local.launcher import Key, Launcher
 from edl.errors import ClusterError
 
-FRUGAL = "fewer workers, or a smaller batch, take less memory"
+FRUGAL = "use fewer workers or a smaller batch"
 
 
 @dataclass(slots=True)
@@ -52,7 +52,9 @@ class Instances:
         if instance.key in self._records:
             return
         if instance.incarnation <= newest:
-            raise ClusterError(f"{instance.name} is in its incarnation {newest}, past {instance.incarnation}")
+            raise ClusterError(
+                f"{instance.name} has reached incarnation {newest}, later than {instance.incarnation}"
+            )
         slots = self.room.slots if self.room is not None else self._slots
         if slots is not None and self.there >= slots:
             raise NoRoomError(f"all {slots} slots are taken")
@@ -72,7 +74,7 @@ class Instances:
         if record.pid:
             self._terminate(record)
         elif self.launcher.forget((name, incarnation)):
-            self._end(record, "stopped", None, "before it had begun")
+            self._end(record, "stopped", None, "before it started")
 
     @property
     def there(self) -> int:

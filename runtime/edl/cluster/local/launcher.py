@@ -154,12 +154,15 @@ class ForkserverLauncher:
             arguments = (str(theirs.fileno()), str(self._setting.lifeline), str(os.getpid()))
             try:
                 pid = self._setting.spawn(
-                    "edl.cluster.local.forkserver", *arguments, log="zygote", descriptors=(theirs.fileno(),)
+                    "edl.cluster.local.forkserver",
+                    *arguments,
+                    log="forkserver",
+                    descriptors=(theirs.fileno(),),
                 )
             except OSError as error:  # the end of the socket follows
-                self._setting.say(f"no zygote can be started: {error}")
+                self._setting.say(f"no forkserver can be started: {error}")
                 return
-        self._setting.say(f"zygote: pid {pid}")
+        self._setting.say(f"forkserver: pid {pid}")
         self._pid = pid
         self._setting.children.watch(pid, lambda how: self._died(pid, how))
 
@@ -167,7 +170,7 @@ class ForkserverLauncher:
         if self._pid == pid:
             self._pid = 0
         if not self._closed:
-            self._setting.say(f"the zygote has ended: {how}")
+            self._setting.say(f"the forkserver has ended: {how}")
 
     def _kill(self) -> None:
         if self._pid:
@@ -198,7 +201,7 @@ class ForkserverLauncher:
         if isinstance(message, Ready):
             self._ready = True
             self._failures = 0
-            self._setting.say(f"the zygote is ready after {message.seconds:.1f} s")
+            self._setting.say(f"the forkserver is ready after {message.seconds:.1f} s")
         else:
             self._asked = None
             self._calm()
@@ -222,7 +225,7 @@ class ForkserverLauncher:
         elif self._failures < TRIES:
             self._loop.call_later(0.0 if self._ready else PAUSE, self._start)
         else:
-            self._setting.say("no zygote can be kept alive: every worker is a fresh process")
+            self._setting.say("no forkserver stays alive: workers are started as new processes")
             while self._queue:
                 self._fresh.launch(self._queue.popleft())
         self._ready = False
@@ -234,7 +237,7 @@ class ForkserverLauncher:
 
     def _refuse_all(self) -> None:
         while self._queue:
-            self._parent.refused(self._queue.popleft().key, "the job ended first")
+            self._parent.refused(self._queue.popleft().key, "the job has ended")
 
 
 def launcher(setting: LaunchSettings, parent: Parent, *, adopting: bool) -> Launcher:

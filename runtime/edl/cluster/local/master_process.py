@@ -69,7 +69,7 @@ class Masters:
             if end := self._end(how.code):
                 return end
             deaths, done = (1, self._progress()) if self._progress() > done else (deaths + 1, done)
-            self._setting.say(f"the master died: {how}; {deaths} of {DEATHS} in a row are too many")
+            self._setting.say(f"the master died: {how} ({deaths} times in a row; the limit is {DEATHS})")
             if deaths >= DEATHS:
                 return self._given_up(how)
             with contextlib.suppress(TimeoutError):
@@ -114,7 +114,7 @@ class Masters:
             return End("finished")
         if code == exit_codes.JOB_FAILED:
             told = read_end(self._setting.folder.events)
-            error = told.message if isinstance(told, Failed) else "the master says no more; see its log"
+            error = told.message if isinstance(told, Failed) else "the master gave no reason; see its log"
             return End("failed", error)
         if code == exit_codes.USAGE:
             return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
@@ -124,7 +124,7 @@ class Masters:
         log = self._setting.folder.log("master")
         return End(
             "failed",
-            f"the master died {DEATHS} times in a row and got nothing done in between; the last time: "
+            f"the master died {DEATHS} times in a row without progress; the last time: "
             f"{how}; its log is {log}",
         )
 

@@ -54,7 +54,7 @@ def _look(address: str, longest: float, look_secs: float) -> None:
         if _listens(address):
             heard = time.monotonic()
         elif time.monotonic() - heard >= longest:
-            log(f"leaving: the job has had no master for {longest:g} s")
+            log(f"exiting: the job has had no master for {longest:g} s")
             abandon()
 
 

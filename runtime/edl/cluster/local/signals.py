@@ -26,5 +26,5 @@ def end_on_sigterm() -> None:
 
 def leave() -> NoReturn:
     """Exit: there is nothing to return."""
-    os.write(2, b"told to leave before it had begun\n")
+    os.write(2, b"terminated before it started\n")
     os._exit(exit_codes.PREEMPTED)

@@ -106,7 +106,7 @@ class Supervisor:
                 end = End("failed", error.message)
             except Exception as error:
                 traceback.print_exc()
-                end = End("failed", f"the supervisor broke: {type(error).__name__}: {error}")
+                end = End("failed", f"the supervisor failed: {type(error).__name__}: {error}")
             await instances.end_all(GRACE if end.state == "finished" else 0.0)
         loop.remove_signal_handler(signal.SIGCHLD)
         kill_orphans()
@@ -128,7 +128,7 @@ class Supervisor:
             say("detached")
             self._detached = True
         else:
-            self._masters.end(End("died", "the process that had started the job is gone"), 0.0)
+            self._masters.end(End("died", "the process that started the job has ended"), 0.0)
 
     def _record(self, end: End) -> None:
         """Record the end of the job in its events and its status."""
@@ -159,7 +159,7 @@ def start_commit(folder: ClusterFolder) -> None:
         )
         folder.write_process("commit", Process.of(process.pid))
     except OSError as error:  # a session commits it
-        say(f"no process can be started to store what the job made: {error}")
+        say(f"no process can be started to store the job's result: {error}")
     finally:
         os.close(log)
 
@@ -174,7 +174,7 @@ def _lock_job(folder: ClusterFolder) -> Iterator[None]:
         except BlockingIOError:
             other = folder.process("supervisor")
             place = f": pid {other.pid}" if other else ""
-            raise ClusterError(f"job {folder.job.name} has a supervisor{place}") from None
+            raise ClusterError(f"job {folder.job.name} already has a supervisor{place}") from None
         yield
 
 

@@ -58,8 +58,8 @@ class Quota:
                 self.slots()  # fails if the file is of another kind
             elif found - {_LOCK, _PARTIAL}:  # more than an interrupted resize leaves
                 raise ClusterError(
-                    f"{self.folder} is no quota, and not empty",
-                    hint="name a folder that is empty, or is not there yet",
+                    f"{self.folder} is not a quota, and not empty",
+                    hint="name a folder that is empty or does not exist",
                 )
             (self.folder / _LOCK).touch(0o600)
         with self.locked():
@@ -127,7 +127,7 @@ class Quota:
         try:
             yield
         except FileNotFoundError:
-            hint = f"edl quota {self.folder} --slots N makes one"
+            hint = f"edl quota {self.folder} --slots N creates one"
             raise ClusterError(f"there is no quota {self.folder}", hint=hint) from None
         except (OSError, msgspec.MsgspecError) as error:
             raise ClusterError(f"the quota {self.folder} cannot be used: {error}") from None
@@ -153,7 +153,7 @@ class Membership:
                 left, self._file = self._file, self._enter()
                 os.close(left)
                 # Other jobs have not joined it yet.
-                raise ClusterError(f"the quota {self._quota.folder} was made anew")
+                raise ClusterError(f"the quota {self._quota.folder} was created anew")
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]

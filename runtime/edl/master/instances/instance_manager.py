@@ -279,7 +279,9 @@ class InstanceManager:
             if silence is None:
                 silence = self._tasks.silence(*who, now)
             if silence > longest:
-                self._tasks.note(f"{slot.state.instance.name} says nothing for {silence:.0f} s, and is ended")
+                self._tasks.note(
+                    f"{slot.state.instance.name} has not answered for {silence:.0f} s and is stopped"
+                )
                 found.append(_dismiss(slot, slot.state.instance))
         return found
 
@@ -369,7 +371,7 @@ class InstanceManager:
         backoff.ended(change, gained)
         slot.backoff.ended(change, gained if role == "ps" else (self._tasks.rows_of(name),))
         if backoff.fruitless >= self._patience[role]:
-            message = f"{backoff.fruitless} {_WORDS[role]} in a row ended with nothing done for good"
+            message = f"{backoff.fruitless} {_WORDS[role]} in a row ended without lasting progress"
             hint = "; ".join(filter(None, (change.hint, f"its log: {self._log(name)}")))
             self._tasks.fail(Failed(ClusterError.code, f"{message}; the last, {name}, {why}", hint))
 
@@ -399,7 +401,7 @@ def _number(name: str) -> int:
 
 def _describe(change: Change) -> str:
     if change.reason == "done":
-        return "left before the job was over"
+        return "exited before the end of the job"
     ran = "ran " if change.reason == "out of memory" else ""
     reason, code = change.reason or "ended", f"exit code {change.exit_code}"
     if change.detail.startswith(reason):

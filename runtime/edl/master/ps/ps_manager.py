@@ -64,7 +64,8 @@ class Servers:
         self._publish()
         if checkpoints.in_memory and count == 1:
             leases.note(
-                "one parameter server has no neighbour: no checkpoints, and when it is lost, training begins anew"
+                "a single parameter server has no peer for copies: there are no checkpoints, "
+                "and its loss restarts training"
             )
 
     def __len__(self) -> int:
@@ -329,7 +330,7 @@ class Servers:
             steps = self.checkpoints.steps
             updates = f"{max(0, slot.step - steps[index]):,} updates" if steps else "updates"
             self._tasks.note(
-                f"{what}; it goes on from the checkpoint {checkpoint.folder}: {updates} of it are lost"
+                f"{what}; it resumes from the checkpoint {checkpoint.folder}: {updates} of it are lost"
             )
             return
         self._go_back(what)
@@ -345,7 +346,7 @@ class Servers:
             # It is in the memory of these servers.
             if kept.checkpoint is not None and kept.checkpoint.manifest is not None:
                 kept.checkpoint = None
-            self._tasks.note(f"the job goes on with {count} parameter servers")
+            self._tasks.note(f"the job continues with {count} parameter servers")
             self._tasks.go_back()
 
     def _begin_anew(self, what: str) -> None:

@@ -64,12 +64,14 @@ def _progress(snapshot: Snapshot) -> Iterator[Metric]:
         for state in ("todo", "doing", "done"):
             tasks.add_metric((kind, state), getattr(counts, state))
     yield tasks
-    yield GaugeMetricFamily("edl_rows", "Rows that are done, over all epochs", snapshot.rows)
-    yield GaugeMetricFamily("edl_rows_per_second", "Rows that were done of late, a second", snapshot.rate)
-    yield GaugeMetricFamily("edl_steps", "Minibatches that were trained", snapshot.step)
-    yield GaugeMetricFamily("edl_epoch", "The epoch that was begun last, counted from 1", snapshot.epoch)
-    yield GaugeMetricFamily("edl_epochs", "Epochs that there are to be at most", snapshot.epochs)
-    yield GaugeMetricFamily("edl_generation", "Grows when the job goes back", snapshot.generation)
+    yield GaugeMetricFamily("edl_rows", "Rows done, over all epochs", snapshot.rows)
+    yield GaugeMetricFamily("edl_rows_per_second", "Recent rows per second", snapshot.rate)
+    yield GaugeMetricFamily("edl_steps", "Trained minibatches", snapshot.step)
+    yield GaugeMetricFamily("edl_epoch", "Present epoch, counted from 1", snapshot.epoch)
+    yield GaugeMetricFamily("edl_epochs", "Maximum number of epochs", snapshot.epochs)
+    yield GaugeMetricFamily(
+        "edl_generation", "Generation, which grows when the job is rolled back", snapshot.generation
+    )
     if snapshot.loss is not None:
         yield GaugeMetricFamily("edl_loss", "Mean loss of the rows of this epoch so far", snapshot.loss)
 
@@ -82,22 +84,22 @@ def _instances(snapshot: Snapshot) -> Iterator[Metric]:
     relaunches = Counter(master=snapshot.master_relaunches)
     for row in snapshot.instances:
         relaunches[row.role] += row.relaunches
-    again = CounterMetricFamily("edl_relaunches", "Instances that were started again", labels=("role",))
+    again = CounterMetricFamily("edl_relaunches", "Restarted instances", labels=("role",))
     for role, count in sorted(relaunches.items()):
         again.add_metric((role,), count)
     yield again
 
 
 def _ring(number: int, members: int) -> Iterator[Metric]:
-    yield GaugeMetricFamily("edl_ring", "The number of the last ring", number)
-    yield GaugeMetricFamily("edl_ring_members", "Workers that are in the last ring", members)
+    yield GaugeMetricFamily("edl_ring", "Number of the last worker group", number)
+    yield GaugeMetricFamily("edl_ring_members", "Workers in the last group", members)
 
 
 def _upkeep(reading: Reading) -> Iterator[Metric]:
     yield CounterMetricFamily(
-        "edl_exchanges", "Requests of workers that this master answered", reading.exchanges
+        "edl_exchanges", "Requests of workers answered by this master", reading.exchanges
     )
-    yield SummaryMetricFamily("edl_ledger_write_seconds", "Writes of the ledger", *reading.ledger)
+    yield SummaryMetricFamily("edl_ledger_write_seconds", "Writes to the state store", *reading.ledger)
     yield SummaryMetricFamily("edl_checkpoint_seconds", "Checkpoints", *reading.checkpoints)
     if reading.checkpoint_bytes is not None:
         yield GaugeMetricFamily(
@@ -110,14 +112,14 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
     if not servers:
         return
     gauges: dict[str, tuple[str, Callable[[Figures], float]]] = {
-        "rows": ("Rows that it holds", lambda figures: sum(figures.rows.values())),
-        "bytes": ("Bytes of parameters, rows and slots that it holds", lambda figures: figures.bytes),
-        "step": ("Steps that were applied", lambda figures: figures.version.step),
+        "rows": ("Rows held", lambda figures: sum(figures.rows.values())),
+        "bytes": ("Bytes of parameters, rows and slots held", lambda figures: figures.bytes),
+        "step": ("Applied steps", lambda figures: figures.version.step),
     }
     counters: dict[str, tuple[str, Callable[[Figures], float]]] = {
-        "pulls": ("Pulls that it answered", lambda figures: figures.pulls),
-        "pushes": ("Pushes that it answered", lambda figures: figures.pushes),
-        "pulled_rows": ("Rows that were pulled", lambda figures: figures.rows_pulled),
+        "pulls": ("Answered pulls", lambda figures: figures.pulls),
+        "pushes": ("Answered pushes", lambda figures: figures.pushes),
+        "pulled_rows": ("Pulled rows", lambda figures: figures.rows_pulled),
         "pushed_rows": ("Rows whose gradients were pushed", lambda figures: figures.rows_pushed),
         "stale_gradients": ("Gradients that came too late for their round", lambda figures: figures.stale),
         "busy_seconds": ("Seconds spent in calls of workers", lambda figures: figures.busy),

@@ -105,7 +105,7 @@ class Curves:
         except OSError as error:
             self.close()
             why = error.strerror or error
-            self._tasks.note(f"the curves of the job are not written any more: {why}")
+            self._tasks.note(f"the curves of the job are no longer written: {why}")
 
 
 def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:

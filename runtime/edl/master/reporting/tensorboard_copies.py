@@ -48,5 +48,5 @@ class CurveCopies:
                     self._sent[path.name] = size
         except Exception as error:  # libraries of stores raise any type
             if not self._failed:
-                self._note(f"the curves of the job cannot be kept in {self._place}: {error}")
+                self._note(f"the curves of the job cannot be copied to {self._place}: {error}")
             self._failed = True

@@ -116,7 +116,7 @@ class LeaseTable:
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
         if self.checkpoint_is_lost:
-            self.note("the last checkpoint is lost, with the disk of the master that kept it")
+            self.note("the last checkpoint is lost, with the disk of the master that stored it")
             self.kept.checkpoint = None
         checkpoint = self.kept.checkpoint
         self.kept.generation += 1
@@ -128,7 +128,7 @@ class LeaseTable:
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
-        self.note(f"training goes on from step {state.step:,}" if checkpoint else "training begins anew")
+        self.note(f"training resumes from step {state.step:,}" if checkpoint else "training restarts")
 
     def _add(self, task: Task, owner: str) -> None:
         self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)

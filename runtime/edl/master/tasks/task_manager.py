@@ -182,7 +182,7 @@ class TaskManager:
         """Advance the time: give up silent instances, and begin an evaluation round that is due."""
         if (slept := now - self._ticked) > self.lease_secs / 2:  # no request could arrive
             if self._awake:
-                self.note(f"slept for {slept:.1f} s: every instance has a whole lease from now on")
+                self.note(f"was suspended for {slept:.1f} s: all leases start anew")
             for member in self.kept.members.values():
                 member.seen = member.seen + slept if member.gone else now
         self._ticked = self.kept.seconds = now

@@ -61,7 +61,7 @@ def read_manifest(folder: Path) -> Manifest:
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
         if version is None or bytes(version) != b"1":
             found = bytes(version).decode() if version else "none"
-            raise SpecError(f"the checkpoint {folder.name} is of version {found}, this program reads 1")
+            raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads version 1")
         manifest = msgspec.json.decode(data, type=Manifest)
     except FileNotFoundError:
         raise SpecError(f"the checkpoint {folder} is not complete") from None

@@ -79,7 +79,7 @@ class ShardCache:
                 return
             del self._partial[key]
             if zlib.crc32(partial.data.data) != shard.crc:
-                raise SpecError(f"{shard.file} of the checkpoint {checkpoint} came damaged")
+                raise SpecError(f"{shard.file} of the checkpoint {checkpoint} arrived damaged")
             self._held[key] = Held(shard, partial.data)
 
     def forget(self, before: str, kept: Collection[str]) -> None:
@@ -117,7 +117,7 @@ class ShardReplication:
         servers = len(asked.addresses)
         if len(manifest.shards) != servers:
             raise SpecError(
-                f"the checkpoint {asked.restore} is of {len(manifest.shards)} servers, not {servers}"
+                f"the checkpoint {asked.restore} was taken with {len(manifest.shards)} servers, not {servers}"
             )
         before = (asked.index - 1) % servers
         own = self._found(asked, manifest.shards[asked.index], _after(asked.index, servers))
@@ -166,6 +166,6 @@ def _after(index: int, servers: int) -> int:
 
 def _piece(arrays: Sequence[Array]) -> Bytes:
     if len(arrays) != 1 or arrays[0].dtype != np.uint8 or arrays[0].ndim != 1 or not arrays[0].size:
-        raise SpecError("a piece of a checkpoint is bytes")
+        raise SpecError("a piece of a checkpoint is one array of bytes")
     piece: Bytes = arrays[0]
     return piece

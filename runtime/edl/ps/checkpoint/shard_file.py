@@ -136,7 +136,7 @@ class ShardFile:
         try:
             length = int.from_bytes(raw[:8].tobytes(), "little")
             if len(raw) != shard.bytes or zlib.crc32(raw.data) != shard.crc:
-                raise ValueError("it is not what was written")
+                raise ValueError("its size or checksum is wrong")
             if length > min(MOST_HEADER_BYTES, len(raw)):
                 raise ValueError(f"a header of {length:,} bytes")
             entries = msgspec.json.decode(raw[8 : 8 + length].tobytes(), type=dict[str, msgspec.Raw])

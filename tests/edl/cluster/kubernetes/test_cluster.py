@@ -135,7 +135,7 @@ def test_a_pod_of_that_name_that_is_not_ours_is_said_to_be_there(site: Sites) ->
     place = site()
     other = {**place.deployment.worker, "metadata": {"name": f"{place.deployment.name}-worker-0-0"}}
     place.double.ask("POST", place.path, other)
-    with pytest.raises(ClusterError, match=r"worker-0-0.* already exists, and it is not of this job"):
+    with pytest.raises(ClusterError, match=r"worker-0-0.* already exists, and it belongs to another job"):
         place.cluster().start(worker())
 
 
@@ -429,7 +429,7 @@ def test_one_whose_place_a_more_important_one_takes_was_preempted(
         cluster.start(worker(0))
         [ended] = following.comes_to("ended", worker(1))
         assert (ended.reason, ended.exit_code) == ("preempted", 4)
-        assert ended.detail == "a pod of higher priority takes its place"
+        assert ended.detail == "a pod of higher priority replaces it"
         following.comes_to("running", worker(0))
         following.close()
         place.close()
@@ -452,7 +452,7 @@ def test_one_on_a_node_that_is_lost_is_given_up_though_nobody_says_that_it_ended
         double.capacity(pods="10")
         double.lose_node("node-2")
         [ended] = following.comes_to("ended", worker())
-        assert (ended.reason, ended.detail) == ("lost", "its node does not say that it has ended")
+        assert (ended.reason, ended.detail) == ("lost", "its node does not report its end")
         cluster.start(worker(0, 1))
         following.comes_to("running", worker(0, 1))
         double.remove_node("node-2")

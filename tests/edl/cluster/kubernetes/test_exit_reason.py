@@ -18,7 +18,7 @@ from edl.cluster.kubernetes.pods import Pod
 TRACES = Path(__file__).parents[3] / "kubernetes" / "traces"
 WORKER = Instance("worker-0", "worker")
 NODE = "node-1"
-HIGHER = "a pod of higher priority takes its place"
+HIGHER = "a pod of higher priority replaces it"
 EVICTED = "it was evicted"
 Pods = list[tuple[str, Pod]]  # types of events, and what they tell of
 
@@ -75,7 +75,7 @@ def course(pods: Pods) -> list[Change]:
             (
                 "failed",
                 -9,
-                "it ran longer than its pod may: Pod was active on the node longer than the specified deadline",
+                "it exceeded the deadline of its pod: Pod was active on the node longer than the specified deadline",
             ),
         ),
         (
@@ -88,7 +88,7 @@ def course(pods: Pods) -> list[Change]:
             "05",
             "unschedulable",
             "pending ended",
-            ("lost", None, "its pod was deleted, and nobody knows how it ended"),
+            ("lost", None, "its pod was deleted, and its exit code is unknown"),
         ),
         ("06", "graceful", "pending running ended", ("failed", 7, "exit code 7")),
         ("06", "stubborn", "pending running ended", ("killed", -9, "killed by SIGKILL")),
@@ -96,7 +96,7 @@ def course(pods: Pods) -> list[Change]:
             "06",
             "force",
             "pending running ended",
-            ("lost", None, "its pod was deleted, and nobody knows how it ended"),
+            ("lost", None, "its pod was deleted, and its exit code is unknown"),
         ),
         ("06", "exits0", "pending running ended", ("done", 0, "exit code 0")),
         ("06", "ev1", "pending running ended", ("preempted", 7, EVICTED)),
@@ -190,18 +190,18 @@ LOW_MEMORY = "The node was low on resource: memory. Container main was using 9Gi
     [
         (pod_that(target="PreemptionByScheduler"), "preempted", HIGHER),
         (pod_that(target="EvictionByEvictionAPI", code=4), "preempted", EVICTED),
-        (pod_that(target="DeletionByTaintManager"), "lost", "its node is not to be reached, or to be left"),
+        (pod_that(target="DeletionByTaintManager"), "lost", "its node is unreachable or being drained"),
         (
             pod_that(target="DeletionByTaintManager", code=4),
             "preempted",
-            "its node is not to be reached, or to be left",
+            "its node is unreachable or being drained",
         ),
         (pod_that(target="DeletionByPodGC", code=None), "lost", "its node is gone"),
         (pod_that(target="SomethingNew"), "preempted", "m"),
         (
             pod_that("Evicted", LOW_MEMORY, "TerminationByKubelet"),
             "preempted",
-            f"its node has to do without it: {LOW_MEMORY}",
+            f"its node evicted it: {LOW_MEMORY}",
         ),
         (
             pod_that(

@@ -145,7 +145,7 @@ def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
     assert deployed.until(lambda: deployed.conditions().get("Failed")) == "PodFailurePolicy"
     end = status_map.read_end(deployed.status())
     assert isinstance(end, Failed)
-    assert end.message == "the ledger of this job is damaged"
+    assert end.message == "the state of this job is damaged"
     assert deployed.events() == [end]
     [version] = open_registry(source).list("c.m")
     assert (version.state, version.reason) == ("failed", end.message)
@@ -177,10 +177,10 @@ def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_fo
     deployed.delete(f"{deployed.deployment.name}-worker-0-0")
     (tmp_path / "gate-1").touch()  # the second worker has steps enough for cuts of its own
     deployed.until(lambda: cut_of("worker-0-1"))
-    assert "training goes on from step" in deployed.log()
+    assert "training resumes from step" in deployed.log()
     first = deployed.master()
     deployed.delete(first)  # with its disk
     (tmp_path / "gate-2").touch()
     deployed.until(lambda: deployed.events() and deployed.master() != first)
     assert outcome_of(deployed).rows == 4 * ROWS
-    assert "training begins anew" not in deployed.log()
+    assert "training restarts" not in deployed.log()

@@ -46,7 +46,7 @@ def test_without_a_limit_more_is_asked_for() -> None:
     ("memory", "words"),
     [
         (Memory(512 * MEBI, 2048 * MEBI), "(limit 2Gi)"),
-        (Memory(512 * MEBI), "(that of its node, and it asked for 512Mi)"),
+        (Memory(512 * MEBI), "(that of its node, of which it requested 512Mi)"),
         (Memory(), "(that of its node)"),
     ],
 )

@@ -127,15 +127,15 @@ def test_memory_grows_from_pod_to_pod_of_a_name(roster: Roster) -> None:
     change = roster.seen(pod(worker(), "Failed", 137, "OOMKilled"))
     assert change is not None
     assert change.detail == "out of memory (limit 100Mi); the next one gets 150Mi"
-    assert change.hint == "WITH kubernetes.worker_memory = '150Mi' each has more from the start"
+    assert change.hint == "WITH kubernetes.worker_memory = '150Mi' gives each more from the start"
     assert change.remedied
     assert roster.memory("worker-0") == Memory(0, 150 * MEBI)
     assert roster.memory("worker-1") is None
     roster.seen(pod(worker(0, 1), "Failed", 137, "OOMKilled", memory="400Mi"))
     change = roster.seen(pod(worker(0, 2), "Failed", 137, "OOMKilled", memory="400Mi"))
     assert change is not None
-    assert change.detail == "out of memory (limit 400Mi), which is all that it may have"
-    assert change.hint == "WITH kubernetes.worker_memory = '800Mi' each has more from the start"
+    assert change.detail == "out of memory (limit 400Mi), which is the permitted maximum"
+    assert change.hint == "WITH kubernetes.worker_memory = '800Mi' gives each more from the start"
     assert not change.remedied
 
 

@@ -120,5 +120,5 @@ def test_a_job_without_one_is_refused(site: Sites) -> None:
     place = site()
     name = names.ledger(place.deployment.name)
     place.double.ask("DELETE", f"/api/v1/namespaces/{place.namespace}/configmaps/{name}")
-    with pytest.raises(ClusterError, match=r"the ledger of the job cannot be read: .*not found"):
+    with pytest.raises(ClusterError, match=r"the state of the job cannot be read: .*not found"):
         ledger(place)

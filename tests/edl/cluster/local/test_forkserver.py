@@ -28,7 +28,7 @@ def training(framework: str) -> str:
 def test_forked_workers_train(
     stage: Stage, framework: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two at a time and one after them, all of one zygote, and all with the same figures."""
+    """Two at a time and one after them, all of one forkserver, and all with the same figures."""
     (tmp_path / "cast.py").symlink_to(CAST / "cast.py")  # without what stands for PyTorch there
     monkeypatch.setenv("PYTHONPATH", os.environ["PYTHONPATH"].replace(str(CAST), str(tmp_path)))
     stage.spec = msgspec.structs.replace(stage.spec, framework=framework, threads=1)

@@ -48,34 +48,34 @@ def setting(job: Path, said: list[str]) -> LaunchSettings:
 def test_what_cannot_be_started_is_refused_with_the_reason(tmp_path: Path, said: list[str]) -> None:
     async def run() -> list[tuple[Key, str]]:
         parent = Parent(2)
-        zygote = launcher(setting(tmp_path, said), parent, adopting=True)
-        zygote.launch(Instance("worker-0", "worker"))
-        zygote.launch(Instance("worker-1", "worker"))
+        forkserver = launcher(setting(tmp_path, said), parent, adopting=True)
+        forkserver.launch(Instance("worker-0", "worker"))
+        forkserver.launch(Instance("worker-1", "worker"))
         await asyncio.wait_for(parent.done.wait(), 60)
-        zygote.close()
+        forkserver.close()
         return parent.told
 
     told = asyncio.run(run())
     assert [key for key, _ in told] == [("worker-0", 0), ("worker-1", 0)]
     assert "Resource temporarily unavailable" in told[0][1]
-    assert [line for line in said if "no zygote can be started" in line] == said[:TRIES]
+    assert [line for line in said if "no forkserver can be started" in line] == said[:TRIES]
 
 
-def test_a_zygote_that_is_closed_refuses_what_waits(tmp_path: Path, said: list[str]) -> None:
+def test_a_forkserver_that_is_closed_refuses_what_waits(tmp_path: Path, said: list[str]) -> None:
     async def run() -> list[tuple[Key, str]]:
         parent = Parent(1)
-        zygote = ForkserverLauncher(setting(tmp_path, said), parent)
-        zygote.launch(Instance("worker-0", "worker"))
-        zygote.launch(Instance("worker-1", "worker"))
-        assert zygote.forget(("worker-1", 0))
-        assert not zygote.forget(("worker-1", 0))
-        zygote.close()
+        forkserver = ForkserverLauncher(setting(tmp_path, said), parent)
+        forkserver.launch(Instance("worker-0", "worker"))
+        forkserver.launch(Instance("worker-1", "worker"))
+        assert forkserver.forget(("worker-1", 0))
+        assert not forkserver.forget(("worker-1", 0))
+        forkserver.close()
         return parent.told
 
-    assert asyncio.run(run()) == [(("worker-0", 0), "the job ended first")]
+    assert asyncio.run(run()) == [(("worker-0", 0), "the job has ended")]
 
 
-def test_where_orphans_cannot_be_adopted_there_is_no_zygote(tmp_path: Path, said: list[str]) -> None:
+def test_where_orphans_cannot_be_adopted_there_is_no_forkserver(tmp_path: Path, said: list[str]) -> None:
     async def run() -> None:
         parent = Parent(1)
         fresh = launcher(setting(tmp_path, said), parent, adopting=False)

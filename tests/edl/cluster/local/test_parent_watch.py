@@ -102,4 +102,4 @@ def test_a_container_waits_for_masters_as_long_as_they_come_back() -> None:
         assert process.poll() is None
     _, said = process.communicate(timeout=60)
     assert process.returncode == exit_codes.ABANDONED
-    assert said.endswith(b" leaving: the job has had no master for 0.05 s\n")
+    assert said.endswith(b" exiting: the job has had no master for 0.05 s\n")

@@ -27,4 +27,4 @@ def test_what_a_process_is_told_before_an_exec_is_heard_after_it() -> None:
     command = [sys.executable, "-c", FIRST, THEN]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines() == ["held back", "became another"]
-    assert (done.returncode, done.stderr) == (exit_codes.PREEMPTED, "told to leave before it had begun\n")
+    assert (done.returncode, done.stderr) == (exit_codes.PREEMPTED, "terminated before it started\n")

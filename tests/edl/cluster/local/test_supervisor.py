@@ -43,9 +43,9 @@ def why(master: Player) -> tuple[str, int]:
     return change["reason"], change["exit_code"]
 
 
-def zygote_of(stage: Stage) -> int:
-    """The newest zygote that there was."""
-    return int(re.findall(r"zygote: pid (\d+)", stage.folder.log("supervisor").read_text())[-1])
+def forkserver_of(stage: Stage) -> int:
+    """The newest forkserver that there was."""
+    return int(re.findall(r"forkserver: pid (\d+)", stage.folder.log("supervisor").read_text())[-1])
 
 
 def finish(stage: Stage, master: Player) -> Outcome:
@@ -329,25 +329,25 @@ def test_a_master_that_closes_its_cluster_watches_no_more(stage: Stage) -> None:
     assert worker.do("spawn", session=False)
 
 
-# The zygote --------------------------------------------------------------------------------------------------
+# The forkserver --------------------------------------------------------------------------------------------------
 
 
-def test_workers_do_not_need_the_zygote_that_forked_them(stage: Stage) -> None:
+def test_workers_do_not_need_the_forkserver_that_forked_them(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
-    killed = zygote_of(stage)
+    killed = forkserver_of(stage)
     os.kill(killed, signal.SIGKILL)
     ends(killed)
     assert stage.worker(master, "worker-1").name == "worker-1"
     worker.send("exit", code=3)
     assert why(master)[1] == 3
-    assert zygote_of(stage) != killed
+    assert forkserver_of(stage) != killed
 
 
-def test_a_worker_that_a_dying_zygote_was_asked_for_is_started_once(stage: Stage) -> None:
+def test_a_worker_that_a_dying_forkserver_was_asked_for_is_started_once(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
-    killed = zygote_of(stage)
+    killed = forkserver_of(stage)
     os.kill(killed, signal.SIGSTOP)
     assert master.do("start", name="worker-1", incarnation=0) == ""
     assert [change["state"] for change in master.do("changed", count=1)] == ["pending"]
@@ -357,10 +357,10 @@ def test_a_worker_that_a_dying_zygote_was_asked_for_is_started_once(stage: Stage
     assert len(master.do("list")) == 2
 
 
-def test_a_zygote_that_does_not_answer_is_replaced(stage: Stage) -> None:
+def test_a_forkserver_that_does_not_answer_is_replaced(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
-    frozen = zygote_of(stage)
+    frozen = forkserver_of(stage)
     os.kill(frozen, signal.SIGSTOP)
     assert stage.worker(master, "worker-1").name == "worker-1"
     ends(frozen)
@@ -369,7 +369,7 @@ def test_a_zygote_that_does_not_answer_is_replaced(stage: Stage) -> None:
 def test_a_pending_worker_can_be_stopped(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
-    killed = zygote_of(stage)
+    killed = forkserver_of(stage)
     os.kill(killed, signal.SIGSTOP)
     for name in ("worker-1", "worker-2"):
         master.do("start", name=name, incarnation=0)
@@ -386,7 +386,7 @@ def test_a_pending_worker_can_be_stopped(stage: Stage) -> None:
     assert (running["state"], end["reason"]) == ("running", "stopped")
 
 
-def test_without_a_zygote_workers_are_fresh_processes(stage: Stage) -> None:
+def test_without_a_forkserver_workers_are_fresh_processes(stage: Stage) -> None:
     stage.spec = msgspec.structs.replace(stage.spec, worker="mortal:work")
     master = stage.opening()
     worker = stage.worker(master)
@@ -402,12 +402,12 @@ def test_nothing_outlives_a_supervisor_that_is_killed(stage: Stage) -> None:
     master = stage.opening()
     workers = [stage.worker(master, f"worker-{number}") for number in range(2)]
     child = workers[0].do("spawn", session=False)
-    zygote = zygote_of(stage)
+    forkserver = forkserver_of(stage)
     os.kill(stage.running.pid, signal.SIGKILL)
     for player in (master, *workers):
         player.wait()
     ends(child)
-    ends(zygote)
+    ends(forkserver)
     with pytest.raises(ClusterError, match="the job's supervisor died"):
         stage.running.follow(lambda event: None)
     assert not stage.job.status().alive
@@ -480,7 +480,7 @@ def test_a_job_ends_when_its_client_is_killed(stage: Stage) -> None:
         player.wait()
     ends(supervisor)
     assert stage.job.status().state == "died"
-    assert "the process that had started the job is gone" in stage.job.status().error
+    assert "the process that started the job has ended" in stage.job.status().error
 
 
 def test_a_detached_job_outlives_its_client_and_waits_to_be_claimed(stage: Stage) -> None:

@@ -137,7 +137,7 @@ def test_a_folder_that_is_no_quota_is_an_error_that_says_how_to_make_one(tmp_pat
     with pytest.raises(ClusterError, match="there is no quota") as raised:
         Quota(tmp_path / "nowhere").look()
     assert raised.value.hint is not None
-    assert "--slots N makes one" in raised.value.hint
+    assert "--slots N creates one" in raised.value.hint
     assert not (tmp_path / "nowhere").exists()
 
 
@@ -145,7 +145,7 @@ def test_a_folder_with_something_else_in_it_is_not_made_a_quota(tmp_path: Path) 
     theirs = tmp_path / "jobs" / "thesis.txt"
     theirs.parent.mkdir()
     theirs.write_text("years of work")
-    with pytest.raises(ClusterError, match="is no quota, and not empty"):
+    with pytest.raises(ClusterError, match="is not a quota, and not empty"):
         Quota(tmp_path).resize(4)
     with pytest.raises(ClusterError, match="there is no quota"):
         Quota(tmp_path).look()
@@ -176,7 +176,7 @@ def test_jobs_of_a_quota_that_was_removed_are_in_the_one_that_takes_its_place(qu
             job.turn(2)
     quota.resize(4)
     for job in (low, high):
-        with pytest.raises(ClusterError, match="was made anew"):
+        with pytest.raises(ClusterError, match="was created anew"):
             job.turn(2)
     assert (low.turn(1), high.turn(3), holds(quota)) == (1, 3, {"low": 1, "high": 3})
     high.leave()

@@ -73,7 +73,7 @@ def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Y
     high.hurry()
     assert (high.outcome().rows, high.outcome().steps) == (ROWS, ROWS // BATCH)
     low.until(low.trains(2))
-    assert "a pod of higher priority takes its place" in low.deployed.log()
+    assert "a pod of higher priority replaces it" in low.deployed.log()
     low.hurry()
     assert (low.outcome().rows, low.outcome().steps) == (ROWS, ROWS // BATCH)
     last = low.snapshot(), high.snapshot()

@@ -1,3 +1,3 @@
-"""Stands where PyTorch would be, so that a zygote is ready at once."""
+"""Stands where PyTorch would be, so that a forkserver is ready at once."""
 
 raise ImportError("this stage has no PyTorch")
