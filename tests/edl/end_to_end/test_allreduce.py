@@ -153,7 +153,7 @@ def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(al
         subject.until(lambda now: now.master_relaunches and subject.trains(3)(now))
         outcome = subject.result()
     is_as_alone(subject, outcome, alone("torch"))
-    assert "goes on from" not in notes(subject)
+    assert "resumes from" not in notes(subject)
 
 
 def resumed_at(subject: Job) -> int:

@@ -182,7 +182,7 @@ def test_a_call_without_the_token_is_refused(model: Path) -> None:
             refused.append(caught.value.message)
 
     job.run(call)
-    assert "does not carry the token" in refused[0]
+    assert "lacks the token" in refused[0]
 
 
 def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Path) -> None:

@@ -142,7 +142,7 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
     assert (outcome.rows, tally(subject).relaunches) == (EPOCHS * ROWS, 2), subject.logs()
     assert outcome.loss is not None
     assert outcome.loss < 1.0
-    assert ("; it goes on from the checkpoint" if mode == "async" else "goes on from step") in notes(subject)
+    assert ("; it resumes from the checkpoint" if mode == "async" else "resumes from step") in notes(subject)
     assert "begins anew" not in notes(subject)
     assert not list(subject.folder.checkpoints.glob("*"))
 
@@ -151,7 +151,7 @@ def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
     outcome = subject.run_until(started_again(1))
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
-    assert "goes on from the checkpoint" in notes(subject)
+    assert "resumes from the checkpoint" in notes(subject)
     assert "given back" not in notes(subject)
     assert tally(subject).relaunches == 1
     snapshot = read_snapshot(subject.cluster.snapshot)
@@ -186,7 +186,7 @@ def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
     outcome = subject.run_until(started_again(1))
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, STEPS), subject.logs()
     assert "ps-0 killed" in notes(subject)
-    assert "training " in notes(subject)  # begins anew, or goes on from a checkpoint
+    assert "training " in notes(subject)  # begins anew, or resumes from a checkpoint
 
 
 @MODES

@@ -54,7 +54,7 @@ def test_a_quota_that_became_too_small_takes_nobodys_least() -> None:
 
 @pytest.mark.parametrize(("least", "most"), [(0, 1), (2, 1), (0, 0)])
 def test_a_request_is_for_one_slot_or_more(least: int, most: int) -> None:
-    with pytest.raises(ValueError, match="nothing that a job could ask for"):
+    with pytest.raises(ValueError, match="slots is invalid"):
         SlotRequest(least, most)
 
 

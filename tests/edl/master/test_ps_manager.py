@@ -261,7 +261,7 @@ def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours
     stage.talk(2.0)
     [order] = stage.instances.actions(stage.now)
     assert (order.instance.name, order.stop, order.grace) == ("ps-1", True, 0.0)
-    assert stage.notes == ["ps-1 says nothing for 31 s, and is ended"]
+    assert stage.notes == ["ps-1 has not answered for 31 s and is stopped"]
 
 
 @pytest.mark.parametrize("order", ["the server first", "the master first"])
@@ -310,7 +310,7 @@ def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_i
     addresses = ("ps-0:0", "ps-1:0", "ps-2:0")
     found = [msgspec.structs.replace(order, leased=0) for order in orders_of(stage)]
     assert found == [Arrange(index, 2, 0, addresses, SYNC, restore) for index in range(3)]
-    assert "the job goes on with 3 parameter servers" in stage.notes
+    assert "the job continues with 3 parameter servers" in stage.notes
 
 
 # The lease of a lost worker ----------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_a_cut_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, bl
             assert all(pieces(world, server) == every_piece_once() for server in range(3))
     said = "\n".join(notes)
     assert "and with it the checkpoint in memory" in said
-    assert "goes on from" in said
+    assert "resumes from" in said
 
 
 @blocks(3, always=1)

@@ -100,7 +100,7 @@ def test_a_copy_goes_on_as_the_parameters_would_have(optimizer: Optimizer) -> No
 
 
 def test_parameters_of_another_size_are_not_taken() -> None:
-    with pytest.raises(ValueError, match="not the flat parameters"):
+    with pytest.raises(ValueError, match="the flat parameters"):
         FlatParameters(start(), SGD).adopt(FlatParameters(start(), ADAM).room())
 
 

@@ -214,8 +214,8 @@ def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], obj
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"version": 2}', "is of version 2, this program reads 1"),
-        (b"{}", "is of version none"),
+        (b'{"version": 2}', "has version 2; this program reads version 1"),
+        (b"{}", "has version none"),
         (b"not JSON", "cannot be read"),
         (b'{"version": 1}', "cannot be read"),
         (b'{"version": 1, "at": [0, 0, 0], "mode": {}, "shards": [], "consistent": true}', "lacks files"),

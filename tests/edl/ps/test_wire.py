@@ -65,7 +65,7 @@ def test_every_payload_that_is_cut_short_is_damaged() -> None:
 
 
 def test_a_payload_that_is_too_long_is_damaged() -> None:
-    with pytest.raises(SpecError, match="its head says"):
+    with pytest.raises(SpecError, match="its header says"):
         wire.decode(wire.encode(PUSH) + b"\0" * 8, msg.Push)
 
 

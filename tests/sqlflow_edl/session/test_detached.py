@@ -99,7 +99,7 @@ def test_a_job_that_cannot_be_stored_or_read_stops_no_session(url: str) -> None:
     told = notes(url)
     assert len(told) == 3
     assert unreadable.id in told[0]
-    assert told[1].startswith(f"what job {without.id} made could not be stored")
+    assert told[1].startswith(f"the result of job {without.id} could not be stored")
     assert without.status().state == "failed"
     assert told[2] == f"job {good.id} had finished: stored the model m@2"
 

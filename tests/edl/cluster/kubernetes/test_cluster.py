@@ -142,7 +142,7 @@ def test_a_pod_of_that_name_that_is_not_ours_is_said_to_be_there(site: Sites) ->
 def test_an_earlier_incarnation_is_refused(site: Sites) -> None:
     cluster = site().cluster()
     cluster.start(worker(0, 2))
-    with pytest.raises(ClusterError, match="worker-0 is in its incarnation 2, past 1"):
+    with pytest.raises(ClusterError, match="worker-0 has reached incarnation 2, later than 1"):
         cluster.start(worker(0, 1))
 
 

@@ -21,5 +21,5 @@ def test_a_damaged_one_is_said_to_be(tmp_path):
     write_deployment(tmp_path, Deployment("n", "ns", "id", {}, {}))
     file = tmp_path / "cluster" / "kubernetes.json"
     file.write_bytes(file.read_bytes().replace(b'"version": 1', b'"version": 9'))
-    with pytest.raises(SpecError, match=r"how job .* is deployed cannot be read"):
+    with pytest.raises(SpecError, match=r"the deployment of job .* cannot be read"):
         read_deployment(tmp_path)

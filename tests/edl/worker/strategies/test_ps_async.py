@@ -270,7 +270,7 @@ def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
         one.strategy.flush()
         other = OneWorker(model, place, tmp_path, cluster("async"), name="worker-1", seed=2)
         for _ in range(2):
-            with pytest.raises(JobError, match="not the one that the servers have: seed differ"):
+            with pytest.raises(JobError, match="differs from that of the servers in: seed"):
                 other.train(5, 10)
         assert figures(servers)[0].version.step == 5
 

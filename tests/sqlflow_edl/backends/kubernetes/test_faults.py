@@ -78,7 +78,7 @@ def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Y
     assert (low.outcome().rows, low.outcome().steps) == (ROWS, ROWS // BATCH)
     last = low.snapshot(), high.snapshot()
     assert [relaunches(now) for now in last if now] == [{"worker-1": 1}, {}]
-    assert "goes on from" not in low.deployed.log()
+    assert "resumes from" not in low.deployed.log()
 
 
 @pytest.mark.soak
@@ -93,7 +93,7 @@ def test_a6_a_server_is_replaced_and_where_no_node_has_room_a_worker_takes_its_p
     job.until(lambda now: workers(now)["running"] == 1 and job.trains(1, workers(now)["pending"])(now))
     log = job.deployed.log()
     assert "ps-1" in log
-    assert log.count("goes on from the checkpoint") >= 1
+    assert log.count("resumes from the checkpoint") >= 1
     assert "there is no room for ps-0: worker-1 takes its place" in log
     job.hurry()
     outcome = job.outcome()
