@@ -36,7 +36,7 @@ def attach(options: argparse.Namespace) -> int:
     except TerminatedError:
         raise
     except KeyboardInterrupt:
-        narrator.say(f"job {job.id} goes on; `sqlflow cancel {job.id}` ends it")
+        narrator.say(f"job {job.id} continues; `sqlflow cancel {job.id}` cancels it")
         return exit_codes.INTERRUPTED
     finally:
         narrator.clear()
@@ -68,5 +68,5 @@ def _ending(job: JobFolder, outcome: Outcome) -> str:
     if outcome.stored:
         text += f"; stored {outcome.stored}"
     if job.status().unclaimed:
-        text += "\nwhat it made is stored as soon as no other process has its data source open"
+        text += "\nits result is stored as soon as no other process has the data source open"
     return text

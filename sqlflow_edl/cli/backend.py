@@ -23,23 +23,23 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "--on",
         metavar="kubernetes[:PROFILE]",
         type=_place,
-        help="run the jobs there, with the settings of a profile; see docs/kubernetes.md",
+        help="run the jobs on Kubernetes, with the settings of a profile; see docs/kubernetes.md",
     )
-    options.add_argument("--namespace", metavar="NAME", help="by default the context's")
-    options.add_argument("--image", metavar="IMAGE", help="of every container, see sqlflow image")
+    options.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
+    options.add_argument("--image", metavar="IMAGE", help="image of every container, see sqlflow image")
     options.add_argument(
         "--set",
         metavar="NAME=VALUE",
         type=assignment,
         action="append",
         default=[],
-        help="a setting, such as worker_memory=4Gi; as kubernetes.worker_memory in WITH",
+        help="a setting such as worker_memory=4Gi, like kubernetes.worker_memory in WITH",
     )
     options.add_argument(
         "--kubernetes-config",
         metavar="FILE",
         type=Path,
-        help="TOML with settings and profiles; by default sqlflow-edl/kubernetes.toml of your configuration",
+        help="TOML file with settings and profiles (default: sqlflow-edl/kubernetes.toml in the configuration folder)",
     )
 
 
@@ -48,10 +48,10 @@ def complaint(options: argparse.Namespace) -> str:
     needs = _NEEDS_PLACE if options.on is None else ()
     for name in needs:
         if getattr(options, name):
-            return f"--{name.replace('_', '-')} is of jobs on Kubernetes; give --on {KUBERNETES} too"
+            return f"--{name.replace('_', '-')} applies to jobs on Kubernetes; add --on {KUBERNETES}"
     for name in () if options.on is None else _OF_THIS_MACHINE:
         if getattr(options, name):
-            return f"--{name} is of jobs on this machine, and these run on Kubernetes"
+            return f"--{name} applies to jobs on this machine, not on Kubernetes"
     return ""
 
 

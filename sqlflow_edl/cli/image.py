@@ -19,16 +19,32 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     actions = image.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     init = _action(actions, "init", "write a Dockerfile for packages and models of your own")
-    init.add_argument("folder", metavar="DIR", type=Path, help="made if it is not there")
+    init.add_argument("folder", metavar="DIR", type=Path, help="folder to write to, created if missing")
     build = _action(actions, "build", "build the image of a folder; the exit code is the builder's")
     build.add_argument(
-        "folder", metavar="DIR", type=Path, nargs="?", default=Path(), help="by default this one"
+        "folder",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        default=Path(),
+        help="folder of the Dockerfile (default: the current one)",
     )
-    build.add_argument("-t", "--tag", metavar="TAG", required=True, help="such as registry/name:1")
-    build.add_argument("-f", "--file", metavar="FILE", type=Path, help="by default the Dockerfile in DIR")
-    build.add_argument("--target", metavar="STAGE", default="", help="of the file; by default the last")
     build.add_argument(
-        "--build-arg", metavar="NAME=VALUE", type=assignment, action="append", default=[], help="of the file"
+        "-t", "--tag", metavar="TAG", required=True, help="name of the image, such as registry/name:1"
+    )
+    build.add_argument(
+        "-f", "--file", metavar="FILE", type=Path, help="Dockerfile to build (default: the one in DIR)"
+    )
+    build.add_argument(
+        "--target", metavar="STAGE", default="", help="stage of the Dockerfile (default: the last)"
+    )
+    build.add_argument(
+        "--build-arg",
+        metavar="NAME=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="build argument",
     )
     push = _action(actions, "push", "push an image to its registry; the exit code is the builder's")
     push.add_argument("tag", metavar="TAG")

@@ -24,7 +24,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 MOST_WORKERS = 1000
 
 EPILOG = f"""\
-The data source is a URL such as duckdb:///demo.duckdb, in --source or in the variable SQLFLOW_SOURCE.
+The data source is a URL such as duckdb:///demo.duckdb, given by --source or the variable SQLFLOW_SOURCE.
 
 exit codes:
 {exit_codes.HELP}
@@ -99,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_console(commands)
     _add_compile(commands)
     _add_export(commands)
-    _command(commands, "samples", "make tables with real data to learn on; a missing database file is made")
+    _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
     return parser
@@ -108,14 +108,16 @@ def _parser() -> argparse.ArgumentParser:
 def _add_run(commands: Commands) -> None:
     run = _command(commands, "run", "run the statements of a program")
     run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
-    run.add_argument("-e", "--execute", metavar="SQL", action="append", default=[], help="run this text")
+    run.add_argument(
+        "-e", "--execute", metavar="SQL", action="append", default=[], help="SQL to run; may be repeated"
+    )
     _results(run)
     run.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         type=_file,
-        help="write result sets to a file, which is there when all statements have run; - is stdout",
+        help="write result sets to a file, which appears when all statements have run; - is stdout",
     )
     run.add_argument(
         "--on-error",
@@ -126,9 +128,9 @@ def _add_run(commands: Commands) -> None:
     run.add_argument(
         "--dry-run",
         action="store_true",
-        help="the plan of each statement, or with --on the objects of its job; nothing is trained or written",
+        help="show the plan of each statement, or with --on the objects of its job; nothing is trained or written",
     )
-    run.add_argument("--quiet", action="store_true", help="no progress on stderr; errors only")
+    run.add_argument("--quiet", action="store_true", help="show errors only, no progress")
     _variables(run)
     _model_store(run)
     _model_packages(run)
@@ -136,13 +138,13 @@ def _add_run(commands: Commands) -> None:
     run.add_argument(
         "--detach",
         action="store_true",
-        help="leave the job of the last statement running in the background; it stores what it makes when it ends",
+        help="run the job of the last statement in the background; its result is stored when it ends",
     )
 
 
 def _add_console(commands: Commands) -> None:
     """Add the prompt. Without a terminal it is `run -` with that command's defaults."""
-    console = _command(commands, "console", "type statements at a prompt, see docs/console.md")
+    console = _command(commands, "console", "open a prompt for statements, see docs/console.md")
     _results(console)
     _model_store(console)
     _model_packages(console)
@@ -160,11 +162,11 @@ def _add_console(commands: Commands) -> None:
 
 
 def _results(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--create", action="store_true", help="make the database file if it is not there")
+    command.add_argument("--create", action="store_true", help="create a missing database file")
     command.add_argument(
         "--format",
         choices=tuple(FORMATS),
-        help="of result sets; by default table, or with -o what the file's name says, such as .csv",
+        help="format of result sets (default: table, or with -o the format of the file's suffix)",
     )
 
 
@@ -174,25 +176,27 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         "--workers",
         metavar="N",
         type=workers,
-        help="run every job with a master and N workers, as processes of this machine; 0: in one process",
+        help="run every job with a master and N worker processes on this machine; 0: in one process",
     )
     run.add_argument(
         "--quota",
         metavar="DIR",
         type=Path,
-        help="jobs with workers share its slots with others, see edl quota; by default what EDL_QUOTA names",
+        help="folder of slots that jobs with workers share, see edl quota (default: EDL_QUOTA)",
     )
     run.add_argument(
         "--priority",
         metavar="P",
         type=_priority,
-        help="of the jobs on their quota: low, normal, high, or a number, higher for more urgent",
+        help="priority of the jobs in their quota: low, normal, high or a number; higher is more urgent",
     )
     backend.add_options(run)
 
 
 def _add_compile(commands: Commands) -> None:
-    compile_ = _command(commands, "compile", "write the training programs of a .sql file, and run nothing")
+    compile_ = _command(
+        commands, "compile", "write the training programs of a .sql file without running them"
+    )
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
     _variables(compile_)
@@ -202,28 +206,28 @@ def _add_compile(commands: Commands) -> None:
 
 def _add_export(commands: Commands) -> None:
     export = _command(commands, "export", "write a trained model for use without this package")
-    export.add_argument("model", metavar="MODEL", help="its name, or name@version")
+    export.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     export.add_argument(
         "-o",
         "--output",
         metavar="PATH",
         required=True,
-        help="FILE.keras or a folder for TensorFlow (a Keras model), FILE.pt2 or FILE.onnx (a PyTorch model)",
+        help="FILE.keras or a folder for TensorFlow (Keras models), FILE.pt2 or FILE.onnx (PyTorch models)",
     )
     _model_store(export)
     _model_packages(export)
 
 
 def _add_job_commands(commands: Commands) -> None:
-    jobs = _job_command(commands, "jobs", "list the jobs, the oldest first", of_one=False)
+    jobs = _job_command(commands, "jobs", "list the jobs, oldest first", of_one=False)
     jobs.add_argument("--format", choices=("table", "csv", "json"), default="table")
-    job = _job_command(commands, "job", "how far a job is, with its tasks and every process of it")
+    job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
     job.add_argument("--format", choices=("table", "json"), default="table")
-    logs = _job_command(commands, "logs", "what the instances of a job have printed")
-    logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0; by default all")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on until the job has ended")
-    _job_command(commands, "attach", "follow a job from its start to its end; Ctrl-C leaves it running")
-    _job_command(commands, "cancel", "end a job that runs; its log stays, but not on Kubernetes")
+    logs = _job_command(commands, "logs", "print the output of the instances of a job")
+    logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0 (default: all)")
+    logs.add_argument("-f", "--follow", action="store_true", help="follow the output until the job ends")
+    _job_command(commands, "attach", "follow a job until it ends; Ctrl-C leaves it running")
+    _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 
 
 def _job_command(
@@ -238,7 +242,7 @@ def _job_command(
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
     if of_one:
-        parser.add_argument("id", metavar="ID", help="of the job, or its beginning or end")
+        parser.add_argument("id", metavar="ID", help="id of the job; its beginning or end is enough")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
@@ -247,7 +251,7 @@ def workers(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 to {MOST_WORKERS}") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_WORKERS}") from None
     if not 0 <= number <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
     return number
@@ -270,7 +274,7 @@ def _variables(command: argparse.ArgumentParser) -> None:
         type=assignment,
         action="append",
         default=[],
-        help="read the programs as Jinja templates, with {{ NAME }} standing for the value",
+        help="render the programs as Jinja templates, with NAME as a variable; may be repeated",
     )
 
 
@@ -279,8 +283,8 @@ def _model_store(command: argparse.ArgumentParser) -> None:
         "--model-store",
         metavar="URL",
         default=os.environ.get("SQLFLOW_MODEL_STORE", ""),
-        help="a folder, or the URL of an object store such as s3://bucket/models, that keeps models instead of the "
-        "data source; by default what SQLFLOW_MODEL_STORE names",
+        help="folder or URL of an object store, such as s3://bucket/models, that keeps the models instead of the data "
+        "source (default: SQLFLOW_MODEL_STORE)",
     )
 
 
@@ -309,9 +313,12 @@ def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParse
         name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
     parser.add_argument(
-        "--source", metavar="URL", default=os.environ.get("SQLFLOW_SOURCE"), help="the database"
+        "--source",
+        metavar="URL",
+        default=os.environ.get("SQLFLOW_SOURCE"),
+        help="URL of the data source (default: SQLFLOW_SOURCE)",
     )
-    parser.add_argument("--dialect", metavar="NAME", help="of the SQL; by default that of the database")
+    parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 

@@ -21,7 +21,7 @@ def complaint(options: argparse.Namespace) -> str:
     path: Path | None = options.output
     if path is None or options.format or format_of(path) or (options.dry_run and options.on):
         return ""
-    return f"which format is {path} to have? give --format, or a name that ends in {', '.join(SUFFIXES)}"
+    return f"the format of {path} is unknown; give --format, or a name that ends in {', '.join(SUFFIXES)}"
 
 
 class Output:
@@ -59,7 +59,7 @@ class Output:
         if self._file is None or self._file.passes_on:
             return
         if failed or not self._results:
-            why = "a statement failed" if failed else "no statement gave rows"
+            why = "a statement failed" if failed else "no statement returned rows"
             self._tell(f"{self._file.path} is not written: {why}")
         else:
             self._file.keep()

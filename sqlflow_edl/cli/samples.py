@@ -21,5 +21,5 @@ def samples(options: argparse.Namespace) -> int:
     with connect(options.source, create=True) as source:
         for table, rows in write(source):
             print(f"{table}: {rows:,} rows", file=sys.stderr)
-        print(f"in {source.url}; samples/*.sql are programs to begin with", file=sys.stderr)
+        print(f"written to {source.url}; samples/*.sql are programs to start with", file=sys.stderr)
     return exit_codes.OK

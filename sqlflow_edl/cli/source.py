@@ -9,7 +9,7 @@ from sqlflow_edl.cli import exit_codes
 
 _NONE = """\
 sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
-  sqlflow samples --source duckdb:///demo.duckdb   makes a database with tables to learn on
+  sqlflow samples --source duckdb:///demo.duckdb   creates a database with sample tables
   sqlflow {command} --source duckdb:///demo.duckdb   then opens it; docs/sources.md has the other URLs"""
 
 

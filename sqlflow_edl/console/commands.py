@@ -51,9 +51,9 @@ def _help(shell: Shell, topic: str) -> None:
             page.write(help_(topic))
         return
     rows = [(f"/{name} {each.usage}".rstrip(), each.doc) for name, each in LISTED.items()]
-    shell.screen.table(("command", "what it does"), rows)
+    shell.screen.table(("command", "description"), rows)
     shell.screen.say(
-        "/help TRAIN: its form and an example; also PREDICT, EVALUATE, EXPLAIN, COLUMN, WITH, SHOW, …"
+        "/help TRAIN: its syntax and an example; also PREDICT, EVALUATE, EXPLAIN, COLUMN, WITH, SHOW, …"
     )
 
 
@@ -71,7 +71,7 @@ def _databases(shell: Shell, _: str) -> None:
 
 def _columns(shell: Shell, table: str) -> None:
     if not table:
-        raise SemanticError("which table?", hint="/d TABLE; /dt lists them")
+        raise SemanticError("the name of a table is missing", hint="/d TABLE; /dt lists them")
     with shell.connection.session() as session:
         found = session.source.column_types(table)
     shell.screen.table(("column", "type"), found)
@@ -84,7 +84,7 @@ def _models(shell: Shell, pattern: str) -> None:
 
 def _model(shell: Shell, name: str) -> None:
     if not name:
-        raise SemanticError("which model?", hint="/model NAME; /models lists them")
+        raise SemanticError("the name of a model is missing", hint="/model NAME; /models lists them")
     shell.execute(f"DESCRIBE MODEL {name};")
 
 
@@ -114,12 +114,14 @@ def _job(shell: Shell, text: str) -> None:
                 write_logs(lines, page, named=not instance)
         case [job_id, "cancel"]:
             job = find(job_id)
-            agreed = shell.agrees(f"{job.folder.id} ends, and what it has learnt is lost. End it?")
-            shell.screen.say(cancel(job) if agreed else "not ended")
+            agreed = shell.agrees(f"{job.folder.id} ends, and its progress is lost. Cancel it?")
+            shell.screen.say(cancel(job) if agreed else "not cancelled")
         case []:
-            raise SemanticError("which job?", hint="/job ID; /jobs lists them")
+            raise SemanticError("the id of a job is missing", hint="/job ID; /jobs lists them")
         case _:
-            raise SemanticError("what of the job?", hint="/job ID, /job ID log [INSTANCE] or /job ID cancel")
+            raise SemanticError(
+                "unknown action on a job", hint="/job ID, /job ID log [INSTANCE] or /job ID cancel"
+            )
 
 
 def _estimators(shell: Shell, name: str) -> None:
@@ -127,12 +129,12 @@ def _estimators(shell: Shell, name: str) -> None:
 
     if not name:
         rows = [(entry.name, entry.doc) for entry in MODELS.entries.values()]
-        shell.screen.table(("estimator", "what it is"), rows)
+        shell.screen.table(("estimator", "description"), rows)
         return
     entry = MODELS.get(name, None)
     shell.screen.say(f"{entry.name}: {entry.doc}")
     if entry.params:
-        shell.screen.table(("attribute", "what it does"), [(each.name, each.doc) for each in entry.params])
+        shell.screen.table(("attribute", "description"), [(each.name, each.doc) for each in entry.params])
 
 
 def _source(shell: Shell, name: str) -> None:
@@ -145,16 +147,16 @@ def _edit(shell: Shell, name: str) -> None:
         path = path_of(name) if name else Path(folder) / "statement.sql"
         if not name:
             path.write_text(shell.last, encoding="utf-8")
-        _run([*editor, str(path)], "set EDITOR to one that is there")
+        _run([*editor, str(path)], "set EDITOR to an installed editor")
         shell.write(sql_files.read(path).rstrip("\n"))
 
 
 def _system(shell: Shell, text: str) -> None:
     if not text:
-        raise SemanticError("which program?", hint="/system ls -l")
+        raise SemanticError("the name of a program is missing", hint="/system ls -l")
     code = _run(arguments(text))
     if code:
-        shell.screen.say(f"ended with {code}" if code > 0 else f"ended by {signal.Signals(-code).name}")
+        shell.screen.say(f"exit code {code}" if code > 0 else f"terminated by {signal.Signals(-code).name}")
 
 
 def _run(command: Sequence[str], hint: str | None = None) -> int:
@@ -166,12 +168,12 @@ def _run(command: Sequence[str], hint: str | None = None) -> int:
         with subprocess.Popen(command) as process, unheard(signal.SIGINT):  # noqa: S603
             return process.wait()
     except OSError as error:
-        raise SQLFlowError(f"{command[0]} does not start: {error.strerror}", hint=hint) from None
+        raise SQLFlowError(f"cannot start {command[0]}: {error.strerror}", hint=hint) from None
 
 
 def _use(shell: Shell, url: str) -> None:
     if not url:
-        raise SemanticError("which data source?", hint="/use duckdb:///other.duckdb")
+        raise SemanticError("the URL of a data source is missing", hint="/use duckdb:///other.duckdb")
     shell.use(url)
     shell.screen.say(f"using {redacted(url)}")
 
@@ -202,12 +204,12 @@ def _once(shell: Shell, name: str) -> None:
     path = path_of(name) if name else None
     shell.screen.once(path)
     as_ = format_of(path) or shell.screen.format if path else ""
-    shell.screen.say(f"the next rows go to {path} as {as_}" if path else "the next rows are shown")
+    shell.screen.say(f"the next rows are written to {path} as {as_}" if path else "the next rows are shown")
 
 
 def _tee(shell: Shell, name: str) -> None:
     shell.screen.tee(path_of(name) if name else None)
-    shell.screen.say(f"all goes to {name} too" if name else "no file is written any more")
+    shell.screen.say(f"input and output are written to {name} too" if name else "no longer writing to a file")
 
 
 def _timing(shell: Shell, _: str) -> None:
@@ -244,29 +246,31 @@ def _quit(shell: Shell, _: str) -> None:
 
 
 LISTED = {
-    "help": Command("[TOPIC]", "this list, or the form of a statement or clause", _help),
+    "help": Command("[TOPIC]", "this list, or the syntax of a statement or clause", _help),
     "l": Command("", "the databases", _databases),
     "dt": Command("", "the tables", _tables),
     "d": Command("TABLE", "the columns of a table", _columns),
-    "models": Command("[PATTERN]", "the models, every version; p% are those that begin with p", _models),
-    "model": Command("NAME", "all that is known of a model", _model),
-    "jobs": Command("", "the jobs, the oldest first", _jobs),
-    "job": Command("ID [log [INSTANCE] | cancel]", "how far a job is; what it has printed; end it", _job),
-    "estimators": Command("[NAME]", "what TRAIN can train, or the attributes of one", _estimators),
+    "models": Command("[PATTERN]", "the models, all versions; p% selects names that begin with p", _models),
+    "model": Command("NAME", "all facts about a model", _model),
+    "jobs": Command("", "the jobs, oldest first", _jobs),
+    "job": Command("ID [log [INSTANCE] | cancel]", "progress of a job; its output; cancel it", _job),
+    "estimators": Command("[NAME]", "the estimators of TRAIN, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),
-    "edit": Command("[FILE]", "write the next statement with $EDITOR, beginning with the last one", _edit),
+    "edit": Command("[FILE]", "edit the next statement with $EDITOR, starting from the last one", _edit),
     "system": Command("PROGRAM …", "run a program, without a shell", _system),
-    "use": Command("URL", "go on with another data source", _use),
-    "format": Command("[NAME]", f"how rows are shown: {', '.join(FORMATS)}", _format),
-    "types": Command("", "whether types stand under the names of columns", _types),
-    "once": Command("[FILE]", "write the next rows to a file, as its name says: .csv, .json, …", _once),
-    "tee": Command("[FILE]", "write what is typed and shown to a file too; without one, no more", _tee),
-    "pager": Command("[COMMAND]", "what shows results that are taller than the terminal", _pager),
-    "nopager": Command("", "show them without one", _no_pager),
-    "timing": Command("", "whether it is said how long a statement took", _timing),
-    "rehash": Command("", "look again for tables, columns and models to complete", _rehash),
-    "status": Command("", "where we are, and how results are shown", _status),
-    "quit": Command("", "leave; so do exit and Ctrl-D", _quit),
+    "use": Command("URL", "change the data source", _use),
+    "format": Command("[NAME]", f"format of rows: {', '.join(FORMATS)}", _format),
+    "types": Command("", "show or hide the types of columns", _types),
+    "once": Command(
+        "[FILE]", "write the next rows to a file, in the format of its suffix: .csv, .json, …", _once
+    ),
+    "tee": Command("[FILE]", "write input and output to a file too; without FILE, stop", _tee),
+    "pager": Command("[COMMAND]", "set the pager for results that are taller than the terminal", _pager),
+    "nopager": Command("", "show results without a pager", _no_pager),
+    "timing": Command("", "show or hide the duration of statements", _timing),
+    "rehash": Command("", "refresh the tables, columns and models for completion", _rehash),
+    "status": Command("", "the data source and the settings", _status),
+    "quit": Command("", "leave; also exit and Ctrl-D", _quit),
 }
 COMMANDS = LISTED | {"q": LISTED["quit"], "exit": LISTED["quit"], "?": LISTED["help"], "h": LISTED["help"]}
 

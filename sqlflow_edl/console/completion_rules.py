@@ -170,7 +170,7 @@ def _models(where: Context, connection: Connection) -> Offers:
 def _explainers(where: Context, connection: Connection) -> Offers:
     from sqlflow_edl.analysis.inference import EXPLAINERS
 
-    return (Offer(name, "value", "Accepted, and without effect.") for name in EXPLAINERS.values())
+    return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
 
 
 def _tables(where: Context, connection: Connection) -> Offers:

@@ -23,7 +23,7 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
         lost = _lost(statement.text, dialect)
         return f"{title(statement, dialect)}: {lost}. Run it?" if lost else ""
     if statement.kind == "drop_model":
-        return f"{title(statement, dialect)}: the model is gone then. Run it?"
+        return f"{title(statement, dialect)}: this cannot be undone. Run it?"
     if statement.kind in ("predict", "evaluate", "explain"):
         written = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
         return f"{title(statement, dialect)} replaces {written[0]}. Run it?" if written else ""
@@ -35,9 +35,9 @@ def _lost(text: str, dialect: str) -> str:
     words = list(_outer_words(text, dialect))
     verb = next((word for word in words if word in _VERBS), "")
     if verb == "DROP":
-        return "what it drops is gone then"
+        return "this cannot be undone"
     if verb == "TRUNCATE" or (verb == "DELETE" and "WHERE" not in words):
-        return "all rows are gone then"
+        return "all rows are deleted"
     if verb == "UPDATE" and "WHERE" not in words:
         return "all rows are changed"
     return ""

@@ -133,7 +133,7 @@ class Screen:
             self._tee.flush()
         except OSError as error:
             self.tee(None)
-            self.say(f"no file is written any more: {error.strerror}")
+            self.say(f"stopped writing to the file: {error.strerror}")
 
     def close(self) -> None:
         """Close the open files."""
@@ -152,7 +152,7 @@ class Screen:
         try:
             process = subprocess.Popen(self.pager, stdin=subprocess.PIPE, text=True, encoding="utf-8")  # noqa: S603
         except OSError as error:
-            self.say(f"the pager {self.pager[0]} does not start: {error.strerror}; /nopager does without")
+            self.say(f"cannot start the pager {self.pager[0]}: {error.strerror}; /nopager turns it off")
             return False
         with unheard(signal.SIGINT):  # Ctrl-C belongs to the pager while it has the terminal
             process.communicate(text)

@@ -96,7 +96,7 @@ class Shell:
         if self._leaves:
             raise Leave
         self._leaves = True
-        self.screen.say("Ctrl-C again leaves, as Ctrl-D does")
+        self.screen.say("Ctrl-C again or Ctrl-D leaves")
 
     def _take(self, text: str) -> None:
         """Execute the text."""

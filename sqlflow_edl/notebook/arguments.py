@@ -62,7 +62,7 @@ def check_names(names: Iterable[str]) -> None:
 def whole(name: str, value: str, most: int) -> int:
     """Parse a number from 0 to `most`. Raises SemanticError if the value is another text."""
     if not value.isdecimal() or int(value) > most:
-        raise SemanticError(f"--{name} is a whole number from 0 to {most:,}, not {value}")
+        raise SemanticError(f"--{name} must be a whole number from 0 to {most:,}, not {value}")
     return int(value)
 
 

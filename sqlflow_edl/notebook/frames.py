@@ -23,7 +23,7 @@ def target(text: str, frame: str) -> str:
     found = _AS.fullmatch(text)
     if found is None and text.strip():
         raise SemanticError(
-            f"--persist cannot have {text.strip()!r} behind it", hint=f"--persist {frame} AS table"
+            f"unexpected {text.strip()!r} after --persist {frame}", hint=f"--persist {frame} AS table"
         )
     return found[1] if found else frame
 
@@ -52,7 +52,7 @@ def _arrow(frame: Any) -> pa.Table:
     if isinstance(frame, pa.Table):
         return frame
     if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
-        raise SemanticError(f"a {type(frame).__name__} is no data frame")
+        raise SemanticError(f"a {type(frame).__name__} is not a data frame")
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:

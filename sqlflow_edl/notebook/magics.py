@@ -63,12 +63,12 @@ class SQLFlowMagics(Magics):
         %sqlflow name << SELECT …            keeps the result as `name`, and shows nothing
 
         --source URL   the data source: a URL, or an alias of %sqlflow_connect
-        -o NAME        keep the result of the last statement as NAME, too
+        -o NAME        also keep the result of the last statement as NAME
         --workers N    run the jobs of this cell with a master and N workers
         --debug        show the traceback of an error
-        --persist FRAME [AS table]   make a data frame a table, and run nothing
+        --persist FRAME [AS table]   write a data frame to a table, and run nothing
 
-        {{ name }} puts the text of a variable in, :name its value as a quoted literal.
+        {{ name }} inserts the text of a variable, :name its value as a quoted literal.
         """
         with _told() as told:
             options, rest = split_options(line, OF_A_CELL)
@@ -91,23 +91,25 @@ class SQLFlowMagics(Magics):
     @no_var_expand
     @line_magic
     def sqlflow_connect(self, line: str) -> None:
-        """Open a data source, and make it the one of the cells that follow.
+        """Open a data source and make it the current one.
 
-        %sqlflow_connect [URL] [options]     by default what SQLFLOW_SOURCE names
+        %sqlflow_connect [URL] [options]     URL defaults to SQLFLOW_SOURCE
 
-        --alias NAME        so that cells can name it, with --source NAME
-        --create            make the database file if it is not there
+        --alias NAME        name for cells, as in --source NAME
+        --create            create a missing database file
         --workers N         run all jobs with a master and N workers
-        --model-store URL   a folder or an object store that keeps models instead of the data source
+        --model-store URL   folder or object store that keeps models instead of the data source
         --on PLACE          where jobs run: kubernetes, or kubernetes:PROFILE
-        --dialect NAME      of the SQL; by default that of the database
+        --dialect NAME      SQL dialect (default: the database's)
         """
         with _told() as told:
             options, rest = split_options(line, OF_A_CONNECTION)
             url, _, rest = rest.strip().partition(" ")
             more, rest = split_options(rest, OF_A_CONNECTION)
             if rest.strip():
-                raise SemanticError(f"{rest.strip()} is no option", hint="%sqlflow_connect URL --alias NAME")
+                raise SemanticError(
+                    f"unexpected argument {rest.strip()}", hint="%sqlflow_connect URL --alias NAME"
+                )
             told.debug = "debug" in (options := options | more)
             print("connected to", self._connected(url, options).source.url)
 
@@ -123,7 +125,7 @@ class SQLFlowMagics(Magics):
 
         name = options["persist"]
         if name not in self._shell.user_ns:
-            raise SemanticError(f"the variable {name} is not there")
+            raise SemanticError(f"there is no variable {name}")
         table = target(rest, name)
         session = self.connections.session(options.get("source", ""))
         print(f"wrote {counted(persist(session.source, self._shell.user_ns[name], table))} to {table}")

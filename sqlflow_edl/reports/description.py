@@ -50,7 +50,7 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
         yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:
-            yield "edited", "its program was changed by hand after it was generated"
+            yield "edited", "its generated program was edited by hand"
 
 
 def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
@@ -96,7 +96,7 @@ def _training(spec: JobSpec) -> Rows:
 
 def _lineage(lineage: Lineage) -> Rows:
     yield "statement", lineage.statement
-    yield "rows", f"{lineage.rows:,}, of which {lineage.training_rows:,} were trained on"
+    yield "rows", f"{lineage.rows:,}, {lineage.training_rows:,} of them for training"
     yield "data digest", lineage.data_digest
     yield "schema digest", lineage.schema_digest
     if lineage.parent:

@@ -76,7 +76,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
     if spec.output.name:
         rows.append(("result", spec.output.name, f"a table in {source}", ""))
     else:
-        rows.append(("result", "", "the rows of the answer", "no table is named"))
+        rows.append(("result", "", "a result set", "no table is named"))
     return rows
 
 
@@ -85,7 +85,7 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
     if spec.explanation is None:
         return
     rows = spec.explanation.level == "rows"
-    what = "what each column is worth in each row" if rows else "how much each column matters over all rows"
+    what = "contribution of each column in each row" if rows else "importance of each column over all rows"
     predictions = 1 + 2 * spec.explanation.samples * (len(spec.columns) - 1)
     yield "explanation", "level", spec.explanation.level, what
     yield (
@@ -102,7 +102,7 @@ def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
     yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
     yield "framework", spec.framework, _origin(plan, "model.framework")
     yield from _parameters(plan, "model", spec.model)
-    yield "name", spec.output.name, "a new version of that name"
+    yield "name", spec.output.name, "a new version under that name"
 
 
 def _label(planned: Planned) -> Rows:
@@ -136,7 +136,7 @@ def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
 
 def _whose(plan: TrainingPlan, function: str) -> str:
     """Return the origin of a function that the model's module provides; empty for other functions."""
-    return "of the model's module" if function in plan.settings.functions else ""
+    return "from the model's module" if function in plan.settings.functions else ""
 
 
 def _metrics(plan: TrainingPlan, spec: JobSpec) -> Rows:
@@ -164,9 +164,9 @@ def _parameters(plan: TrainingPlan, prefix: str, component: Component) -> Rows:
 
 def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
     rows = spec.rows
-    yield "total", f"{rows.total:,}", "counted now; they are fixed when training starts"
+    yield "total", f"{rows.total:,}", "counted now; pinned when the training starts"
     yield "training", f"{rows.training:,}", ""
-    few = "none of fewer than 100 rows" if not rows.validation else "a tenth"
+    few = "none for fewer than 100 rows" if not rows.validation else "a tenth"
     written = "by a query of their own" if plan.held_out.query else WRITTEN
     yield "validation", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"
 
@@ -240,16 +240,16 @@ def _why_servers(spec: JobSpec) -> str:
 def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
     """List the number of workers and where they run; empty for a job in one process."""
     if spec.cluster.workers:
-        yield f"{spec.cluster.workers:,}", "with a master, as processes of this machine"
+        yield f"{spec.cluster.workers:,}", "with a master, as processes on this machine"
 
 
 def _size(spec: JobSpec) -> Rows:
-    yield "inputs", f"{model_size.input_width(spec):,}", "numbers that a row gives the model"
+    yield "inputs", f"{model_size.input_width(spec):,}", "numbers per row"
     count = model_size.parameters(spec)
     if count is None:
-        yield "parameters", "not known", "only the framework knows, when it builds the model"
+        yield "parameters", "unknown", "known when the framework builds the model"
         return
-    yield "parameters", f"{count:,}", "weights of the layers, by their widths"
+    yield "parameters", f"{count:,}", "weights of the layers, from their widths"
     kept = slots(spec.optimizer)
     of = f"parameters, gradients and {kept} more of each in {spec.optimizer.name}"
     yield "memory", text.size(model_size.memory(spec) or 0), of if kept else "parameters and gradients"

@@ -70,12 +70,12 @@ def take_home(source: Source) -> Iterator[str]:
             if not ours:
                 continue
             if intent is None:
-                job.end("died", "its client was gone before it could store what the job made")
+                job.end("died", "its client ended before it could store the result")
                 continue
             try:
                 yield commit(job, intent, source)
             except (ConflictError, UnreachableError) as error:  # the next statement or session tries again
-                yield f"what job {job.id} made is not stored yet: {error.message}"
+                yield f"the result of job {job.id} is not stored yet: {error.message}"
 
 
 def _list_failures(source: Source) -> Iterator[str]:
@@ -95,4 +95,4 @@ def _list_failures(source: Source) -> Iterator[str]:
             continue
         if intent.record is not None:
             registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
-        yield f"job {job.id} {'had failed' if status.state == 'failed' else 'had died'}: {status.error}"
+        yield f"job {job.id} {status.state}: {status.error}"

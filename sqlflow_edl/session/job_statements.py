@@ -173,7 +173,7 @@ class JobStatements:
             found = used(session, statement, job.model)
             if not found.planned.cluster.workers:
                 self._submitter.warm(found.trained.framework)
-            session.observer.doing("fixing the rows")
+            session.observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = session.source.pin(statement.select, job.rows, seed=0, shuffle=False)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
@@ -250,8 +250,8 @@ class JobStatements:
         self._left = job_id = ready.folder.id
         return Result(
             ready.statement,
-            message=f"job {job_id} continues in the background, and stores {ready.intent.name} when it ends: "
-            f"sqlflow attach {job_id} follows it",
+            message=f"job {job_id} continues in the background and stores {ready.intent.name} when it ends; "
+            f"follow it with `sqlflow attach {job_id}`",
         )
 
     @contextlib.contextmanager

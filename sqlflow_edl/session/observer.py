@@ -15,7 +15,7 @@ class Observer(Protocol):
         """Report that the statement begins."""
 
     def doing(self, what: str) -> None:
-        """Report that a step of the statement begins, named in a few words: `fixing the rows`."""
+        """Report that a step of the statement begins, named in a few words: `pinning the rows`."""
 
     def note(self, text: str) -> None:
         """Report a fact that the user should know: a derived feature, an attribute without effect."""

@@ -39,7 +39,7 @@ def fix(source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Obser
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
     statement = plan.statement
     checks = plan.checks()
-    observer.doing("fixing the rows")
+    observer.doing("pinning the rows")
     with placed(statement.select_span):
         pinned = source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
     own = _pin_held_out(source, plan, job, checks)

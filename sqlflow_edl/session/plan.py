@@ -37,7 +37,7 @@ def explain(session: Session, statement: Statement) -> Result:
 def not_there_yet(statement: Statement) -> SemanticError:
     """Make the error for a statement that is part of the language and not implemented yet."""
     what = f"TO {statement.direction or statement.kind}".upper()
-    return SemanticError(f"{what} is part of the language, but not there yet", span=statement.span)
+    return SemanticError(f"{what} is part of the language, but not implemented yet", span=statement.span)
 
 
 def _train(session: Session, statement: Statement) -> list[plan.Row]:
@@ -57,7 +57,7 @@ def _use(session: Session, statement: Statement) -> list[plan.Row]:
 def _kept(session: Session) -> list[plan.Row]:
     """Describe the cost of pinning the rows, where the source knows one."""
     cost = session.source.how_rows_are_kept()
-    return [("rows", "fixed", cost, "")] if cost else []
+    return [("rows", "pinned", cost, "")] if cost else []
 
 
 def _drop(session: Session, statement: Statement) -> list[plan.Row]:
@@ -78,7 +78,7 @@ def _sql(session: Session, statement: Statement) -> list[plan.Row]:
     Queries are described because most mistakes are in queries; other SQL cannot be tried without executing
     it.
     """
-    rows = [("statement", title(statement, session.dialect), "goes to the database as it is", "")]
+    rows = [("statement", title(statement, session.dialect), "is passed to the database unchanged", "")]
     if objection(statement.text, dialect_named(session.dialect)) is None:
         with placed(statement.span):
             schema = session.source.schema(statement.text)
@@ -87,7 +87,7 @@ def _sql(session: Session, statement: Statement) -> list[plan.Row]:
 
 
 def _other(session: Session, statement: Statement) -> list[plan.Row]:
-    return [("statement", title(statement, session.dialect), "reads the models of the source", "")]
+    return [("statement", title(statement, session.dialect), "reads the stored models", "")]
 
 
 _PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {

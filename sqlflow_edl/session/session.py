@@ -126,7 +126,7 @@ class Session:
             with contextlib.closing(data.connect(self.source.url)) as source:
                 self.tell(detached.take_home(source))
         except SQLFlowError as error:  # the next statement tries again
-            self.tell([f"a finished job is not stored yet: {error.message}"])
+            self.tell([f"the result of a finished job is not stored yet: {error.message}"])
 
     def _remove_unstarted(self) -> None:
         """Delete what jobs that could not start left in a cluster."""
@@ -135,7 +135,8 @@ class Session:
 
             left = refresh(unstarted)
             self.tell(
-                f"what is left of job {job_id} stays there for now: {why}" for job_id, why in left.items()
+                f"job {job_id} could not be deleted from the cluster yet: {why}"
+                for job_id, why in left.items()
             )
 
     # What a front end calls --------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ class Session:
         """
         if statement.plan or statement.kind not in KINDS or not (statement.into or statement.target):
             raise SemanticError(
-                "this statement leaves nothing behind to come back for",
+                "this statement stores no result, so its job cannot be detached",
                 span=statement.span,
                 hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO, EXPLAIN … INTO",
             )

@@ -225,7 +225,10 @@ def test_a_detached_job_stores_what_it_made_when_it_ends(url: str) -> None:
 
 
 def test_a_statement_that_stores_nothing_cannot_be_left(url: str) -> None:
-    with Session(url) as session, pytest.raises(SQLFlowError, match="leaves nothing behind to come back for"):
+    with (
+        Session(url) as session,
+        pytest.raises(SQLFlowError, match="stores no result, so its job cannot be detached"),
+    ):
         session.leave(session.parse("SELECT 1")[0])
 
 

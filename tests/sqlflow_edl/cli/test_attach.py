@@ -36,7 +36,7 @@ def test_attaching_tells_how_the_job_ended_and_what_becomes_of_it(
     assert main(["attach", stage.job.id]) == exit_codes.OK
     said = capsys.readouterr().err
     assert f"job {stage.job.id}: predict, 1,234 rows in 2.00 s; rmse 0.5" in said
-    assert "stored as soon as no other process has its data source open" in said
+    assert "stored as soon as no other process has the data source open" in said
 
 
 def test_an_explanation_ends_with_bars(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:

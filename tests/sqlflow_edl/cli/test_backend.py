@@ -35,9 +35,9 @@ def source(mariadb: Server) -> str:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--namespace", "n"], "--namespace is of jobs on Kubernetes; give --on kubernetes too"),
-        (["--set", "image=x"], "--set is of jobs on Kubernetes"),
-        (["--on", "kubernetes", "--quota", "q"], "--quota is of jobs on this machine"),
+        (["--namespace", "n"], "--namespace applies to jobs on Kubernetes; add --on kubernetes"),
+        (["--set", "image=x"], "--set applies to jobs on Kubernetes"),
+        (["--on", "kubernetes", "--quota", "q"], "--quota applies to jobs on this machine"),
         (["--on", "kubernetes:"], "expected kubernetes or kubernetes:PROFILE"),
         (["--on", "mars"], "expected kubernetes or kubernetes:PROFILE"),
     ],

@@ -176,7 +176,7 @@ def test_rows_go_to_a_file_in_the_format_that_its_name_says(
     assert main([*program, "SELECT 4 AS x", "--format", "csv"]) == 0
     assert file.read_text() == "x\n4\n"
     assert main([*program, "CREATE TABLE none AS SELECT 1 AS x"]) == 0
-    assert "no statement gave rows" in capsys.readouterr().err
+    assert "no statement returned rows" in capsys.readouterr().err
     assert file.read_text() == "x\n4\n"
     assert main([*program, "SELECT 4 AS x; SELECT 5 AS x", "--format", "csv"]) == 0
     assert "several result sets" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
     job.end("failed", "no rows")
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
-    assert "not ended" in typed(f"/job {job.id} cancel\r", "n\r").words
+    assert "not cancelled" in typed(f"/job {job.id} cancel\r", "n\r").words
     assert "does not run: it is failed" in typed(f"/job {job.id} cancel\r", "y\r").words
     assert "/job ID log [INSTANCE]" in typed(f"/job {job.id} lgo\r").words
 
@@ -99,7 +99,7 @@ def test_what_the_editor_cannot_do_is_told(
     typed: Typed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor --wait")
-    assert "no-such-editor does not start: No such file" in typed("/edit\r").words
+    assert "cannot start no-such-editor: No such file" in typed("/edit\r").words
     monkeypatch.setenv("VISUAL", "true")
     file = tmp_path / "latin.sql"
     file.write_bytes(b"SELECT '\xe9'")
@@ -129,7 +129,7 @@ def test_rows_that_go_to_a_file_are_all_there_and_may_be_shown_after_all(
 
 def test_a_disk_that_is_full_is_told(typed: Typed) -> None:
     console = typed("/tee /dev/full\r", "SELECT 7 AS x;\r", "/once /dev/full\r", "SELECT 8 AS x;\r")
-    assert "no file is written any more: No space left" in console.words
+    assert "stopped writing to the file: No space left" in console.words
     assert "cannot write /dev/full: No space left" in console.words
     assert console.data.split() == ["x", "7"]
 
@@ -157,11 +157,11 @@ def test_all_that_is_shown_goes_to_a_file_too(typed: Typed, tmp_path: Path) -> N
 def test_a_program_has_the_terminal(typed: Typed, tmp_path: Path) -> None:
     typed(f"/system touch '{tmp_path}/two words'\r")
     assert (tmp_path / "two words").exists()
-    assert "ended with 1" in typed("/system false\r").words
+    assert "exit code 1" in typed("/system false\r").words
     assert "ended by SIGTERM" in typed("/system sh -c 'kill $$'\r").words
     typed(f"/system find {tmp_path} -name 'two*' -exec mv {{}} {tmp_path}/one \\;\r")
     assert (tmp_path / "one").exists()
-    assert "no-such-program does not start" in typed("/system no-such-program\r").words
+    assert "cannot start no-such-program" in typed("/system no-such-program\r").words
 
 
 def test_a_pager_is_a_program_with_arguments(typed: Typed) -> None:

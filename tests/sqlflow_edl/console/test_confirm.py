@@ -18,9 +18,9 @@ TABLES = ("guesses", 'main."two words"')
         ("CREATE TABLE t (x INT)", ""),
         ("UPDATE t SET x = 1 WHERE y = 2", ""),
         ("UPDATE t SET x = (SELECT 1 WHERE TRUE)", "UPDATE t: all rows are changed. Run it?"),
-        ("DELETE FROM t", "DELETE FROM t: all rows are gone then. Run it?"),
-        ("drop view v", "DROP VIEW v: what it drops is gone then. Run it?"),
-        ("DROP MODEL m@2", "DROP MODEL m@2: the model is gone then. Run it?"),
+        ("DELETE FROM t", "DELETE FROM t: all rows are deleted. Run it?"),
+        ("drop view v", "DROP VIEW v: this cannot be undone. Run it?"),
+        ("DROP MODEL m@2", "DROP MODEL m@2: this cannot be undone. Run it?"),
         ("SELECT 1 TO PREDICT USING m", ""),
         ("SELECT 1 TO PREDICT fresh.x USING m", ""),
         (

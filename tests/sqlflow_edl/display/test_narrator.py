@@ -100,7 +100,7 @@ def test_a_training_ends_with_its_learning_curve_in_characters_of_the_stream() -
 def test_progress_is_one_line_that_is_rewritten_and_leaves_no_trace() -> None:
     out = Terminal()
     narrator = Narrator(out)
-    narrator.doing("fixing the rows")
+    narrator.doing("pinning the rows")
     narrator.progress(LATE)
     assert "\n" not in out.getvalue()
     assert "epoch 1/2 ━━━━━╌╌╌╌╌ 50%" in out.getvalue()
@@ -146,7 +146,7 @@ def test_without_a_terminal_there_are_lines_at_epochs_1_2_4_and_8_and_after_a_si
     out = io.StringIO()
     narrator = Narrator(out, clock=lambda: now[0])
     narrator.progress(LATE)
-    narrator.doing("fixing the rows")
+    narrator.doing("pinning the rows")
     assert out.getvalue() == ""
     for epoch in range(1, 10):
         narrator.progress(EpochEnd(epoch, epoch, 0.5, {}, 1.0))

@@ -56,7 +56,7 @@ def test_a_name_for_the_result_leaves_all_places_what_they_were(text: str, name:
 
 def test_a_number_is_whole() -> None:
     assert whole("workers", "12", 12) == 12
-    with pytest.raises(SemanticError, match="--workers is a whole number from 0 to 12, not -1"):
+    with pytest.raises(SemanticError, match="--workers must be a whole number from 0 to 12, not -1"):
         whole("workers", "-1", 12)
     with pytest.raises(SemanticError, match="not 13"):
         whole("workers", "13", 12)

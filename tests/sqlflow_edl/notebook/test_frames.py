@@ -40,7 +40,7 @@ def test_a_table_of_arrow_will_do(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "message"),
-    [([1], "a list is no data frame"), (pd.DataFrame({"a": [1, "x"]}), "cannot become a table")],
+    [([1], "a list is not a data frame"), (pd.DataFrame({"a": [1, "x"]}), "cannot become a table")],
 )
 def test_what_is_no_table_is_refused(url: str, value: object, message: str) -> None:
     with sqlflow_edl.connect(url) as session, pytest.raises(SemanticError, match=message):
@@ -50,5 +50,5 @@ def test_what_is_no_table_is_refused(url: str, value: object, message: str) -> N
 def test_the_table_has_the_name_that_is_given_or_that_of_the_frame() -> None:
     assert target(" AS main.flowers ", "df") == "main.flowers"
     assert target("  ", "df") == "df"
-    with pytest.raises(SemanticError, match="cannot have 'SELECT 1' behind it"):
+    with pytest.raises(SemanticError, match="unexpected 'SELECT 1' after --persist"):
         target("SELECT 1", "df")

@@ -40,8 +40,8 @@ def test_a_statement_that_tells_nothing_has_no_output() -> None:
 
 def test_one_output_says_what_is_done_and_in_the_end_how_it_ended() -> None:
     page = Page()
-    page.live.doing("fixing the rows")
-    assert page.texts() == ["fixing the rows …"]
+    page.live.doing("pinning the rows")
+    assert page.texts() == ["pinning the rows …"]
     page.live.progress(Progress("training", 300, 1000, 50.0, epoch=3, epochs=10, step=1200, loss=0.5))
     [text] = page.texts()
     for word in ("epoch 3/10", "30%", "loss 0.5", "50 rows/s", "14 s left", "step 1,200"):

@@ -128,13 +128,13 @@ def test_the_variable_of_the_environment_names_the_source(
     [
         ("%sqlflow", "the cell has no statement"),
         ("%sqlflow_connect", "no data source is given"),
-        ("%sqlflow_connect duckdb: twice", "twice is no option"),
+        ("%sqlflow_connect duckdb: twice", "unexpected argument twice"),
         ("%sqlflow_connect nowhere://x", "nowhere"),
-        ("%sqlflow --workers two SELECT 1", "--workers is a whole number from 0 to 1,000, not two"),
+        ("%sqlflow --workers two SELECT 1", "--workers must be a whole number from 0 to 1,000, not two"),
         ("%sqlflow -o 1x SELECT 1", "1x cannot be the name of a variable"),
         ("%sqlflow class << SELECT 1", "class cannot be the name of a variable"),
         ("%sqlflow_close", "no such connection is open"),
-        ("%sqlflow --persist nothing", "the variable nothing is not there"),
+        ("%sqlflow --persist nothing", "there is no variable nothing"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_words(notebook: Notebook, text: str, told: str) -> None:

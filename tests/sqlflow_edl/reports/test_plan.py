@@ -139,7 +139,7 @@ def test_the_plan_of_an_explanation_says_what_it_costs(models: Session) -> None:
         (row["section"], row["name"]): (row["value"], row["why"])
         for row in models.plan(statement).to_arrow().to_pylist()
     }
-    assert found["explanation", "level"] == ("rows", "what each column is worth in each row")
+    assert found["explanation", "level"] == ("rows", "contribution of each column in each row")
     assert found["explanation", "samples"] == ("10", "1 prediction for each row")
     assert ("metrics", "rmse") not in found
 
@@ -173,9 +173,9 @@ def test_functions_of_the_models_module_are_named(session: Session, monkeypatch:
     monkeypatch.setenv(PATH_VARIABLE, str(Path(__file__).parents[2] / "fixtures" / "models"))
     query = "SELECT age, age % 3 AS y FROM people"
     found = explained(session, f"{query} TO TRAIN torch_zoo.custom_model WITH optimizer = sgd LABEL y INTO m")
-    assert found["loss", "torch_zoo.loss"] == ("", "of the model's module")
-    assert found["metrics", "torch_zoo.eval_metrics_fn"] == ("", "of the model's module")
-    assert found["callbacks", "torch_zoo.callbacks"] == ("", "of the model's module")
+    assert found["loss", "torch_zoo.loss"] == ("", "from the model's module")
+    assert found["metrics", "torch_zoo.eval_metrics_fn"] == ("", "from the model's module")
+    assert found["callbacks", "torch_zoo.callbacks"] == ("", "from the model's module")
     assert found["optimizer", "sgd"][1] == "written"
 
 

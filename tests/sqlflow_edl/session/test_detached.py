@@ -116,7 +116,7 @@ def test_a_training_that_failed_when_nobody_was_there_is_listed_once_with_its_re
     job = job_folder.create("train")
     write_intent(job.path, Intent("train", stored(url), "m", RECORD))
     job.end("failed", "the loss became nan")
-    assert notes(url) == [f"job {job.id} had failed: the loss became nan"]
+    assert notes(url) == [f"job {job.id} failed: the loss became nan"]
     assert notes(url) == []
     with Session(url) as session:
         [found] = session.registry.list()
