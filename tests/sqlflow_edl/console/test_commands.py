@@ -158,7 +158,7 @@ def test_a_program_has_the_terminal(typed: Typed, tmp_path: Path) -> None:
     typed(f"/system touch '{tmp_path}/two words'\r")
     assert (tmp_path / "two words").exists()
     assert "exit code 1" in typed("/system false\r").words
-    assert "ended by SIGTERM" in typed("/system sh -c 'kill $$'\r").words
+    assert "terminated by SIGTERM" in typed("/system sh -c 'kill $$'\r").words
     typed(f"/system find {tmp_path} -name 'two*' -exec mv {{}} {tmp_path}/one \\;\r")
     assert (tmp_path / "one").exists()
     assert "cannot start no-such-program" in typed("/system no-such-program\r").words
