@@ -123,7 +123,7 @@ _DNN = (
 _CLASSES = Attribute(
     "model.n_classes",
     "integer",
-    "How many classes the label has; by default counted.",
+    "Number of classes of the label; by default counted.",
     low=2,
     high=100_000,
     aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
@@ -233,14 +233,16 @@ def _rate(default: float) -> Attribute:
     )
 
 
-_EPSILON = _parameter("epsilon", None, "Keeps the division finite; by default the framework's own.")
+_EPSILON = _parameter(
+    "epsilon", None, "Constant that keeps the division finite; by default the framework's own."
+)
 _BETAS = (
     _parameter("beta_1", 0.9, "Decay of the first moment.", high=0.999999),
     _parameter("beta_2", 0.999, "Decay of the second moment.", high=0.999999999),
 )
 _DECAY = _parameter("weight_decay", 0.004, "Decoupled weight decay.")
 _AMSGRAD = _parameter("amsgrad", False, "Keep the largest second moment.", type_="boolean", low=None)
-_MOMENTUM = _parameter("momentum", 0.0, "Share of the last update that is kept.", high=1)
+_MOMENTUM = _parameter("momentum", 0.0, "Share of the last update that is added to the next.", high=1)
 
 OPTIMIZERS = Catalog(
     "optimizer",
@@ -251,7 +253,7 @@ OPTIMIZERS = Catalog(
         ),
         Entry(
             "sgd",
-            "Gradient descent, with momentum if wanted.",
+            "Gradient descent, optionally with momentum.",
             (
                 _rate(0.01),
                 _MOMENTUM,
@@ -323,44 +325,50 @@ _FALL = (
     _schedule_parameter(
         "decay_steps",
         None,
-        "Steps until the rate is at its end; by default those after the warm-up.",
+        "Steps until the final rate; by default all steps after the warm-up.",
         "integer",
     ),
-    _schedule_parameter("end", 0.0, "The rate at its end, as a share of the learning rate.", "number", 1),
+    _schedule_parameter("end", 0.0, "Final rate, as a share of the learning rate.", "number", 1),
 )
-_DECAY_RATE = _schedule_parameter("decay_rate", 0.1, "What decay_steps multiply the rate by.", "number", 1)
+_DECAY_RATE = _schedule_parameter("decay_rate", 0.1, "Factor of the rate over decay_steps.", "number", 1)
 
 SCHEDULES = Catalog(
     "schedule",
     (
-        Entry("constant", "The learning rate stays; with a warm-up if wanted.", (_WARMUP,)),
-        Entry("linear", "Falls evenly.", _FALL, aliases=("linear_decay", "polynomial")),
+        Entry("constant", "Constant rate, optionally with a warm-up.", (_WARMUP,)),
+        Entry("linear", "Linear decrease.", _FALL, aliases=("linear_decay", "polynomial")),
         Entry(
             "cosine",
-            "Falls along half a cosine (Loshchilov and Hutter, 2017).",
+            "Decrease along half a cosine (Loshchilov and Hutter, 2017).",
             _FALL,
             aliases=("cosine_decay",),
         ),
         Entry(
             "exponential",
-            "Falls steadily.",
+            "Exponential decrease.",
             (
                 _WARMUP,
                 _DECAY_RATE,
                 _schedule_parameter(
-                    "decay_steps", None, "How soon; by default all steps after the warm-up.", "integer"
+                    "decay_steps",
+                    None,
+                    "Steps in which the rate falls by decay_rate; by default all steps after the warm-up.",
+                    "integer",
                 ),
             ),
             aliases=("exponential_decay",),
         ),
         Entry(
             "step",
-            "Falls at once, after each decay_steps steps.",
+            "Decrease in steps, after each decay_steps steps.",
             (
                 _WARMUP,
                 _DECAY_RATE,
                 _schedule_parameter(
-                    "decay_steps", None, "By default a third of the steps after the warm-up.", "integer"
+                    "decay_steps",
+                    None,
+                    "Steps between two decreases; by default a third of the steps after the warm-up.",
+                    "integer",
                 ),
             ),
             aliases=("staircase", "step_decay"),
@@ -380,21 +388,25 @@ LOSSES = Catalog(
     (
         Entry(
             "mean_squared_error",
-            "The squared error.",
+            "Squared error.",
             aliases=("mse", "squared_error", "l2"),
             task="regression",
         ),
-        Entry("mean_absolute_error", "The absolute error.", aliases=("mae", "l1"), task="regression"),
+        Entry("mean_absolute_error", "Absolute error.", aliases=("mae", "l1"), task="regression"),
         Entry(
             "huber",
             "Squared near zero, absolute beyond delta deviations.",
-            (_loss_parameter("delta", 1.0, "Where it turns, in deviations of the label.", 1e-9),),
+            (
+                _loss_parameter(
+                    "delta", 1.0, "Error at which it turns linear, in standard deviations of the label.", 1e-9
+                ),
+            ),
             task="regression",
         ),
-        Entry("log_cosh", "The logarithm of the hyperbolic cosine of the error.", task="regression"),
+        Entry("log_cosh", "Logarithm of the hyperbolic cosine of the error.", task="regression"),
         Entry(
             "cross_entropy",
-            "The negative log-likelihood of the class.",
+            "Negative log-likelihood of the class.",
             aliases=(
                 "binary_crossentropy",
                 "categorical_crossentropy",
@@ -407,14 +419,14 @@ LOSSES = Catalog(
         ),
         Entry(
             "focal",
-            "Cross-entropy that counts easy rows less (Lin et al., 2017).",
-            (_loss_parameter("gamma", 2.0, "How much less.", 0, 20),),
+            "Cross-entropy with lower weight for easy rows (Lin et al., 2017).",
+            (_loss_parameter("gamma", 2.0, "Exponent that reduces the weight of easy rows.", 0, 20),),
             aliases=("binary_focal_crossentropy", "categorical_focal_crossentropy", "focal_loss"),
             task="classification",
         ),
         Entry(
             "hinge",
-            "The hinge of the margin between the classes.",
+            "Hinge loss of the margin between the classes.",
             aliases=("categorical_hinge",),
             task="classification",
         ),

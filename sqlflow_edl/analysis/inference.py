@@ -210,7 +210,7 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
             why = "columns are explained by their Shapley values, which need neither plot nor label"
             found.append(f"{', '.join(without)} {has} no effect: {why}")
         if used.rows.total == 1:
-            found.append("one row alone differs from nothing, all is 0: select rows to compare it with, too")
+            found.append("all values are 0 for a single row: select more rows to compare it with")
         return tuple(found)
     if used.kind != "evaluate" or used.weights or not trained.weights:
         return ()

@@ -116,7 +116,7 @@ def _classes(plan: TrainingPlan, model: catalog.Entry, classes: Values) -> tuple
     if model.most_classes and len(classes) > model.most_classes:
         raise _fail(
             plan,
-            f"{model.name} tells {model.most_classes} classes apart, and {plan.label} has {len(classes):,}",
+            f"{model.name} predicts {model.most_classes} classes, and {plan.label} has {len(classes):,}",
             "train a DNNClassifier or a DNNLinearCombinedClassifier",
         )
     return classes

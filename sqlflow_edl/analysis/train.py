@@ -409,7 +409,7 @@ def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowEr
     kept = []
     for each in attributes:
         if instead := catalog.PLANNED_ATTRIBUTES.get(each.key.casefold()):
-            errors.append(SemanticError(f"{each.key} is not there yet", span=each.key_span, hint=instead))
+            errors.append(SemanticError(f"{each.key} is not supported yet", span=each.key_span, hint=instead))
         else:
             kept.append(each)
     return kept
@@ -431,7 +431,7 @@ def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.
     if not statement.labels:
         errors.append(
             SemanticError(
-                "there is no label to learn",
+                "the statement has no label",
                 span=Span(statement.span.end - 1, statement.span.end),
                 hint="name the column to predict: LABEL income",
             )
@@ -440,7 +440,7 @@ def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.
     if len(statement.labels) > 1:
         errors.append(
             SemanticError(
-                "several labels are not there yet",
+                "several labels are not supported yet",
                 span=statement.labels[1].span,
                 hint="train a model for each",
             )

@@ -46,7 +46,7 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
     if parent.spec.edited:
         errors.append(
             parent.refuse(
-                f"{parent.reference} was trained by an edited program, which is not known here",
+                f"{parent.reference} was trained by an edited program, which is not stored with it",
                 None,
                 "run that program: edl train --weights",
             )

@@ -21,7 +21,7 @@ class LostSightError(ClusterError):
     """Loss of contact with a job that continues."""
 
     def __init__(self, job_id: str, why: str) -> None:
-        super().__init__(why, hint=f"job {job_id} goes on: sqlflow attach {job_id} follows it")
+        super().__init__(why, hint=f"job {job_id} continues; follow it with `sqlflow attach {job_id}`")
 
 
 class UnseenEndError(LostSightError):

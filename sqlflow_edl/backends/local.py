@@ -41,8 +41,10 @@ class Here:
         if client.is_supervised(self.folder):
             client.cancel(self.folder)
             return
-        inside = f"job {self.folder.id} runs inside process {self.folder.status().pid}, with other work of it"
-        raise ClusterError(inside, hint="it ends with Ctrl-C there, or with that process")
+        inside = (
+            f"job {self.folder.id} runs inside process {self.folder.status().pid}, which also does other work"
+        )
+        raise ClusterError(inside, hint="stop it with Ctrl-C there, or end that process")
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
         return LogFiles(self.folder, instance, follow=follow)

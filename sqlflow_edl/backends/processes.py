@@ -48,5 +48,5 @@ def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
     deadline = time.monotonic() + START_SECS
     while job.status().pid != running.pid:  # until then the job counts as ours, and would be dead when we are
         if not running.runs or time.monotonic() > deadline:
-            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="its log tells why")
+            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="see its log")
         time.sleep(0.01)

@@ -138,8 +138,9 @@ class DataChecks:
             yield DataWarning(
                 "validation rows",
                 f"{count:,} of {looked.rows:,} validation rows ({share:.1%}) have the same features as a training row, "
-                "so the model is measured on rows that it knows",
-                "SELECT DISTINCT, or hold rows out by a query of their own: VALIDATE ON (SELECT …)",
+                "so the model is validated on rows that it was trained on",
+                "SELECT DISTINCT, or select the validation rows by a query of their own: VALIDATE ON "
+                "(SELECT …)",
             )
 
 
@@ -155,13 +156,13 @@ def _ids_and_constants(
             yield DataWarning(
                 column,
                 f"{column} is different in every row, as an id is, and is a feature because {why}",
-                "a model learns rows by heart from it; take it out unless it is a quantity",
+                "a model memorises rows by it; leave it out unless it is a quantity",
             )
         elif column in named and found.constant:
             yield DataWarning(
                 column,
                 f"{column} is the same in every training row",
-                "take it out of COLUMN: it says nothing",
+                "remove it from COLUMN: it carries no information",
             )
 
 
@@ -173,7 +174,7 @@ def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
         if each.kind == "copy":
             message = f"{each.column} is a copy of the label {label}"
         elif each.kind == "names":
-            message = f"{each.column} is the label {label} by other names: one value for each class"
+            message = f"{each.column} is the label {label} under other names: one value for each class"
         else:
             message = f"{each.column} alone predicts {label} almost perfectly (score {each.score:.4f} of 1)"
         yield DataWarning(each.column, message, advice)
@@ -192,20 +193,20 @@ def _classes(
             yield DataWarning(
                 "validation rows",
                 f"{label.column} is the same in all {held_out.rows:,} validation rows",
-                "r2 means nothing there; hold out more rows: VALIDATE 0.2",
+                "r2 is undefined there; use more validation rows: VALIDATE 0.2",
             )
         return
     if training.counts is None or held_out.counts is None:
         return
     only = set(held_out.counts.values) - set(training.counts.values)
     missing = [each for each in label.classes if each not in set(held_out.counts.values)]
-    advice = "hold out more rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
+    advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
     if len(held_out.counts.values) == 1:
         message = f"all {held_out.rows:,} validation rows are of one class, {held_out.counts.values[0]!r}"
-        yield DataWarning("validation rows", f"{message}: their figures say little", advice)
+        yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
     elif missing:
         message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
-        yield DataWarning("validation rows", f"{message}, which no figure measures", advice)
+        yield DataWarning("validation rows", f"{message}, so no metric covers it", advice)
     if only:
         message = f"only validation rows are of the class{'es' if len(only) > 1 else ''} {_some(sorted(only, key=str))}"
         yield DataWarning(

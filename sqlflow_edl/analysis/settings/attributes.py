@@ -22,7 +22,7 @@ TRAIN = (
     Attribute(
         "train.max_steps",
         "integer",
-        "Stop after that many optimizer steps; 0 sets no limit.",
+        "Stop after this many optimizer steps; 0 sets no limit.",
         0,
         low=0,
         aliases=("max_steps", "train.max_step"),
@@ -30,15 +30,15 @@ TRAIN = (
     Attribute(
         "train.early_stopping",
         "integer",
-        "End when the validation loss was not lower for so many epochs; 0 never. By default 8, and 0 where "
-        "train.epoch or train.max_steps is written or there are no validation rows.",
+        "Stop after this many epochs without a lower validation loss; 0 never stops early. By default 8, "
+        "or 0 if train.epoch or train.max_steps is given or there are no validation rows.",
         low=0,
         aliases=("early_stopping", "train.patience", "patience", "train.early_stopping_patience"),
     ),
     Attribute(
         "train.min_delta",
         "number",
-        "By how much the validation loss must be lower to count as a gain for early stopping.",
+        "Smallest decrease of the validation loss that counts as an improvement for early stopping.",
         0.0,
         low=0,
         aliases=("min_delta",),
@@ -46,8 +46,8 @@ TRAIN = (
     Attribute(
         "train.keep",
         "text",
-        "Which weights the model gets: of the epoch with the lowest validation loss, or of the last step; by default "
-        "best where there are validation rows.",
+        "Weights of the trained model: those of the epoch with the lowest validation loss (best), or of "
+        "the last step (last); by default best if there are validation rows.",
         choices=("best", "last"),
         aliases=("train.keep_weights",),
     ),
@@ -61,7 +61,7 @@ TRAIN = (
     Attribute(
         "train.seed",
         "integer",
-        "Seed of everything random: same seed, same rows, same weights.",
+        "Seed of all random numbers: the same seed and rows give the same weights.",
         0,
         low=0,
         high=2**31 - 1,
@@ -70,8 +70,8 @@ TRAIN = (
     Attribute(
         "train.num_workers",
         "integer",
-        "Workers with a master, as processes of this machine, which go on when some of them die; "
-        "0 in one process without a master.",
+        "Number of workers, with a master, as processes of this machine; the job continues if some of "
+        "them fail. 0 trains in one process without a master.",
         0,
         low=0,
         high=1000,
@@ -80,8 +80,8 @@ TRAIN = (
     Attribute(
         "train.num_ps",
         "integer",
-        "Parameter servers, which hold the model's parameters and the rows of its tables; by default one for two "
-        "workers where the strategy needs them.",
+        "Number of parameter servers, which hold the model's parameters and the rows of its embedding "
+        "tables; by default one for two workers if the strategy needs them.",
         low=0,
         high=1000,
         aliases=("num_ps", "train.num_ps_pods"),
@@ -89,18 +89,18 @@ TRAIN = (
     Attribute(
         "train.strategy",
         "text",
-        "How workers share the work: in allreduce each holds the parameters, and takes its part of every step; with "
-        "parameter servers, async moves the parameters with each gradient, sync with those of several workers; "
-        "local is one worker. auto takes allreduce where there are several workers, and async where there are "
-        "parameter servers, or embedding tables too large for each worker (256 MB).",
+        "Distribution strategy. allreduce: each worker holds the parameters and computes its share of "
+        "every step. async, sync: parameter servers apply each gradient, or the mean gradient of several "
+        "workers. local: one worker. auto: allreduce with several workers; async with parameter servers, "
+        "or if embedding tables are too large for each worker (256 MB).",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
     ),
     Attribute(
         "train.local_steps",
         "integer",
-        "async: steps that a worker takes by itself before it pushes their gradients; fewer calls, less often fresh "
-        "parameters.",
+        "async: local steps of a worker between two pushes of gradients; more steps mean fewer calls and "
+        "older parameters.",
         1,
         low=1,
         high=1000,
@@ -109,7 +109,7 @@ TRAIN = (
     Attribute(
         "train.grads_to_wait",
         "integer",
-        "sync: gradients that make a step of the parameters; by default as many as there are workers.",
+        "sync: number of gradients averaged in one step; by default the number of workers.",
         low=1,
         high=1000,
         aliases=("grads_to_wait",),
@@ -117,14 +117,15 @@ TRAIN = (
     Attribute(
         "train.priority",
         "priority",
-        "Of the job among those that share a quota of slots: low, normal, high, or a number, higher for more urgent.",
+        "Priority of the job among those that share a quota of slots: low, normal, high, or a number; "
+        "higher is more urgent.",
         "normal",
         aliases=("priority",),
     ),
     Attribute(
         "train.checkpoint_steps",
         "integer",
-        "A job with a master writes a checkpoint after so many steps; 0 goes by time alone.",
+        "Steps between two checkpoints of a job with a master; 0 uses train.checkpoint_secs alone.",
         0,
         low=0,
         aliases=("checkpoint_steps",),
@@ -132,7 +133,7 @@ TRAIN = (
     Attribute(
         "train.checkpoint_secs",
         "number",
-        "A job with a master writes a checkpoint after so many seconds; 0 goes by steps alone.",
+        "Seconds between two checkpoints of a job with a master; 0 uses train.checkpoint_steps alone.",
         30.0,
         low=0,
         aliases=("checkpoint_secs",),
@@ -140,7 +141,7 @@ TRAIN = (
     Attribute(
         "train.keep_checkpoint_max",
         "integer",
-        "How many checkpoints are kept, at least 2; 0 keeps all.",
+        "Number of checkpoints to keep, at least 2; 0 keeps all.",
         3,
         low=0,
         aliases=("keep_checkpoint_max",),
@@ -148,15 +149,15 @@ TRAIN = (
     Attribute(
         "train.checkpoint_copies",
         "text",
-        "Where parameter servers keep checkpoints: files of the job, or the memory of two neighbours each, the last "
-        "two of them.",
+        "Storage of parameter servers' checkpoints: files of the job, or the memory of two replica peers "
+        "of each server (neighbours), which hold the last two.",
         "files",
         choices=("files", "neighbours"),
     ),
     Attribute(
         "validation.steps",
         "integer",
-        "Measure the validation rows after so many steps too, not only at the end of each epoch; 0 does not.",
+        "Steps between two validations within an epoch; 0 validates only at the end of each epoch.",
         0,
         low=0,
         aliases=("evaluation_steps", "train.evaluation_steps"),
@@ -164,14 +165,14 @@ TRAIN = (
     Attribute(
         "validation.secs",
         "number",
-        "Measure the validation rows after so many seconds too; 0 does not.",
+        "Seconds between two validations within an epoch; 0 validates only at the end of each epoch.",
         0.0,
         low=0,
     ),
     Attribute(
         "validation.start_delay_secs",
         "number",
-        "Seconds until the first measurement that validation.secs asks for.",
+        "Seconds until the first validation of validation.secs.",
         0.0,
         low=0,
         aliases=("evaluation_start_delay_secs",),
@@ -179,7 +180,7 @@ TRAIN = (
     Attribute(
         "validation.throttle_secs",
         "number",
-        "Seconds between two measurements in the middle of an epoch, at least.",
+        "Minimum seconds between two validations within an epoch.",
         0.0,
         low=0,
         aliases=("evaluation_throttle_secs",),
@@ -187,8 +188,8 @@ TRAIN = (
     Attribute(
         "validation.fraction",
         "number",
-        "Share of the rows that the model is validated on and not trained on, the last of the "
-        "order; by default 0.1 when there are 100 rows or more.",
+        "Share of the rows used for validation instead of training, the last ones in order; by default "
+        "0.1 if there are 100 rows or more.",
         low=0,
         high=0.9,
         aliases=("validation.split",),
@@ -196,25 +197,25 @@ TRAIN = (
     Attribute(
         "validation.select",
         "text",
-        "A query that gives the validation rows, instead of a share; also VALIDATE ON (query).",
+        "Query of the validation rows, instead of a share; also VALIDATE ON (query).",
         aliases=("validation.query",),
     ),
     Attribute(
         "validation.metrics",
         "texts",
-        "Metrics to report; by default those of the kind of label.",
+        "Metrics to report; by default those for the kind of label.",
         aliases=("metrics", "eval_metrics"),
     ),
     Attribute(
         "train.weight_column",
         "text",
-        "A selected column that says how much each row counts, in training and in all figures; it is no feature.",
+        "Selected column with the weight of each row, in training and in all metrics; it is not a feature.",
         aliases=("weight_column", "model.weight_column", "sample_weight", "weight_col"),
     ),
     Attribute(
         "train.class_weights",
         "class weights",
-        "How much rows of each class count in training, such as {'yes': 5}; auto: inverse to how often they occur.",
+        "Weights of the classes in training, such as {'yes': 5}; auto: inverse to their frequency.",
         choices=("auto", "balanced"),
         aliases=("class_weights", "class_weight", "model.class_weights", "model.class_weight"),
     ),
@@ -227,28 +228,28 @@ TRAIN = (
     Attribute(
         "optimizer.schedule",
         "text",
-        "How the learning rate changes with the steps, by name; its parameters are schedule.warmup_steps, … By "
-        "default it stays.",
+        "Learning rate schedule by name; its parameters are schedule.warmup_steps, … By default the rate "
+        "is constant.",
         aliases=("schedule", "learning_rate_schedule", "train.schedule", "lr_schedule"),
     ),
     Attribute(
         "optimizer.clipnorm",
         "number",
-        "Scale down the gradient of each parameter whose norm is larger.",
+        "Largest norm of each parameter's gradient; larger gradients are scaled down.",
         low=1e-9,
         aliases=("clipnorm", "optimizer.clip_norm"),
     ),
     Attribute(
         "optimizer.global_clipnorm",
         "number",
-        "Scale down the gradients when the norm of all together is larger.",
+        "Largest norm of all gradients together; larger ones are scaled down.",
         low=1e-9,
         aliases=("global_clipnorm", "optimizer.global_clip_norm", "optimizer.max_grad_norm"),
     ),
     Attribute(
         "optimizer.clipvalue",
         "number",
-        "Clip every number of the gradients to this size.",
+        "Largest absolute value of a gradient's elements; larger ones are clipped.",
         low=1e-9,
         aliases=("clipvalue", "optimizer.clip_value"),
     ),
@@ -265,7 +266,7 @@ TRAIN = (
     ),
 )
 
-_WORKERS = "Workers that share the rows, as processes of this machine; 0 is one process without a master."
+_WORKERS = "Number of workers, as processes of this machine; 0 is one process without a master."
 MOST_WORKERS = 1000
 
 PREDICT = (
@@ -287,15 +288,15 @@ EXPLAIN = (
     Attribute(
         "explain.level",
         "text",
-        "How much each column matters to the model, or what it is worth in each row; by default the model, and with "
-        "INTO the rows.",
+        "Importance of each column for the whole model (model), or its contribution in each row (rows); "
+        "by default the model, and with INTO the rows.",
         choices=("model", "rows"),
     ),
     Attribute(
         "explain.samples",
         "integer",
-        "Rows of the query, drawn at random, that each row is compared with: more make values more exact, and take "
-        "longer.",
+        "Number of background rows, drawn at random from the query, that each row is compared with; more "
+        "rows are more exact and slower.",
         32,
         low=1,
         high=10_000,
@@ -318,8 +319,8 @@ EVALUATE = (
     Attribute(
         "evaluate.report",
         "text",
-        "What the answer is: loss and metrics in a row; of classes, how often each was taken for which; or of two, "
-        "what each probability as the threshold makes right and wrong.",
+        "Form of the result. figures: one row of loss and metrics. confusion_matrix: counts of true and "
+        "predicted classes. roc_curve: true and false positive rates at each threshold, for two classes.",
         "figures",
         choices=("figures", "confusion_matrix", "roc_curve"),
     ),
@@ -338,7 +339,7 @@ EVALUATE = (
     Attribute(
         "validation.metrics",
         "texts",
-        "Metrics to report; by default those of the kind of label.",
+        "Metrics to report; by default those for the kind of label.",
         aliases=("metrics",),
     ),
 )

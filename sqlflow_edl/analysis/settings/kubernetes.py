@@ -21,53 +21,56 @@ _ROLES = {
 
 def _resources() -> Iterator[Attribute]:
     for role, (who, processors, most, memory) in _ROLES.items():
-        size = "" if memory else "; by default by the size of the model"
-        yield Attribute(f"{PLACE}{role}_cpu", "processors", f"Processors that {who} asks for.", processors)
-        yield Attribute(f"{PLACE}{role}_memory", "memory", f"Memory that {who} asks for{size}.", memory)
+        size = "" if memory else "; by default from the size of the model"
+        yield Attribute(f"{PLACE}{role}_cpu", "processors", f"CPU request of {who}.", processors)
+        yield Attribute(f"{PLACE}{role}_memory", "memory", f"Memory request of {who}{size}.", memory)
         yield Attribute(
             f"{PLACE}{role}_cpu_limit",
             "processors or none",
-            f"Processors that {who} may use; by default as many as it asks for.",
+            f"CPU limit of {who}; by default the request.",
             most,
         )
         yield Attribute(
             f"{PLACE}{role}_memory_limit",
             "memory or none",
-            f"Memory that {who} may use; by default as much as it asks for.",
+            f"Memory limit of {who}; by default the request.",
         )
 
 
 KUBERNETES = (
-    Attribute(f"{PLACE}context", "text", "Of the kubeconfig; by default the current one."),
+    Attribute(f"{PLACE}context", "text", "Context of the kubeconfig; by default the current one."),
     Attribute(
         f"{PLACE}namespace",
         "text",
-        "Where the job's objects are made; by default the context's.",
+        "Namespace of the job's objects; by default that of the context.",
     ),
     Attribute(
         f"{PLACE}image",
         "text",
-        "Of every container, as `sqlflow image` builds it; by default sqlflow-edl of this version.",
+        "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this version.",
     ),
     Attribute(
         f"{PLACE}image_pull_policy",
         "text",
-        "When nodes fetch the image; by default the cluster's: always for the tag latest, else if it is not there.",
+        "Pull policy of the image; by default the cluster's: Always for the tag latest, else IfNotPresent.",
         choices=("Always", "IfNotPresent", "Never"),
     ),
     Attribute(f"{PLACE}image_pull_secrets", "texts", "Names of Secrets for the image's registry."),
     Attribute(
         f"{PLACE}service_account",
         "text",
-        "Of the pods; by default one is made for the job, with the rights that its master needs.",
+        "Service account of the pods; by default one is made for the job, with the permissions that its "
+        "master needs.",
     ),
     *_resources(),
     Attribute(f"{PLACE}worker_gpu", "integer", "GPUs of each worker.", 0, low=0, high=64),
-    Attribute(f"{PLACE}gpu_resource", "text", "What the cluster calls a GPU.", "nvidia.com/gpu"),
+    Attribute(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),
     Attribute(f"{PLACE}node_selector", "pairs", "Labels of the nodes that may run pods of the job."),
     Attribute(f"{PLACE}tolerations", "taints", "Taints of nodes that pods of the job tolerate."),
-    Attribute(f"{PLACE}worker_node_selector", "pairs", "More labels of the nodes that may run workers."),
-    Attribute(f"{PLACE}worker_tolerations", "taints", "More taints of nodes that workers tolerate."),
+    Attribute(
+        f"{PLACE}worker_node_selector", "pairs", "Additional labels of the nodes that may run workers."
+    ),
+    Attribute(f"{PLACE}worker_tolerations", "taints", "Additional taints of nodes that workers tolerate."),
     Attribute(f"{PLACE}priority_class", "text", "Priority class of the pods."),
     Attribute(
         f"{PLACE}low_priority_class",
@@ -85,27 +88,27 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}volume",
         "text",
-        "A PersistentVolumeClaim that every pod mounts, which many may write; checkpoints are kept there.",
+        "PersistentVolumeClaim that every pod mounts (ReadWriteMany); checkpoints are stored there.",
     ),
     Attribute(
         f"{PLACE}volume_code",
         "text",
-        "A folder of the volume that modules of your own are imported from.",
+        "Folder of the volume from which your own modules are imported.",
     ),
     Attribute(
         f"{PLACE}checkpoints",
         "text",
-        "Where checkpoints are kept: a URL of an object store, or a folder that the image or the pod template "
-        "mounts everywhere; by default the volume, and without one the master's disk.",
+        "Location of checkpoints: a URL of an object store, or a folder that the image or the pod "
+        "template mounts in all pods; by default the volume, and without one the master's disk.",
     ),
     Attribute(
         f"{PLACE}master_disk",
         "memory",
-        "Disk that the master asks for and may use, which bounds the checkpoints that it keeps; by default what its "
-        "node has.",
+        "Disk request and limit of the master, which bounds its checkpoints; by default the disk of its "
+        "node.",
     ),
-    Attribute(f"{PLACE}labels", "pairs", "Labels of every object of the job, beside its own."),
-    Attribute(f"{PLACE}annotations", "pairs", "Annotations of every object of the job, beside its own."),
+    Attribute(f"{PLACE}labels", "pairs", "Additional labels of every object of the job."),
+    Attribute(f"{PLACE}annotations", "pairs", "Additional annotations of every object of the job."),
     Attribute(
         f"{PLACE}env",
         "pairs",
@@ -114,7 +117,7 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}run_as_user",
         "integer",
-        "User and group that containers run as; 0: the cluster chooses one.",
+        "User and group that containers run as; 0 lets the cluster choose one.",
         USER,
         low=0,
         high=2**31 - 1,
@@ -122,7 +125,7 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}ttl_secs",
         "integer",
-        "How long the objects of a job stay after its end, for its logs.",
+        "Seconds that the objects of a job are kept after its end, for its logs.",
         86_400,
         low=0,
         high=2**31 - 1,
@@ -130,7 +133,7 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}master_retries",
         "integer",
-        "How often the master may crash until the job fails; when its node is drained does not count.",
+        "Crashes of the master until the job fails; the draining of its node does not count.",
         20,
         low=0,
         high=1000,
@@ -146,21 +149,21 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}pending_secs",
         "number",
-        "How long a parameter server may wait for a node until a worker stands in for it.",
+        "Seconds that a parameter server may wait for a node before a worker takes its place.",
         300.0,
         low=1,
     ),
     Attribute(
         f"{PLACE}image_secs",
         "number",
-        "How long the image may be out of reach until that counts as a failure.",
+        "Seconds that the image may be unavailable before that counts as a failure.",
         120.0,
         low=1,
     ),
     Attribute(
         f"{PLACE}memory_factor",
         "number",
-        "By how much the memory of a pod grows that ran out of it.",
+        "Factor by which the memory of a pod grows after it ran out of memory.",
         1.5,
         low=1,
         high=16,
@@ -168,11 +171,11 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}most_memory",
         "memory",
-        "Up to how much it grows; by default four times what it was.",
+        "Largest memory after that growth; by default four times the initial memory.",
     ),
     Attribute(
         f"{PLACE}pod_template",
         "text",
-        "A file with manifests of Pods, for everything else; see docs/kubernetes.md.",
+        "File with manifests of Pods, for all other settings; see docs/kubernetes.md.",
     ),
 )

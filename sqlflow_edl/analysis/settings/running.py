@@ -46,8 +46,8 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
     ]
     in_memory = checkpoints(settings).copies == "neighbours"
     if in_memory and not found and not strategy.chosen(written).parameter_servers:
-        message = "only parameter servers keep checkpoints with their neighbours"
-        hint = "leave it out, or take train.num_ps = 2"
+        message = "only parameter servers keep checkpoints in the memory of their peers"
+        hint = "leave it out, or set train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
     return found
 

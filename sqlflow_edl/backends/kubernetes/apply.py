@@ -145,8 +145,8 @@ class _Application:
         if found is None or found.labels.get(names.JOB_ID) != self._job.id or not found.is_owned_by(owner):
             name, namespace = made["metadata"]["name"], made["metadata"]["namespace"]
             raise ClusterError(
-                f"the namespace {namespace} has a {made['kind']} {name} already, which is not of this job",
-                hint=f"run the statement again, which names its job anew, or remove that {made['kind']}",
+                f"the namespace {namespace} already has a {made['kind']} {name} that is not of this job",
+                hint=f"run the statement again, which gives its job a new name, or remove that {made['kind']}",
             )
         return found.uid
 

@@ -122,7 +122,7 @@ class Following:
         except UnreachableError as error:
             if not self._has_looked:
                 raise
-            self._say(f"{error.message}; it is asked again, and the job goes on")
+            self._say(f"{error.message}; retrying, while the job continues")
         return None
 
     def _obstacle(self, pods: list[Pod]) -> str:
@@ -150,7 +150,7 @@ class Following:
         end = read_end(self._objects.status())
         if end is None and job.condition("Complete") is not None:
             raise UnseenEndError(
-                "done", status_text.SILENT, "SHOW MODELS, or its table, tells what it stored"
+                "done", status_text.SILENT, "check its results with SHOW MODELS, or in its table"
             )
         if end is None:
             raise status_text.failure(job, pods, self._job_id)

@@ -32,7 +32,7 @@ PATIENCE = 10.0  # seconds to retry an API server that does not answer
 END_SECONDS = 90.0  # limit for the pods of a job to end
 CANCEL_GRACE = 5  # grace period of pods in seconds: their last results are discarded
 POLL = 0.2  # seconds between two polls
-NOT_STARTED = "its client was gone before it could start the job"
+NOT_STARTED = "its client ended before it could start the job"
 
 
 class OnKubernetes:
@@ -89,8 +89,8 @@ class OnKubernetes:
         while left := [pod.metadata.name for pod in objects.pods()]:
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"job {self.folder.id} is cancelled, and pods of it are still there: {', '.join(left)}",
-                    hint="their node may be out of reach; kubectl describe pod tells more",
+                    f"job {self.folder.id} is cancelled, but some of its pods still run: {', '.join(left)}",
+                    hint="their node may be unreachable; see kubectl describe pod",
                 )
             time.sleep(POLL)
 
@@ -155,9 +155,7 @@ class OnKubernetes:
             status = self.folder.status()
             if status.alive:
                 raise ClusterError(f"job {self.folder.id} is not in the cluster yet")
-            raise ClusterError(
-                f"job {self.folder.id} is {status.state}: its pods are gone, and their logs with them"
-            )
+            raise ClusterError(f"job {self.folder.id} is {status.state}: its pods and their logs are deleted")
         return JobObjects(Calls(connect(deployment.context), PATIENCE), deployment)
 
 

@@ -89,8 +89,9 @@ def find_builder(name: str = "") -> Builder:
     if not found:
         wanted = f"{name} is" if name else "docker, podman and buildah are"
         raise ClusterError(
-            f"{wanted} not installed, and an image needs a builder",
-            hint="install podman or buildah, which need no daemon; docs/images.md tells a way without any builder",
+            f"{wanted} not installed, and one is needed to build images",
+            hint="install podman or buildah, which need no daemon; docs/images.md describes a way without "
+            "a builder",
         )
     refused = {}
     for builder in found:
@@ -100,7 +101,7 @@ def find_builder(name: str = "") -> Builder:
         refused[builder.name] = why
     said = "; ".join(f"{each}: {why}" for each, why in refused.items())
     raise ClusterError(
-        f"no builder of images works: {said}", hint="start its daemon, or install podman or buildah"
+        f"no image builder works: {said}", hint="start its daemon, or install podman or buildah"
     )
 
 
@@ -113,7 +114,7 @@ def init(folder: Path) -> list[Path]:
 
     paths = {folder / name: template for name, template in _TEMPLATES.items()}
     if there := [path for path in (*paths, folder / "Containerfile") if path.exists()]:
-        raise SemanticError(f"{there[0]} is there already", hint="name another folder, or edit that file")
+        raise SemanticError(f"{there[0]} exists already", hint="name another folder, or edit that file")
     (folder / MODELS).mkdir(parents=True, exist_ok=True)
     templates = resources.files("sqlflow_edl.codegen_templates") / "image"
     for path, template in paths.items():

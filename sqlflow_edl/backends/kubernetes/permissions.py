@@ -12,7 +12,7 @@ from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.errors import ClusterError
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
-GUIDE = "docs/kubernetes.md lists the rights that are needed"
+GUIDE = "docs/kubernetes.md lists the required permissions"
 
 
 class Right(NamedTuple):
@@ -101,13 +101,13 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
     message = refused.message.rstrip(".")
     if refused.status == 401:
         return ClusterError(
-            "the API server does not know who you are",
-            hint="log in again; kubectl auth whoami tells who you are",
+            "the API server does not accept your credentials",
+            hint="log in again; kubectl auth whoami shows the current user",
         )
     if refused.status == 403 and "exceeded quota" in message:
         return ClusterError(
             f"the quota of the namespace {namespace} has no room: {message}",
-            hint=f"kubectl describe quota --namespace {namespace} tells what is used",
+            hint=f"kubectl describe quota --namespace {namespace} shows its use",
         )
     if refused.status == 403 and "not currently held" in message:
         return _cannot_give()
@@ -115,14 +115,15 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
         return _not_allowed([right], namespace)
     if refused.status == 404 and re.search(r"\bnamespaces? .*not found", message):
         return ClusterError(
-            f"the cluster has no namespace {namespace}", hint="name another with --namespace, or have it made"
+            f"the cluster has no namespace {namespace}",
+            hint="name another with --namespace, or have it created",
         )
     return ClusterError(f"the API server refuses to {right}: {message}")
 
 
 def _cannot_give() -> ClusterError:
     return ClusterError(
-        "you may not give the job's master rights that you do not have",
+        "you may not grant the job's master permissions that you do not have",
         hint=f"set kubernetes.service_account to one that an administrator made; {GUIDE}",
     )
 

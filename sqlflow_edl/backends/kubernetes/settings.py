@@ -162,7 +162,9 @@ def _tables(path: Path, *, needed: bool) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SemanticError(f"cannot read {path}: {error}") from None
     except tomllib.TOMLDecodeError as error:
-        raise SemanticError(f"{path} is no TOML: {error}", hint='a setting looks like image = "…"') from None
+        raise SemanticError(
+            f"{path} is not valid TOML: {error}", hint='a setting looks like image = "…"'
+        ) from None
 
 
 def _checked(table: Mapping[str, Any], place: str, folder: Path) -> dict[str, Setting]:

@@ -23,7 +23,7 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     scheme = source.partition(":")[0]
     if scheme not in ROWS:
         raise SemanticError(
-            f"a job on Kubernetes cannot read {scheme}, whose rows are on this machine alone",
+            f"a job on Kubernetes cannot read {scheme}, whose rows are only on this machine",
             span=statement.span,
             hint=f"use a data source that pods reach ({', '.join(f'{name}://…' for name in ROWS)}), {_ELSEWHERE}",
         )
@@ -56,7 +56,7 @@ def _gives_rows(statement: Statement) -> bool:
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:
     if _is_own(host) and not settings.text("pod_template"):  # which may add a proxy there
         raise SemanticError(
-            f"a job on Kubernetes does not find the data source at {host}, which is the pod itself there",
+            f"a job on Kubernetes cannot reach the data source at {host}, which is the pod itself there",
             span=statement.span,
             hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
             "have a proxy there, kubernetes.pod_template names what starts it",
@@ -82,7 +82,7 @@ def _check_models(models: str, settings: Settings, statement: Statement) -> None
         )
     if scheme == "file" and not settings.text("pod_template"):
         raise SemanticError(
-            f"a job on Kubernetes does not reach the models in {folder}, a folder of this machine",
+            f"a job on Kubernetes cannot reach the models in {folder}, a folder of this machine",
             span=statement.span,
             hint="name an object store with --model-store, or mount the folder with kubernetes.pod_template",
         )

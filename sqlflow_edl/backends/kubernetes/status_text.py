@@ -10,8 +10,8 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, instance_name
 
-GONE = "its Job is not in the cluster any more: somebody deleted it, or the time that it is kept was over"
-SILENT = "the job is done, and what its master said of it cannot be read any more"
+GONE = "its Job is no longer in the cluster: it was deleted, or its time to live expired"
+SILENT = "the job is done, but the result from its master can no longer be read"
 MOST_ASKED = 5  # pods whose events are requested at a time
 
 # Reasons of events before a container starts that the pod itself does not show.
@@ -51,22 +51,22 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
     masters = [pod for pod in pods if pod.instance is None and pod.has_ended]
-    hint = f"sqlflow logs {job_id} master tells more"
+    hint = f"see sqlflow logs {job_id} master"
     match reason:
         case "BackoffLimitExceeded":
             times = f"{job.status.failed} times" if job.status.failed > 1 else "once"
             message = f"the master ended {times}, and the job was given up"
         case "DeadlineExceeded":
-            message = "the job took longer than it may"
+            message = "the job exceeded its deadline"
         case "PodFailurePolicy":
-            message = "the master ended for good, and does not say why"
+            message = "the master failed permanently and does not say why"
         case _:
             told = (condition.message or reason) if condition is not None else ""
             message = f"the job failed: {told}" if told else "nothing says how the job ended"
     if masters:
         message += f"; the last time: {_end_of(masters[-1])}"
         if exit_reason.ran_out_of_memory(masters[-1]):
-            hint = f"WITH kubernetes.master_memory it has more; {hint}"
+            hint = f"WITH kubernetes.master_memory sets its memory; {hint}"
     return ClusterError(message, hint=hint)
 
 
@@ -74,7 +74,7 @@ def starved(pods: list[Pod]) -> Iterator[str]:
     """Yield a note for each master that ran out of memory; the Job starts another one within its limits."""
     for pod in pods:
         if pod.instance is None and exit_reason.ran_out_of_memory(pod):
-            yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory it has more"
+            yield f"the master ran {_end_of(pod)}; WITH kubernetes.master_memory sets its memory"
 
 
 def _end_of(master: Pod) -> str:

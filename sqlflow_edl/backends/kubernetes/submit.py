@@ -67,8 +67,8 @@ def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, fol
 def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> OnKubernetes:
     if pinned.table is None:
         raise SemanticError(
-            "the rows could not be fixed in the data source, where pods would read them",
-            hint="its user may make no tables there; whoever may can grant that",
+            "the rows could not be pinned in the data source, where pods would read them",
+            hint="its user may not create tables there; ask an administrator for that permission",
         )
     job.update(place=STARTING)  # from now on the job may exist in the cluster
     try:

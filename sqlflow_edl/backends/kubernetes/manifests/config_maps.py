@@ -61,8 +61,8 @@ def pack(files: Mapping[str, bytes]) -> list[Map]:
     if total > MOST:
         largest = max(files, key=lambda path: len(files[path]))
         raise ClusterError(
-            f"the files of this job are {total / 1e6:.0f} MB, and a job takes up to {MOST / 1e6:.0f} MB with it",
-            hint=f"the largest is {largest} with {len(files[largest]) / 1e6:.0f} MB; hash categories of many values",
+            f"the files of this job are {total / 1e6:.0f} MB, and the limit is {MOST / 1e6:.0f} MB",
+            hint=f"the largest is {largest} with {len(files[largest]) / 1e6:.0f} MB; hash categories with many values",
         )
     maps = [Map()]
     keys: set[str] = set()

@@ -56,7 +56,7 @@ def _checked(document: Any, path: Path) -> str:
     """Return the role that a document is for; empty for all roles."""
     if not isinstance(document, dict) or document.get("kind") != "Pod" or document.get("apiVersion") != "v1":
         raise SemanticError(
-            f"the pod template {path} holds something that is no Pod",
+            f"the pod template {path} holds an object that is not a Pod",
             hint="each of its documents has apiVersion: v1 and kind: Pod",
         )
     metadata = document.get("metadata") or {}

@@ -82,7 +82,8 @@ def check(settings: Settings) -> None:
     for name in settings.pairs("env"):
         if name.startswith("EDL_"):
             raise SemanticError(
-                f"kubernetes.env sets {name}, which is the job's own", hint="leave it out, or rename it"
+                f"kubernetes.env sets {name}, which is reserved for the job",
+                hint="leave it out, or rename it",
             )
         if name == PACKAGES_VARIABLE:
             raise SemanticError(
@@ -90,9 +91,7 @@ def check(settings: Settings) -> None:
                 hint=f"set {name} where sqlflow runs, or give {OPTION}: pods get the same",
             )
     if settings.text("volume_code") and not settings.text("volume"):
-        raise SemanticError(
-            "kubernetes.volume_code names a folder of no volume", hint="set kubernetes.volume too"
-        )
+        raise SemanticError("kubernetes.volume_code needs a volume", hint="set kubernetes.volume too")
     if redacted(url := settings.text("checkpoints")) != url:
         raise SemanticError(
             f"kubernetes.checkpoints holds a password or a key: {redacted(url)}",

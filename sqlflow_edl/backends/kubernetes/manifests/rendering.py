@@ -37,7 +37,7 @@ def yaml_of(text: str) -> list[Any]:
     try:
         return [document for document in yaml.load_all(text, loader) if document is not None]
     except yaml.YAMLError as error:
-        raise ClusterError(f"this is no YAML: {error}") from None
+        raise ClusterError(f"this is not valid YAML: {error}") from None
 
 
 def shown(objects: Iterable[Object]) -> str:

@@ -28,7 +28,7 @@ def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
             continue
         if quantities.value(limit) < quantities.value(asked):
             raise SemanticError(
-                f"kubernetes.{written} = {limit} is less than the {asked} that it asks for",
+                f"kubernetes.{written} = {limit} is less than the request of {asked}",
                 hint=f"lower kubernetes.{role}_{name}, or leave the limit out",
             )
         limits[name] = limit

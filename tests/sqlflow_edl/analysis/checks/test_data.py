@@ -96,7 +96,7 @@ def test_an_id_that_is_named_is_warned_about() -> None:
 
 def test_a_constant_that_is_named_is_warned_about() -> None:
     [said] = warnings({"k": np.ones(ROWS)}, CLASSES, named={"k"})
-    assert said == "k is the same in every training row; take it out of COLUMN: it says nothing"
+    assert said == "k is the same in every training row; remove it from COLUMN: it carries no information"
 
 
 # Predictors ----------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_constant_that_is_named_is_warned_about() -> None:
     [
         (CLASSES.astype(np.float64), "x is a copy of the label y"),
         ([str(each) for each in CLASSES], "x is a copy of the label y"),
-        ([["red", "green", "blue"][each] for each in CLASSES], "x is the label y by other names"),
+        ([["red", "green", "blue"][each] for each in CLASSES], "x is the label y under other names"),
         (CLASSES + RANDOM.uniform(0, 0.9, ROWS), "x alone predicts y almost perfectly"),
         ([f"{each}-{i % 5}" for i, each in enumerate(CLASSES)], "x alone predicts y almost perfectly"),
     ],

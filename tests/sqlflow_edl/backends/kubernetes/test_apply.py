@@ -198,7 +198,7 @@ def test_what_has_the_name_and_is_not_of_this_job_stays(
         }
     kubernetes.ask("POST", KINDS[kind].format(namespace), other)
     with pytest.raises(
-        ClusterError, match=f"has a {'Job' if kind == 'jobs' else 'ConfigMap'} {name} already"
+        ClusterError, match=f"already has a {'Job' if kind == 'jobs' else 'ConfigMap'} {name} that"
     ):
         apply(job, jobs.job_spec(), settings())
     assert eventually(lambda: there(kubernetes, namespace) == {kind: [name]})
@@ -263,7 +263,9 @@ def test_an_account_of_the_jobs_own_takes_the_rights_that_it_gets(
     namespace: str, account: Callable[..., None]
 ) -> None:
     account(rules(*permissions.NEEDED, *permissions.WITHOUT_ACCOUNT))
-    with pytest.raises(ClusterError, match="you may not give the job's master rights that you do not have"):
+    with pytest.raises(
+        ClusterError, match="you may not grant the job's master permissions that you do not have"
+    ):
         check(settings())
 
 

@@ -72,7 +72,7 @@ def test_a_master_that_runs_out_of_memory_is_told_with_what_helps(play: Play, to
     assert play.handle.follow(told) == DONE
     assert told.events == [FIRST, SECOND]
     assert told.notes == [
-        "the master ran out of memory (that of its node); WITH kubernetes.master_memory it has more"
+        "the master ran out of memory (that of its node); WITH kubernetes.master_memory sets its memory"
     ]
 
 
@@ -97,7 +97,7 @@ def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: To
     play.delete_job()
     wait_until(lambda: play.handle.look().status.state == "died")
     play.folder.update(state="running")
-    with pytest.raises(UnseenEndError, match="not in the cluster any more"):
+    with pytest.raises(UnseenEndError, match="no longer in the cluster"):
         play.handle.follow(told)
     assert play.folder.status().state == "died"
 

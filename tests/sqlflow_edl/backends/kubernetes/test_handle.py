@@ -120,7 +120,7 @@ def test_a_job_that_is_not_in_the_cluster_any_more_has_died(
     play.delete_job()
     wait_until(lambda: listed(capsys)["state"] != "running")
     assert listed(capsys)["state"] == "died"
-    assert "not in the cluster any more" in play.folder.status().error
+    assert "no longer in the cluster" in play.folder.status().error
 
 
 @pytest.mark.parametrize("command", [["jobs"], ["run", "--source", "duckdb:", "-e", "SELECT 1"]])

@@ -68,9 +68,9 @@ def test_a_document_may_be_for_one_role(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "this is no YAML"),
-        ("- x", "holds something that is no Pod"),
-        ("apiVersion: apps/v1\nkind: Deployment", "holds something that is no Pod"),
+        ("a: [", "this is not valid YAML"),
+        ("- x", "holds an object that is not a Pod"),
+        ("apiVersion: apps/v1\nkind: Deployment", "holds an object that is not a Pod"),
         ("apiVersion: v1\nkind: Pod\nmetadata: {labels: {sqlflow-edl/role: cook}}", "for the role 'cook'"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{image: x}]}", "a container without a name"),
     ],

@@ -221,5 +221,5 @@ def test_the_masters_disk_bounds_the_checkpoints_that_it_keeps() -> None:
 
 def test_a_limit_below_what_is_asked_for_is_refused() -> None:
     settings = configured(written=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
-    with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the 4Gi"):
+    with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the request of 4Gi"):
         Objects(jobs.submission(settings=settings))

@@ -10,7 +10,7 @@ from sqlflow_edl.backends.kubernetes.permissions import NEEDED, OF_MASTER, WITHO
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 REFUSALS = [
-    (401, "Unauthorized", "does not know who you are", "log in again"),
+    (401, "Unauthorized", "does not accept your credentials", "log in again"),
     (
         403,
         'jobs.batch is forbidden: User "ann" cannot create resource "jobs" in API group "batch" in the namespace "n"',
@@ -26,7 +26,7 @@ REFUSALS = [
     (
         403,
         'roles "x" is forbidden: user "ann" is attempting to grant RBAC permissions not currently held:',
-        "rights that you do not have",
+        "permissions that you do not have",
         "kubernetes.service_account",
     ),
     (403, "admission webhook refused it", "refuses to create jobs.batch: admission webhook refused it", None),

@@ -15,8 +15,8 @@ from sqlflow_edl.backends.kubernetes.status_text import failure, starved
     ("reason", "message", "said"),
     [
         ("BackoffLimitExceeded", "…", "the master ended 7 times, and the job was given up"),
-        ("DeadlineExceeded", "…", "the job took longer than it may"),
-        ("PodFailurePolicy", "…", "the master ended for good, and does not say why"),
+        ("DeadlineExceeded", "…", "the job exceeded its deadline"),
+        ("PodFailurePolicy", "…", "the master failed permanently and does not say why"),
         ("Else", "the words of the cluster", "the job failed: the words of the cluster"),
     ],
 )
@@ -24,7 +24,7 @@ def test_the_condition_of_a_failed_job_is_said_in_words(reason: str, message: st
     condition = Condition("Failed", "True", reason, message)
     error = failure(Job(Metadata(), status=JobStatus([condition], failed=7)), [], "20260101-a")
     assert error.message == said
-    assert error.hint == "sqlflow logs 20260101-a master tells more"
+    assert error.hint == "see sqlflow logs 20260101-a master"
 
 
 def master(reason: str, code: int) -> Pod:
@@ -43,9 +43,9 @@ def master(reason: str, code: int) -> Pod:
 
 def test_masters_that_ran_out_of_memory_are_told_with_what_helps() -> None:
     pods = [master("Error", 1), master("OOMKilled", 137)]
-    told = "the master ran out of memory (limit 1Gi); WITH kubernetes.master_memory it has more"
+    told = "the master ran out of memory (limit 1Gi); WITH kubernetes.master_memory sets its memory"
     assert list(starved(pods)) == [told]
     condition = Condition("Failed", "True", "BackoffLimitExceeded", "…")
     error = failure(Job(Metadata(), status=JobStatus([condition], failed=2)), pods, "20260101-a")
     assert error.message.endswith("; the last time: out of memory (limit 1Gi)")
-    assert error.hint.startswith("WITH kubernetes.master_memory it has more; ")
+    assert error.hint.startswith("WITH kubernetes.master_memory sets its memory; ")
