@@ -63,7 +63,7 @@ class Trained:
         """Return the model's outputs, also of one with row tables. Raises JobError in a worker."""
         if self._adapter is None:
             raise JobError(
-                "a worker that comes to this call has not trained the model",
+                "a worker at this call has not trained the model",
                 hint="give each edl.train with workers a script of its own, and rows that are files",
             )
         adapter = self._adapter

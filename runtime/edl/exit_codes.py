@@ -11,11 +11,11 @@ TERMINATED = 143
 
 MEANING = {
     OK: "the job succeeded; an instance was stopped",
-    FAILED: "the job failed, and the message says why; an instance failed and is replaced",
+    FAILED: "the job failed, see the message; an instance failed and is replaced",
     USAGE: "the command line is wrong",
     ABANDONED: "an instance lost its parent process",
-    PREEMPTED: "a worker was preempted, and gave back its tasks",
-    JOB_FAILED: "a master failed its job for good: a restart would not help",
+    PREEMPTED: "a worker was preempted and returned its tasks",
+    JOB_FAILED: "a master failed its job permanently: a restart would not help",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
     TERMINATED: "a command ended by SIGTERM, which cancels like Ctrl-C",
 }

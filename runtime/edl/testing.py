@@ -120,7 +120,7 @@ POINTS = {
     "after stage": Point(_results, "stage", "after"),
     "before report": Point(_remote, "report", "before"),
     "after report": Point(_remote, "report", "after"),
-    "while writing a cut": Point(_checkpointer, "_write", "before"),
+    "while writing a checkpoint": Point(_checkpointer, "_write", "before"),
     "between two pushes": Point(_calls, "send", "before", _second_push),
     "in a push": Point(_server, "_push", "before"),
     "after a push": Point(_server, "_push", "after"),

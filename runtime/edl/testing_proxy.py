@@ -43,7 +43,7 @@ class _Proxy:
         return int(self._listener.getsockname()[1])
 
     def sever(self) -> None:
-        print("all connections are cut", file=sys.stderr, flush=True)
+        print("all connections are closed", file=sys.stderr, flush=True)
         with self._lock:
             for end in self._open:
                 with contextlib.suppress(OSError):

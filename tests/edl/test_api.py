@@ -166,7 +166,7 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"validation": {"x": X}}, "validation is a dict"),
         ({"metrics": ["acuracy"]}, "no metric acuracy"),
         ({"metrics": {"mine": 3}}, "the metric 3 is a int"),
-        ({"optimizer": torch.optim.Adam, "learning_rate": 0.1}, "learning_rate is of an optimizer by name"),
+        ({"optimizer": torch.optim.Adam, "learning_rate": 0.1}, "learning_rate needs an optimizer by name"),
         ({"learning_rate": "fast"}, "learning_rate is 'fast'"),
         ({"optimizer": None}, "the optimizer is None"),
         ({"loss": None}, "the loss is None"),

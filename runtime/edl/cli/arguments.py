@@ -36,43 +36,63 @@ ZOO_ONLY = (
 
 def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
     """Add the arguments that name a hand-written module and its data."""
-    group = parser.add_argument_group("a hand-written module of a model zoo")
+    group = parser.add_argument_group("module of a model zoo")
     group.add_argument(
-        "--model_def", metavar="NAME", help="what makes the model: package.module.custom_model"
+        "--model_def",
+        metavar="NAME",
+        help="function or class that makes the model: package.module.custom_model",
     )
-    group.add_argument("--model_zoo", type=Path, metavar="DIR", help="the folder of the package (default: .)")
+    group.add_argument("--model_zoo", type=Path, metavar="DIR", help="folder of the package (default: .)")
     group.add_argument(
-        "--model_params", metavar="K=V;…", help="of custom_model, as in: units=[16, 8]; kind='x'"
+        "--model_params", metavar="K=V;…", help="parameters of custom_model, such as: units=[16, 8]; kind='x'"
     )
     group.add_argument(
-        "--framework", choices=("keras", "torch"), help="where the module's imports do not tell"
+        "--framework", choices=("keras", "torch"), help="framework (default: the one that the module imports)"
     )
     if kind == "train":
         group.add_argument("--training_data", metavar="DATA", help=_DATA)
     if kind != "predict":
-        group.add_argument("--validation_data", metavar="DATA", help="the same, of rows to measure")
+        group.add_argument(
+            "--validation_data",
+            metavar="DATA",
+            help=_DATA if kind == "evaluate" else "validation rows, in the same forms",
+        )
     if kind == "predict":
         group.add_argument("--prediction_data", metavar="DATA", help=_DATA)
-    group.add_argument("--data_reader_params", metavar="K=V;…", help="of the module's custom_data_reader")
+    group.add_argument(
+        "--data_reader_params", metavar="K=V;…", help="parameters of the module's custom_data_reader"
+    )
     for name in FUNCTIONS:
         group.add_argument(
-            f"--{name}", metavar="NAME", help="the function of another name, or in module.name"
+            f"--{name}",
+            metavar="NAME",
+            help=f"name of the {name} function (default: {name}); may be module.function",
         )
-    group.add_argument("--job_name", metavar="NAME", help="letters, digits, dots, dashes and underscores")
+    group.add_argument(
+        "--job_name", metavar="NAME", help="name of the job: letters, digits, dots, dashes and underscores"
+    )
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that only `edl train` has."""
-    group = parser.add_argument_group("how a module of a model zoo is trained")
-    group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="handed out together")
-    group.add_argument("--max_step", type=positive, metavar="N", help="optimizer steps, whatever the epochs")
-    steps = "measure --validation_data after so many steps, besides at the end of each epoch"
+    group = parser.add_argument_group("training of a module of a model zoo")
+    group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="minibatches per task")
+    group.add_argument("--max_step", type=positive, metavar="N", help="limit of optimizer steps")
+    steps = "measure --validation_data every N steps, in addition to the end of each epoch"
     group.add_argument("--evaluation_steps", type=positive, metavar="N", help=steps)
     group.add_argument(
-        "--evaluation_throttle_secs", type=seconds, metavar="S", help="… or every so many seconds"
+        "--evaluation_throttle_secs",
+        type=seconds,
+        metavar="S",
+        help="measure it also every S seconds",
     )
-    group.add_argument("--evaluation_start_delay_secs", type=seconds, metavar="S", help="… the first time")
-    group.add_argument("--log_loss_steps", type=positive, metavar="N", help="show the loss every N steps")
+    group.add_argument(
+        "--evaluation_start_delay_secs",
+        type=seconds,
+        metavar="S",
+        help="seconds before the first of these measurements",
+    )
+    group.add_argument("--log_loss_steps", type=positive, metavar="N", help="print the loss every N steps")
 
 
 def positive(text: str) -> int:
@@ -85,7 +105,7 @@ def positive(text: str) -> int:
 def seconds(text: str) -> float:
     number = float(text)
     if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds")
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
     return number
 
 
@@ -115,40 +135,40 @@ def check_use(options: argparse.Namespace) -> None:
         given = [name for name in ZOO_ONLY if getattr(options, name, None) is not None]
         if given:
             raise SemanticError(
-                f"--{given[0]} is of hand-written modules, and a program says it itself",
+                f"--{given[0]} is for hand-written modules; a program defines it itself",
                 hint="edit job.json or model.py of the program, or name a module with --model_def",
             )
         return
     data = DATA[options.kind]
     if getattr(options, data) is None:
-        raise SemanticError(f"--{data} is needed: {_DATA}")
+        raise SemanticError(f"--{data} is required: {_DATA}")
     if options.kind == "train" and options.validation_data is None:
         timed = ("evaluation_steps", "evaluation_throttle_secs", "evaluation_start_delay_secs")
         for name in timed:
             if getattr(options, name) is not None:
-                raise SemanticError(f"--{name} needs --validation_data", hint="the rows to measure")
+                raise SemanticError(f"--{name} needs --validation_data", hint="it names the rows to measure")
 
 
 # ElasticDL's other arguments -> message, and replacement -------------------------------------------------------
 
 _CHECKPOINTS = (
-    "is not there yet",
-    "checkpoints of a job with --num_workers lie in its own folder as long as it runs",
+    "is not supported yet",
+    "checkpoints of a job with --num_workers are in its job folder while it runs",
 )
 _KUBERNETES = (
-    "is of jobs on Kubernetes, which are not there yet",
+    "is for jobs on Kubernetes, which are not supported yet",
     "this command runs on this machine: leave it out",
 )
 _IMAGES = "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
-_OF_TRAIN = "is of edl train", "leave it out: workers share the rows"
+_OF_TRAIN = "is for edl train only", "leave it out: workers share the rows"
 _OWN_LOOP = "ran a training loop of your own", "give loss and optimizer in the module; edl has the loop"
-_ALWAYS = "has no choice any more: it is always so", "leave it out"
+_ALWAYS = "is always on", "leave it out"
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps"), _OF_TRAIN),
-    "sync_version_tolerance": ("is gone", "a gradient that is stale is computed again: leave it out"),
-    "lr_staleness_modulation": ("is gone", "--distribution_strategy sync has no stale gradients"),
+    "sync_version_tolerance": ("no longer exists", "stale gradients are recomputed: leave it out"),
+    "lr_staleness_modulation": ("no longer exists", "--distribution_strategy sync has no stale gradients"),
     "checkpoint_dir": _CHECKPOINTS,
     **dict.fromkeys(
         ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",
@@ -163,13 +183,13 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("need_task_manager", "need_pod_manager", "task_fault_tolerance", "use_go_ps"), _ALWAYS),
     "dataset_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
     "input_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
-    "records_per_task": ("is gone", "--num_minibatches_per_task times --minibatch_size are the rows of a task"),
-    "learning_rate_scheduler": ("is gone", "define learning_rate(steps) in the module"),
-    "tensorboard_log_dir": ("is gone", "the archive of the model holds its learning curve"),
-    "prediction_outputs_processor": ("is gone", "predictions are written to --output, or to standard output"),
-    "collective_communicator_service_name": ("is gone", "leave it out"),
-    "num_of_redis_instances": ("is gone", "leave it out"),
-    "embedding_service_endpoint": ("is gone", "leave it out"),
-    "log_file_path": ("is gone", "write 2> FILE behind the command: messages go to standard error"),
-    "log_level": ("is gone", "leave it out"),
+    "records_per_task": ("no longer exists", "a task has --num_minibatches_per_task times --minibatch_size rows"),
+    "learning_rate_scheduler": ("no longer exists", "define learning_rate(steps) in the module"),
+    "tensorboard_log_dir": ("no longer exists", "the archive of the model holds its learning curve"),
+    "prediction_outputs_processor": ("no longer exists", "predictions are written to --output, or to standard output"),
+    "collective_communicator_service_name": ("no longer exists", "leave it out"),
+    "num_of_redis_instances": ("no longer exists", "leave it out"),
+    "embedding_service_endpoint": ("no longer exists", "leave it out"),
+    "log_file_path": ("no longer exists", "add 2> FILE to the command: messages go to standard error"),
+    "log_level": ("no longer exists", "leave it out"),
 }  # fmt: skip

@@ -29,30 +29,30 @@ _FLAGS = {
 
 
 def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
-    shared = "go on when some of them die" if kind == "train" else "share the rows"
-    text = f"run with a master and N workers, as processes, which {shared}"
+    shared = "continue when some of them fail" if kind == "train" else "share the rows"
+    text = f"run with a master and N worker processes, which {shared}"
     parser.add_argument("--num_workers", type=positive, metavar="N", help=text)
-    text = "with workers: share its slots with other jobs, see edl quota (default: the variable EDL_QUOTA)"
+    text = "with workers: folder of a quota whose slots jobs share, see edl quota (default: the variable EDL_QUOTA)"
     parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
-    text = "of the job on its quota: low, normal, high, or a number, higher for more urgent (default: normal)"
+    text = "priority on the quota: low, normal, high, or a number, higher for more urgent (default: normal)"
     parser.add_argument("--priority", type=priority, metavar="P", help=text)
 
 
 def add_servers(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that only `edl train` has."""
-    group = parser.add_argument_group("how workers share a training")
+    group = parser.add_argument_group("distribution of a training")
     group.add_argument(
         "--distribution_strategy",
         metavar="NAME",
-        help="local, allreduce, async or sync; auto (the default) takes allreduce where there are several workers, "
-        "and async where parameter servers are asked for",
+        help="local, allreduce, async, sync or auto (the default): allreduce for several workers, async with "
+        "parameter servers",
     )
     group.add_argument(
         "--num_ps_pods",
         "--num_ps",
         type=positive,
         metavar="N",
-        help="parameter servers (default: one for two workers)",
+        help="number of parameter servers (default: one for two workers)",
     )
     group.add_argument("--use_async", type=_answer, metavar="BOOL", help="true for async, false for sync")
     group.add_argument(
@@ -66,7 +66,7 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
         "--grads_to_wait",
         type=positive,
         metavar="N",
-        help="sync: gradients of a step (default: one of each worker)",
+        help="sync: gradients per step (default: one of each worker)",
     )
 
 
@@ -108,7 +108,7 @@ def _strategy(options: argparse.Namespace) -> Strategy:
     wanted: Strategy = "async" if options.use_async else "sync"
     if strategy not in ("auto", wanted) and name.casefold() != _ON_SERVERS:
         raise SemanticError(
-            f"--use_async says {wanted}, and --distribution_strategy {name}", hint="write one of them"
+            f"--use_async selects {wanted}, but --distribution_strategy {name}", hint="give only one of them"
         )
     return wanted
 
@@ -118,7 +118,7 @@ def priority(text: str) -> int:
     if number is None:
         names = ", ".join(PRIORITIES)
         raise argparse.ArgumentTypeError(
-            f"{text} is none of {names}, nor a number from {LOWEST} to {HIGHEST}"
+            f"{text} is neither one of {names} nor a number from {LOWEST} to {HIGHEST}"
         )
     return number
 

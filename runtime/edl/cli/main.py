@@ -113,26 +113,29 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
 
 _COMMANDS = {
     "train": "train a model and write its archive",
-    "evaluate": "measure a trained model",
+    "evaluate": "evaluate a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
-    "quota": "make a quota of slots that jobs share, change its size, and show who holds how many",
+    "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
 _OF_ROWS = ("train", "evaluate", "predict")
 
 
 def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
     required = kind == "export"
-    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="the program folder")
+    parser.add_argument("--program", type=Path, required=required, metavar="DIR", help="program folder")
     if kind != "export":
         add_workers(parser, kind)
     parser.add_argument(
-        "--threads", type=positive, metavar="N", help="of the framework (default: the cores there are)"
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="threads of the framework (default: the number of cores)",
     )
     parser.add_argument(
         "--debug",
         action="store_true",
-        help="show the traceback of an error, of your code alone where it raised",
+        help="print the traceback of an error; for an error in your code, only its own frames",
     )
     parser.add_argument(
         "--weights",
@@ -140,7 +143,7 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
         type=Path,
         required=kind != "train",
         metavar="FILE",
-        help=f"{'start from these: ' * (kind == 'train')}a model's archive, its weights.safetensors, or a checkpoint",
+        help=f"{'initial ' * (kind == 'train')}weights: a model's archive, its weights.safetensors, or a checkpoint",
     )
 
 
@@ -150,23 +153,32 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         default=Path("model.zip"),
-        help="the archive (default: %(default)s)",
+        help="archive of the model (default: %(default)s)",
     )
     parser.add_argument(
-        "--epochs", "--num_epochs", type=positive, metavar="N", help="instead of those in job.json"
+        "--epochs",
+        "--num_epochs",
+        type=positive,
+        metavar="N",
+        help="number of epochs (default for programs: that of job.json)",
     )
     parser.add_argument(
-        "--batch-size", "--minibatch_size", type=positive, metavar="N", help="rows of an optimizer step"
+        "--batch-size", "--minibatch_size", type=positive, metavar="N", help="rows per optimizer step"
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="instead of the one in job.json")
     parser.add_argument(
-        "--checkpoint_steps", type=positive, metavar="N", help="with --num_workers: a checkpoint each N steps"
+        "--seed", type=int, metavar="N", help="random seed (default for programs: that of job.json)"
+    )
+    parser.add_argument(
+        "--checkpoint_steps",
+        type=positive,
+        metavar="N",
+        help="with --num_workers: write a checkpoint every N steps",
     )
     parser.add_argument(
         "--keep_checkpoint_max",
         type=int,
         metavar="N",
-        help="with --num_workers: how many, at least 2; 0: all",
+        help="with --num_workers: checkpoints to retain, at least 2; 0 for all",
     )
     add_servers(parser)
     add_training(parser)

@@ -46,7 +46,7 @@ PREDICTION = "prediction"  # default name of the column of predictions
 BATCH_ROWS = 64  # default of a minibatch, as in ElasticDL
 
 _JOB_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-_PARAMETERS = "written as in: units=[16, 8]; kind='x'; rate=0.5"
+_PARAMETERS = "write for example: units=[16, 8]; kind='x'; rate=0.5"
 
 
 def job_spec(options: argparse.Namespace) -> JobSpec:
@@ -91,7 +91,7 @@ def write_program(folder: Path, spec: JobSpec) -> None:
         copy.write_bytes(source.read_bytes())
     if (Path(zoo.path) / REQUIREMENTS).is_file():
         print(
-            f"note: {Path(zoo.path) / REQUIREMENTS} is not read; install what it names into this environment",
+            f"note: {Path(zoo.path) / REQUIREMENTS} is not read; install its packages into this environment",
             file=sys.stderr,
         )
 
@@ -108,8 +108,8 @@ def pin(program: Program, written: str, folder: Path) -> Pinned:
 def _pinned_by_module(program: Program, written: str, folder: Path) -> Pinned:
     if redacted(written) != written:
         raise SemanticError(
-            "the data are named with a secret, which would stand in the job's files",
-            hint="let custom_data_reader take it from an environment variable",
+            "the name of the data holds a secret, which would be stored in the job's files",
+            hint="read it from an environment variable in custom_data_reader",
         )
     pinned = Pinned(written, "", "", 0, (), "", 0, shuffled=False)
     reader = program.call("custom_data_reader", pinned, folder)
@@ -177,14 +177,14 @@ def _assignment(statement: ast.stmt, flag: str) -> tuple[str, Parameter]:
             pass
         case _:
             raise SemanticError(
-                f"{flag} has {ast.unparse(statement)[:80]!r}, no name=value", hint=_PARAMETERS
+                f"{flag} has {ast.unparse(statement)[:80]!r}, which is not name=value", hint=_PARAMETERS
             )
     try:
         literal = ast.literal_eval(value)
         return name, msgspec.convert(literal, Parameter)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, msgspec.ValidationError):
         raise SemanticError(
-            f"{flag} gives {name} the value {ast.unparse(value)[:80]}, which is no number, text in quotes, True, "
+            f"{flag} gives {name} the value {ast.unparse(value)[:80]}, which is not a number, text in quotes, True, "
             "False, None or list of these",
             hint=_PARAMETERS,
         ) from None
@@ -224,7 +224,7 @@ def _zoo(options: argparse.Namespace, folder: Path, found: OwnModel) -> Zoo:
     for name, written in renamed.items():
         if not all(part.isidentifier() for part in written.split(".")):
             raise SemanticError(
-                f"--{name} {written} is no name of a function", hint="such as my_loss or losses.my_loss"
+                f"--{name} {written} is not the name of a function", hint="such as my_loss or losses.my_loss"
             )
     reader = parameters(options.data_reader_params or "", "--data_reader_params")
     return Zoo(str(folder), found.module, found.attribute, found.digest, renamed, reader)
@@ -233,7 +233,8 @@ def _zoo(options: argparse.Namespace, folder: Path, found: OwnModel) -> Zoo:
 def _job_name(name: str | None) -> str:
     if name is not None and not _JOB_NAME.fullmatch(name):
         raise SemanticError(
-            f"{name!r} is no name of a job", hint="letters, digits, dots, dashes and underscores, at most 63"
+            f"{name!r} is not the name of a job",
+            hint="letters, digits, dots, dashes and underscores, at most 63",
         )
     return name or ""
 
@@ -263,6 +264,6 @@ def _framework(found: OwnModel) -> Framework:
     if found.framework in ("keras", "torch"):
         return cast(Framework, found.framework)
     raise SemanticError(
-        f"the imports of {found.file} do not tell its framework",
+        f"the imports of {found.file} do not determine its framework",
         hint="add --framework keras or --framework torch",
     )

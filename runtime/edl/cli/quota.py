@@ -15,10 +15,10 @@ COLUMNS = ("job", "priority", "holds", "is to hold", "asks for")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", type=Path, metavar="DIR", help="the folder that jobs name with --quota")
-    text = (
-        "have N slots, for as many workers and parameter servers of all its jobs together; makes the folder"
+    parser.add_argument(
+        "folder", type=Path, metavar="DIR", help="folder of the quota, for the option --quota of jobs"
     )
+    text = "set the number of slots, which limits the workers and servers of all its jobs; creates the folder"
     parser.add_argument("--slots", type=positive, metavar="N", help=text)
 
 
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     for row in rows if demands else ():
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     held, waiting = sum(demand.holds for demand in demands), sum(not demand.holds for demand in demands)
-    print(f"{held:,} of {slots:,} slots are held; jobs that wait: {waiting:,}", file=sys.stderr)
+    print(f"{held:,} of {slots:,} slots are in use; waiting jobs: {waiting:,}", file=sys.stderr)
 
 
 def _rows(demands: list[Demand], slots: int) -> list[tuple[str, ...]]:

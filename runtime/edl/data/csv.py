@@ -51,16 +51,16 @@ _ENCODING_HINT = "if it is not UTF-8, add ?encoding=latin-1 or ?encoding=utf-16 
 _DAMAGES = (
     (
         r"Expected Number of Columns: (\d+) Found: (\d+)",
-        "{0} fields are expected, and it has {1}",
+        "{0} fields are expected, but there are {1}",
         "check its quotes",
     ),
     (
         r"unterminated quote",
         "a quote is not closed, or text follows one",
-        "a quote inside quotes is written twice",
+        "write a quote inside quotes twice",
     ),
     (r"Invalid unicode", "its text is not UTF-8", _ENCODING_HINT),
-    (r"invalid state", "the lines end in different ways", "let all lines end with a line feed"),
+    (r"invalid state", "the lines end in different ways", "end all lines with a line feed"),
 )
 _DATA = re.compile(rf"\s*({_FRACTION}|{_DAY}.*)\s*")
 
@@ -221,7 +221,7 @@ def _header(file: str, settings: Mapping[str, str], *, certain: bool) -> list[st
             )
         if not certain and _DATA.fullmatch(name):
             raise SourceError(
-                f"the first line of {file} should name the columns, and has the value {name}",
+                f"the first line of {file} should name the columns, but holds the value {name}",
                 hint="add ?header=false to the URL if the file has no header, ?header=true if these are names",
             )
     if twice := duplicate(first):
@@ -245,7 +245,7 @@ def _first_record(file: str, settings: Mapping[str, str]) -> list[str]:
     except (OSError, EOFError, UnicodeError, csv.Error) as error:
         raise SourceError(f"{file} cannot be read: {error}", hint=_ENCODING_HINT) from None
     if not first:
-        raise SourceError(f"{file} begins with no line of names or values")
+        raise SourceError(f"{file} has no first line of names or values")
     return first
 
 

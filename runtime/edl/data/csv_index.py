@@ -108,11 +108,13 @@ class LineScanner:
         line = self._lines + int(np.count_nonzero(ends))
         if not quotes:
             raise self._lone_return(line)
-        raise self._error(line, "a quote stands inside of a field, or text behind a quoted one", _QUOTE_HINT)
+        raise self._error(
+            line, "a quote is inside of an unquoted field, or text after a quoted one", _QUOTE_HINT
+        )
 
     def _lone_return(self, line: int) -> SourceError:
-        hint = "let all lines end with a line feed, or quote fields with line ends"
-        return self._error(line, "a carriage return stands alone", hint)
+        hint = "end all lines with a line feed, or quote fields with line ends"
+        return self._error(line, "a carriage return has no line feed", hint)
 
     def _error(self, line: int, what: str, hint: str) -> SourceError:
         return SourceError(f"record {line + 1} of {self._path}: {what}", hint=hint)

@@ -141,11 +141,11 @@ class Texts:
         path, before = self._file.path, self._file.starts[piece]
         if match := _FIELDS.search(report):
             row, expected, found = map(int, match.groups())
-            message = f"row {before + row:,} of {path}: {expected} fields are expected, and it has {found}"
+            message = f"row {before + row:,} of {path}: {expected} fields are expected, but there are {found}"
             return SourceError(message, hint="check its quotes")
         words = report.splitlines()[0].removeprefix("CSV parse error: ")
         hint = "if it is not UTF-8, add ?encoding=latin-1 to the URL" if "UTF" in report else None
-        return SourceError(f"{path}, behind row {before:,}: {words}", hint=hint)
+        return SourceError(f"{path}, after row {before:,}: {words}", hint=hint)
 
 
 def _types(texts: Sequence[Texts]) -> dict[str, str]:
@@ -188,7 +188,7 @@ def _check_settings(settings: Mapping[str, str]) -> None:
         )
     if settings["escape"] != settings["quote"]:
         raise SourceError(
-            "ranges of rows cannot be read where an escape character stands in front of quotes",
+            "ranges of rows cannot be read with an escape character in front of quotes",
             hint="double the quotes inside of quotes instead, as RFC 4180 says",
         )
     for option in ("delim", "quote"):

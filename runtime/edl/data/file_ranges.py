@@ -118,7 +118,7 @@ def open_files(pinned: Pinned, folder: Path) -> RangeReader:
     try:
         found = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
     except OSError as error:
-        raise SourceError(f"the index of this job's files is gone: {error}") from None
+        raise SourceError(f"the index of this job's files is missing: {error}") from None
     except msgspec.MsgspecError as error:
         raise SpecError(f"{folder / pinned.file} is damaged: {error}") from None
     if found.format not in FORMATS:

@@ -39,7 +39,7 @@ def split_name(name: str) -> tuple[str, ...]:
             return tuple(parts)
         if name[at] != ".":
             raise SourceError(
-                f"the name {name} goes on after a closing quote", hint='write it as "schema"."table"'
+                f"the name {name} continues after a closing quote", hint='write it as "schema"."table"'
             )
         at += 1
 

@@ -52,8 +52,8 @@ def found_files(written: str) -> Files:
     for path in paths:
         if path.lower().endswith(_PACKED):
             raise SourceError(
-                f"{path} is packed as a whole, so no range of its rows can be read",
-                hint="unpack it, or convert it to Parquet",
+                f"{path} is compressed as a whole, so ranges of its rows cannot be read",
+                hint="decompress it, or convert it to Parquet",
             )
     name = url.scheme or _format(paths)
     return Files(name, tuple(paths), dict(url.options), str(SourceURL(name, location, url.options)))
@@ -101,6 +101,6 @@ def _format_of(path: str) -> str:
     if head in _MAGICS:
         return _MAGICS[head]
     raise SourceError(
-        f"neither the name of {path} nor its first bytes tell its format",
-        hint=f"write one in front: {', '.join(f'{name}:' for name in FORMATS)} as in csv:{Path(path).name}",
+        f"neither the name of {path} nor its first bytes identify its format",
+        hint=f"put one in front: {', '.join(f'{name}:' for name in FORMATS)} as in csv:{Path(path).name}",
     )

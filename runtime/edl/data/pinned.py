@@ -101,7 +101,7 @@ def open_reader(pinned: Pinned, folder: Path) -> PinnedReader:
         reader = PinnedReader(path)
     except FileNotFoundError:
         raise SourceError(
-            f"the pinned rows of this job are gone: {path}",
+            f"the pinned rows of this job no longer exist: {path}",
             hint="rows are removed when a job ends; submit it again",
         ) from None
     except pa.ArrowInvalid as error:

@@ -187,16 +187,16 @@ def _parts(records: pa.BinaryArray, size: int) -> Iterator[pa.BinaryArray]:
 
 def _chunk(header: bytes, offset: int, size: int, path: Path) -> Chunk:
     if len(header) < _HEADER.size:
-        raise _damaged(path, offset, f"its header is cut off after {len(header)} bytes")
+        raise _damaged(path, offset, f"its header is truncated after {len(header)} bytes")
     magic, checksum, compressor, length, records = _HEADER.unpack(header)
     if magic != MAGIC:
         what = f"it begins with 0x{magic:08x} and not with 0x{MAGIC:08x}"
         raise _damaged(path, offset, what)
     chunk = Chunk(offset, checksum, compressor, length, records)
     if compressor not in _DECOMPRESS:
-        raise _damaged(path, offset, f"it names a compressor {compressor}, and there are 0, 1 and 2")
+        raise _damaged(path, offset, f"it names an unknown compressor, {compressor}; known are 0, 1 and 2")
     if chunk.end > size:
-        raise _damaged(path, offset, f"its body ends {chunk.end - size} bytes behind the file's end")
+        raise _damaged(path, offset, f"its body ends {chunk.end - size} bytes after the file's end")
     return chunk
 
 
@@ -277,7 +277,7 @@ def _gunzip(data: bytes) -> bytes:
     stream = zlib.decompressobj(wbits=31)
     body = stream.decompress(data, MOST_BODY_BYTES + 1)
     if len(body) <= MOST_BODY_BYTES and (not stream.eof or stream.unused_data):
-        raise ValueError("its end is not that of a gzip stream")
+        raise ValueError("it is not one complete gzip stream")
     return body
 
 

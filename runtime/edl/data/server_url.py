@@ -117,7 +117,7 @@ def _connections() -> dict[str, _Connection]:
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise SourceError(f"{path} may be read by others", hint=f"chmod 600 {path}")
+        raise SourceError(f"{path} is readable by other users", hint=f"chmod 600 {path}")
     try:
         return msgspec.convert(tomllib.loads(text), dict[str, _Connection])
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

@@ -192,10 +192,10 @@ def _scheme_of_path(path: str) -> str:
 def _unknown(scheme: str) -> SourceError:
     if scheme in PLANNED:
         return SourceError(
-            f"data sources of the scheme {scheme} are not there yet", hint=f"known: {', '.join(SOURCES)}"
+            f"data sources of the scheme {scheme} are not supported yet", hint=f"known: {', '.join(SOURCES)}"
         )
     near = nearest(scheme, SOURCES)
-    known = f"known schemes: {', '.join(SOURCES)}; not there yet: {', '.join(PLANNED)}"
+    known = f"known schemes: {', '.join(SOURCES)}; not supported yet: {', '.join(PLANNED)}"
     return SourceError(
         f"{scheme} is not a scheme of data sources", hint=f"did you mean {near}? {known}" if near else known
     )
@@ -220,7 +220,7 @@ def _location(url: str, rest: str) -> str:
     if host not in ("", MEMORY) or (host and path):
         scheme = url.partition(":")[0].lower()
         raise SourceError(
-            f"{redacted(url)} names a host, {host.rpartition('@')[2]}, and files have none",
+            f"{redacted(url)} names a host, {host.rpartition('@')[2]}, but files have none",
             hint=f"{scheme}:///file is relative to the working directory, {scheme}:////data/file absolute",
         )
     return unquote(path) or MEMORY

@@ -39,7 +39,7 @@ def main(job: Path, instance: Instance) -> int:
     with MasterChannel(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:
-        log("leaving: the master wants another one")
+        log("stopping: the master has refused this server")
         return exit_codes.PREEMPTED
     ended.wait()
     server.close()

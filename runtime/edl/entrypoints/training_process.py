@@ -35,7 +35,7 @@ GRACE = 5.0  # seconds for a job to stop once its parent is gone
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="edl.entrypoints.training_process", description="Runs the jobs of a client"
+        prog="edl.entrypoints.training_process", description="Run the jobs of a client"
     )
     parser.add_argument("--framework", choices=("keras", "torch"), required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads of the framework's pools")

@@ -57,7 +57,7 @@ def main(job: Path, instance: Instance) -> int:
 
             _with_program(spec, folder, do)
         except (RefusedError, GoneError) as error:  # GoneError: its master is gone, with the checkpoint
-            logs.log(f"leaving: {error}")
+            logs.log(f"stopping: {error}")
             return exit_codes.PREEMPTED
         except Exception as error:
             traceback.print_exc()

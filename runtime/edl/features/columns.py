@@ -274,7 +274,7 @@ def _bucket(column: Bucket) -> None:
         if lower >= upper:
             raise SemanticError(
                 f"boundaries of column {column.column} must ascend, {upper} follows {lower}",
-                hint="sort them and leave each out but once",
+                hint="sort them and remove duplicates",
             )
 
 
@@ -321,8 +321,8 @@ def _list_of(column: ListOf) -> None:
     _delimiter(column)
     if not isinstance(column.weights, str) or column.weights == column.delimiter:
         raise SemanticError(
-            f"between an item of column {column.column} and its weight must stand another text "
-            f"than between items, not {column.weights!r}"
+            f"the separator of weights of column {column.column} must be a text other than its delimiter, "
+            f"not {column.weights!r}"
         )
 
 
@@ -347,7 +347,7 @@ def _embedding(column: Embedding) -> None:
         raise SemanticError(f"an embedding has no combiner {column.combiner!r}", hint=hint)
     if column.initial not in INITIALS:
         hint = did_you_mean(str(column.initial), INITIALS)
-        raise SemanticError(f"an embedding has no first values {column.initial!r}", hint=hint)
+        raise SemanticError(f"an embedding has no initial values {column.initial!r}", hint=hint)
 
 
 def _category(category: object, what: str) -> None:

@@ -56,7 +56,7 @@ class RegressionTarget:
             labels = values.astype(np.float32)
         if np.isinf(labels).any():
             raise SemanticError(
-                f"label {column} holds {values[np.isinf(labels)][0]:g}, more than a model's float32 can",
+                f"label {column} holds {values[np.isinf(labels)][0]:g}, beyond the range of float32",
                 hint="scale it in the query, to thousands or millions for instance",
             )
         return labels[:, np.newaxis]

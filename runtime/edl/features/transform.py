@@ -143,9 +143,7 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
         )
     twice = [name for name in wanted if present[name] > 1]
     if twice:
-        raise SemanticError(
-            f"the data has several columns {', '.join(twice)}", hint="name them apart with AS"
-        )
+        raise SemanticError(f"the data has several columns {', '.join(twice)}", hint="rename them with AS")
 
 
 # Dense columns ---------------------------------------------------------------------------------------------

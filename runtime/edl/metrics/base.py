@@ -112,7 +112,7 @@ def class_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Int
     classes = probabilities.shape[1]
     wrong = (truth != flat) | (truth < 0) | (truth >= classes)
     if wrong.any():
-        raise JobError(f"label {flat[wrong][0]} is no position among {classes} classes")
+        raise JobError(f"label {flat[wrong][0]} is not a position among {classes} classes")
     return truth, probabilities, row_weights(weights, len(labels))
 
 

@@ -64,7 +64,7 @@ def kind_of(label: Label) -> Kind:
     if isinstance(label, RegressionLabel):
         return "regression"
     if isinstance(label, RawLabel):
-        raise SemanticError("metrics by name need to know what is predicted, and the model does not say it")
+        raise SemanticError("metrics by name need a label, which the model does not declare")
     return "binary" if label.binary else "multiclass"
 
 

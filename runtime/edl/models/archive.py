@@ -235,7 +235,7 @@ def _check(archive: zipfile.ZipFile) -> None:
         _check_name(entry.filename)
         _check_entry(entry)
     if sum(entry.file_size for entry in entries if entry.filename != _WEIGHTS) > MAX_EXPANDED_BYTES:
-        raise SpecError("the archive expands to more than it may")
+        raise SpecError("the archive expands beyond the limit")
 
 
 def _check_name(name: str) -> None:
@@ -251,9 +251,9 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise SpecError(f"the archive's member {entry.filename} is encrypted")
     if entry.filename == _WEIGHTS:
         if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
-            raise SpecError("the archive's weights are compressed, which no archive of ours has")
+            raise SpecError("the archive's weights are compressed, which is not allowed")
     elif entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise SpecError(f"the archive's member {entry.filename} is compressed in a way that is not ours")
+        raise SpecError(f"the archive's member {entry.filename} uses an unsupported compression")
     elif entry.file_size > MAX_MEMBER_BYTES:
         raise SpecError(f"the archive's member {entry.filename} expands to {entry.file_size:,} bytes")
 

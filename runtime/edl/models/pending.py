@@ -47,7 +47,7 @@ def read_intent(job: Path) -> Intent | None:
     except FileNotFoundError:
         return None
     except msgspec.MsgspecError as error:
-        raise SpecError(f"what is to become of job {job.name} cannot be read: {error}") from None
+        raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
 
 
 def forget_intent(job: Path) -> None:

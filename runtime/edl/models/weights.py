@@ -63,12 +63,12 @@ def save(weights: Weights, path: Path) -> None:
             array = np.asarray(piece, stream.kinds[name].dtype.newbyteorder("<"), order="C")
             left[name] -= array.nbytes
             if left[name] < 0:
-                raise ValueError(f"the pieces of {name} are more than its shape says")
+                raise ValueError(f"the pieces of {name} exceed its shape")
             file.seek(at[name])
             file.write(array.tobytes() if array.ndim == 0 else array.data if array.size else b"")
             at[name] += array.nbytes
     if lacking := [name for name, size in left.items() if size]:
-        raise ValueError(f"the pieces of {lacking[0]} are fewer than its shape says")
+        raise ValueError(f"the pieces of {lacking[0]} do not fill its shape")
 
 
 def whole(stream: Stream) -> dict[str, np.ndarray]:

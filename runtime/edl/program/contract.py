@@ -90,8 +90,8 @@ def _check_input(
     given = [name for name in INPUTS if name in found]
     if len(given) > 1:
         raise JobError(
-            f"{file} defines {given[0]} and {given[1]}; rows become arrays in one way",
-            hint="keep one of them, or call the other by another name",
+            f"{file} defines {given[0]} and {given[1]}; only one function may convert rows to arrays",
+            hint="keep one of them, or rename the other",
         )
     if not given:
         raise _absent(

@@ -44,8 +44,8 @@ def _translated(given: Any, file: str) -> Iterator[Any]:
         yield LearningRateScheduler(given, file)
     elif kind.__name__ != "TerminateOnNaN":
         raise JobError(
-            f"callbacks in {file} gives Keras' {kind.__name__}, which edl has no words for",
-            hint="derive from edl.Callback; EarlyStopping and LearningRateScheduler of Keras are understood",
+            f"callbacks in {file} gives Keras' {kind.__name__}, which has no equivalent in edl",
+            hint="derive from edl.Callback; EarlyStopping and LearningRateScheduler of Keras are supported",
         )
 
 
@@ -55,7 +55,7 @@ class EarlyStopping(Callback):
     def __init__(self, given: Any, file: str) -> None:
         if given.restore_best_weights:
             raise JobError(
-                f"callbacks in {file} wants EarlyStopping to restore the best weights, which it cannot",
+                f"callbacks in {file} uses restore_best_weights of EarlyStopping, which is not supported",
                 hint="leave restore_best_weights out",
             )
         self._monitor = str(given.monitor)
@@ -74,7 +74,7 @@ class EarlyStopping(Callback):
         if self._name not in metrics:
             known = did_you_mean(self._name, metrics)
             raise JobError(
-                f"EarlyStopping monitors {self._monitor}, and an epoch has no such figure", hint=known
+                f"EarlyStopping monitors {self._monitor}, which is not a metric of an epoch", hint=known
             )
         value = self._signed(metrics[self._name])
         self._waited += 1

@@ -34,7 +34,7 @@ def parse(text: str) -> tuple[str, ...]:
     for entry in entries:
         if not all(part.isidentifier() for part in entry.split(".")):
             raise SemanticError(
-                f"{VARIABLE} holds {entry!r}, which is no name of a package",
+                f"{VARIABLE} holds {entry!r}, which is not the name of a package",
                 hint="write names of packages with commas, such as torchvision.models,my_company.models",
             )
     return entries
@@ -93,7 +93,7 @@ def check_imported(module: str, attribute: str, sources: ModelSources) -> None:
     if isinstance(found, type):
         if not issubclass(found, _model_bases()):
             raise JobError(
-                f"{name} is no class of models", hint="derive it from keras.Model or torch.nn.Module"
+                f"{name} is not a model class", hint="derive it from keras.Model or torch.nn.Module"
             )
     elif not isinstance(getattr(found, "__wrapped__", found), FunctionType):
         raise JobError(

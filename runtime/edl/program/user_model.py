@@ -106,7 +106,7 @@ def find(dotted: str) -> OwnModel:
     parts = dotted.split(".")
     if not all(map(_is_name, parts)):
         raise SemanticError(
-            f"{dotted} is no name of a Python module", hint="such as my_package.my_module.MyModel"
+            f"{dotted} is not the name of a Python module", hint="such as my_package.my_module.MyModel"
         )
     module = _module(dotted)
     if module is not None:
@@ -136,21 +136,21 @@ def check_permitted(found: OwnModel) -> None:
         )
     if defined.kind == "class" and defined.is_model is False:
         raise SemanticError(
-            f"{found.name} is no model: it derives from no class of Keras or PyTorch",
+            f"{found.name} is not a model: it derives from no class of Keras or PyTorch",
             hint="derive it from keras.Model or torch.nn.Module",
         )
     if defined.kind == "function" and not defined.is_model:
         raise SemanticError(
-            f"{found.name} can make no model: {found.file.name} imports neither Keras nor PyTorch",
+            f"{found.name} cannot make a model: {found.file.name} imports neither Keras nor PyTorch",
             hint="a function that SQL names returns a keras.Model or a torch.nn.Module",
         )
 
 
 def _not_allowed(found: OwnModel, sources: ModelSources) -> SemanticError:
     where = ", ".join(sources.folders)
-    hint = f"a model of your own stands in a module in a folder of {PATH_VARIABLE}: {where}"
+    hint = f"a user-defined model is a module in a folder of {PATH_VARIABLE}: {where}"
     if sources.may_be_allowed(found.module, found.module_file):
-        hint += f"\nif SQL may use this package, the one who runs sqlflow allows it: {OPTION} {found.module}"
+        hint += f"\nif SQL may use this package, the operator allows it with {OPTION} {found.module}"
     return SemanticError(f"SQL may not name {found.name}", hint=hint)
 
 
@@ -175,7 +175,7 @@ def with_digest(spec: JobSpec) -> JobSpec:
     check_permitted(found)
     if lacking := [name for name in spec.own.functions if name not in found.functions]:
         raise JobError(
-            f"{found.module} defines no {lacking[0]} any more, which {spec.model.name} was trained with",
+            f"{found.module} no longer defines {lacking[0]}, with which {spec.model.name} was trained",
             hint=f"restore {found.file}, or train the model again",
         )
     if spec.kind != "train" and found.digest != spec.own.digest:
@@ -263,7 +263,7 @@ def _no_module(dotted: str) -> SemanticError:
         folders = nearby = list(spec.submodule_search_locations or [])
     missing = f"{known}.{part}" if known else part
     names = [f"{known}.{each.name}" if known else each.name for each in pkgutil.iter_modules(nearby)]
-    where = f"; looked in {', '.join(search_path())} and in what is installed" if not known else ""
+    where = f"; looked in {', '.join(search_path())} and the installed packages" if not known else ""
     hint = did_you_mean(missing, names, list_up_to=0) or f"set {PATH_VARIABLE} to the folder that holds it"
     return SemanticError(f"there is no module {missing}{where}", hint=hint)
 
@@ -287,7 +287,7 @@ class _Source:
     @classmethod
     def of(cls, spec: ModuleSpec) -> _Source:
         if not spec.origin or not spec.origin.endswith(".py"):
-            raise SemanticError(f"the module {spec.name} has no Python source to look at")
+            raise SemanticError(f"the module {spec.name} has no Python source")
         file = Path(spec.origin)
         try:
             text = file.read_bytes()

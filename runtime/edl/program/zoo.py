@@ -42,13 +42,13 @@ def find_in_zoo(zoo: Path, model_def: str) -> OwnModel:
     top = model_def.partition(".")[0]
     if PathFinder.find_spec(top, [str(zoo)]) is None:
         names = [module.name for module in pkgutil.iter_modules([str(zoo)])]
-        hint = did_you_mean(top, names) or "--model_def is such as package.module.custom_model"
+        hint = did_you_mean(top, names) or "write --model_def like package.module.custom_model"
         raise SemanticError(f"the model zoo {zoo} has no module {top}", hint=hint)
     found = find(model_def)
     used = PathFinder.find_spec(top)
     if used is None or not _lies_in(used.origin or next(iter(used.submodule_search_locations or [""])), zoo):
         raise SemanticError(
-            f"{top} of the model zoo is hidden by the installed package of that name",
+            f"{top} of the model zoo is shadowed by the installed package of that name",
             hint=f"give the zoo's {top} another name",
         )
     return found

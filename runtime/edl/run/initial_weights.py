@@ -28,7 +28,7 @@ def is_archive(path: Path) -> bool:
 def trained_weights(path: Path | None) -> Mapping[str, Array]:
     """Read the weights. Raises JobError if there are none, SpecError if they cannot be read."""
     if path is None:
-        raise JobError("a model's weights are needed, and none were given")
+        raise JobError("a model's weights are required, but none were given")
     if is_archive(path):
         return read_archive(path).weights()
     if path.is_dir():
@@ -59,8 +59,8 @@ def _newest(folder: Path) -> Path:
     names = manifests.complete(folder) or checkpointing.complete(SharedFolder(folder))
     if not names:
         raise SpecError(
-            f"{folder} is no checkpoint, and there is no complete one in it",
-            hint="a running job keeps its checkpoints in the folder checkpoints of its job folder",
+            f"{folder} is not a checkpoint, and contains no complete one",
+            hint="a running job stores its checkpoints in the folder checkpoints of its job folder",
         )
     return folder / names[-1]
 

@@ -135,7 +135,7 @@ def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Arr
     """Return the initial weights, or None for new ones. Raises JobError if the job needs them and none are given."""
     if weights is None and program.spec.trained_model:
         raise JobError(
-            f"this program starts from the weights of {program.spec.trained_model}, and none were given",
+            f"this program starts from the weights of {program.spec.trained_model}, but none were given",
             hint="add --weights with the archive of that model",
         )
     return trained_weights(weights) if weights is not None else None

@@ -78,7 +78,7 @@ class SourceResultStore:
     def keep(self, outcome: Outcome) -> Outcome:
         name, archive = self._intent.name, self._job.archive
         if self._intent.record is None:
-            raise SpecError(f"job {self._job.id} is to store no model")
+            raise SpecError(f"job {self._job.id} stores no model")
         record = msgspec.structs.replace(self._intent.record, metrics=outcome.figures)
         version = insisting(lambda _: self._registry.save(name, archive, record, once=self._job.id))
         archive.unlink()
@@ -102,5 +102,5 @@ def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
         return InFolder(job)
     intent = read_intent(job.path)
     if intent is None:
-        raise SpecError(f"nothing says what is to become of job {job.id}")
+        raise SpecError(f"there is no output destination for job {job.id}")
     return SourceResultStore(job, spec, intent)

@@ -192,9 +192,9 @@ class TrainingProcess:
             self._kill()
             code = -signal.SIGKILL
         if code == -signal.SIGKILL:
-            hint = "the system kills what uses up the memory; a smaller batch size or model needs less"
+            hint = "the system kills processes that exhaust the memory; use a smaller batch size or model"
         else:
-            hint = self._last_words() or "the log tells what it printed last"
+            hint = self._last_words() or "its log shows its last output"
         where = f"; its log is {log}" if log is not None and log.exists() else ""
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         return JobError(f"the training process {how}{where}", hint=hint)

@@ -162,7 +162,7 @@ def _share(validation: object) -> float | None:
         return None
     share = float(validation)
     if not 0 <= share < 1:
-        raise SemanticError(f"validation is {validation}; a share of the rows lies between 0 and 1")
+        raise SemanticError(f"validation is {validation}; a fraction of the rows is between 0 and 1")
     return share
 
 
@@ -175,7 +175,7 @@ def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
         raise SemanticError(f"learning_rate is {told(learning_rate)}", hint=hint)
     if not isinstance(optimizer, str):
         raise SemanticError(
-            "learning_rate is of an optimizer by name", hint="give it to the optimizer itself"
+            "learning_rate needs an optimizer by name", hint="pass it to the optimizer itself"
         )
     return float(learning_rate)
 

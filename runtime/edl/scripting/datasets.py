@@ -72,7 +72,7 @@ def dataset(
         parts.append(_numbered(validation, "validation", framework, feed))
     if len({type(part) for part in parts}) > 1:
         raise SemanticError(
-            f"validation is {_a(validation)}, and the dataset {_a(given)}", hint="give both in one way"
+            f"validation is {_a(validation)}, and the dataset {_a(given)}", hint="give both in the same form"
         )
     return _Numbered(parts, generator(seed).permutation(len(parts[0])) if shuffle else None)
 
@@ -237,7 +237,7 @@ class _Files:
     def __init__(self, files: str | Path, held_out: Any, feed: Feed) -> None:
         if held_out is not None and not isinstance(held_out, str | Path):
             raise SemanticError(
-                f"validation is {_a(held_out)}, and the dataset files", hint="give both in one way"
+                f"validation is {_a(held_out)}, and the dataset files", hint="give both in the same form"
             )
         self._files = str(files)
         self._held_out = None if held_out is None else str(held_out)
@@ -283,7 +283,7 @@ def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) ->
     if isinstance(given, tuple | list) and len(given) in (2, 3):
         if feed is not None:
             raise SemanticError(
-                "arrays need no feed", hint="feed makes arrays of record batches: leave it out"
+                "arrays need no feed", hint="feed converts record batches to arrays: leave it out"
             )
         return _Arrays(name, *given)
     if isinstance(given, pa.RecordBatch):
@@ -293,7 +293,7 @@ def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) ->
     data = sys.modules.get("torch.utils.data")
     if data is not None and isinstance(given, data.DataLoader):
         raise SemanticError(
-            "a DataLoader reads rows in an order of its own, and a job reads them by range",
+            "a DataLoader reads rows in its own order, but a job reads them by range",
             hint="give its dataset: edl.train(model, loader.dataset, batch_size=loader.batch_size, …)",
         )
     if data is not None and isinstance(given, data.Dataset) and hasattr(given, "__len__"):
@@ -306,7 +306,7 @@ def _numbered(given: Any, name: str, framework: Framework, feed: Feed | None) ->
 def _needed(feed: Feed | None, what: str) -> Feed:
     if feed is None:
         raise SemanticError(
-            f"{what} gives record batches, and no feed makes arrays of them",
+            f"{what} yields record batches, and there is no feed to convert them to arrays",
             hint="give feed=feed, with def feed(batch, mode): ... return features, labels",
         )
     return feed
@@ -327,5 +327,5 @@ def _a(given: object) -> str:
 def _other_rows() -> JobError:
     return JobError(
         "the script has other rows in a worker than in the process that started the job",
-        hint="every worker runs the script: seed what it draws at random before edl.train, such as a split of the rows",
+        hint="every worker runs the script: seed random choices before edl.train, such as a split of the rows",
     )

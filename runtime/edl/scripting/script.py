@@ -60,7 +60,7 @@ def this() -> Script:
     path = getattr(main, "__file__", None)
     if path is None or not Path(path).is_file():
         raise SemanticError(
-            "several workers run the script that calls edl.train, and a notebook or a prompt has none",
+            "several workers run the script that calls edl.train, but a notebook or a prompt has none",
             hint="write the code into a file and run that: python train.py; or train here: workers=1",
         )
     module = spec.name.removesuffix(".__main__") if spec is not None else ""
@@ -149,6 +149,6 @@ def run(script: Script, spec: JobSpec, folder: Path, work: Callable[[Program], N
         raise doing.error
     if not doing.entered:
         raise JobError(
-            f"{script.path} ends in a worker before it comes to the call of edl.train that started the job",
-            hint="every worker runs the script from its start: it must come to the same call in each",
+            f"{script.path} ends in a worker before it reaches the call of edl.train that started the job",
+            hint="every worker runs the script from its start: it must reach the same call in each",
         )

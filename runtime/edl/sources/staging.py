@@ -118,7 +118,7 @@ class Staging(ABC):
             rows = self._swap(place, job, tasks)
             if rows != expected:
                 raise SourceError(
-                    f"{expected:,} rows of job {job} were staged, and {rows:,} of them came back"
+                    f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found"
                 )
             books.record_commit(rows)
             self._drop_staged(place, job)

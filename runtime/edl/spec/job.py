@@ -257,7 +257,7 @@ def from_json(data: bytes | str) -> JobSpec:
         version = msgspec.json.decode(data, type=_Version).version
         if version != VERSION:
             raise SpecError(
-                f"this JobSpec is of version {version}; this program reads version {VERSION}",
+                f"this JobSpec has version {version}; this program reads version {VERSION}",
                 hint="update sqlflow-edl, or train the model again",
             )
         return msgspec.json.decode(data, type=JobSpec)

@@ -38,12 +38,10 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         yield Problem(
             "strategy",
             f"the strategy local has one worker, not {workers}",
-            "leave it out, or take one worker",
+            "leave it out, or use one worker",
         )
     if strategy in ("local", "allreduce") and servers:
-        yield Problem(
-            "strategy", f"the strategy {strategy} has no parameter servers", "async and sync have them"
-        )
+        yield Problem("strategy", f"the strategy {strategy} has no parameter servers", "use async or sync")
     if cluster.local_steps > 1 and (strategy not in ("auto", "async") or cluster.grads_to_wait):
         yield Problem(
             "local_steps", "local steps are taken between two pushes of the strategy async", "leave them out"

@@ -43,7 +43,7 @@ def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
         ("--dataset_fn", "define feed(batch, mode)"),
         ("--records_per_task", "--num_minibatches_per_task"),
         ("--lr_staleness_modulation", "--distribution_strategy sync"),
-        ("--checkpoint_dir", "lie in its own folder"),
+        ("--checkpoint_dir", "in its job folder"),
         ("--worker_resource_request", "Kubernetes"),
         ("--job_command", "loss and optimizer"),
         ("--prediction_outputs_processor", "--output"),
@@ -62,10 +62,10 @@ def test_a_flag_of_elasticdl_that_means_nothing_says_what_to_do_instead(
     [
         (["train"], "either --program or --model_def"),
         (["train", "--program", "p", *MODULE], "either --program or --model_def"),
-        (["train", "--program", "p", "--max_step", "3"], "--max_step is of hand-written modules"),
-        (["train", "--model_def", "a.b"], "--training_data is needed"),
-        (["evaluate", "--model_def", "a.b", "--weights", "w"], "--validation_data is needed"),
-        (["predict", "--model_def", "a.b", "--weights", "w"], "--prediction_data is needed"),
+        (["train", "--program", "p", "--max_step", "3"], "--max_step is for hand-written modules"),
+        (["train", "--model_def", "a.b"], "--training_data is required"),
+        (["evaluate", "--model_def", "a.b", "--weights", "w"], "--validation_data is required"),
+        (["predict", "--model_def", "a.b", "--weights", "w"], "--prediction_data is required"),
         (["train", *MODULE, "--evaluation_steps", "9"], "--evaluation_steps needs --validation_data"),
     ],
 )

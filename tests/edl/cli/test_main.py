@@ -94,7 +94,7 @@ def test_training_goes_on_from_given_weights(
     assert main([*command, str(model)]) == exit_codes.OK
     (folder / "job.json").write_bytes(to_json(spec))
     assert main([*command, str(again)]) == exit_codes.FAILED
-    assert "starts from the weights of m@1, and none were given" in capsys.readouterr().err
+    assert "starts from the weights of m@1, but none were given" in capsys.readouterr().err
     assert main([*command, str(again), "--weights", str(model), "--epochs", "1"]) == exit_codes.OK
     first, more = read_archive(model), read_archive(again)
     assert (more.curve[0]["loss"] or 9) < (first.curve[0]["loss"] or 0) / 2

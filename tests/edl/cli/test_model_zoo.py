@@ -63,7 +63,7 @@ def test_the_command_line_becomes_a_spec_that_is_stored_and_read(zoo: Path) -> N
 
 @pytest.mark.parametrize("name", ["$(rm -rf x)", "a b", "'; DROP", '"', "", "-rf", "a/b", "a" * 64])
 def test_a20_a_job_name_that_a_shell_would_run_is_rejected(name: str) -> None:
-    with pytest.raises(SemanticError, match="is no name of a job"):
+    with pytest.raises(SemanticError, match="is not the name of a job"):
         spec_of(f"--job_name={name}")
 
 
@@ -90,7 +90,7 @@ def test_a20_a_parameter_is_a_literal_and_nothing_is_executed(flag: str, value: 
 
 
 def test_a20_a_function_name_that_is_none_is_rejected() -> None:
-    with pytest.raises(SemanticError, match="is no name of a function"):
+    with pytest.raises(SemanticError, match="is not the name of a function"):
         spec_of("--loss", "x'); import os #")
 
 
@@ -160,7 +160,7 @@ def test_tables_that_a_program_tells_of_count_where_nothing_is_written() -> None
 
 def test_a_module_that_does_not_tell_its_framework_is_asked_for(zoo: Path) -> None:
     (zoo / "zoo_job_net.py").write_text(SOURCE.replace("import torch", ""))
-    with pytest.raises(SemanticError, match="do not tell its framework"):
+    with pytest.raises(SemanticError, match="do not determine its framework"):
         spec_of()
     assert spec_of("--framework", "keras").framework == "keras"
 
@@ -264,7 +264,7 @@ def test_a_secret_in_the_name_of_the_data_is_refused(zoo: Path, capsys: pytest.C
     ]
     assert main(["train", *model, "--training_data", "db://me:secret@host/t"]) == 1
     err = capsys.readouterr().err
-    assert "named with a secret" in err
+    assert "holds a secret" in err
     assert "secret@" not in err
 
 

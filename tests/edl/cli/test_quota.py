@@ -18,7 +18,7 @@ from edl.jobs.slots import SlotRequest
 def test_a_quota_is_made_resized_and_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "quota"
     assert main(["quota", str(folder), "--slots", "4"]) == exit_codes.OK
-    assert capsys.readouterr() == ("", "0 of 4 slots are held; jobs that wait: 0\n")
+    assert capsys.readouterr() == ("", "0 of 4 slots are in use; waiting jobs: 0\n")
     jobs = [
         Quota(folder).join(name, SlotRequest(1, 4, priority))
         for name, priority in (("a", -100), ("b", 100), ("c", 7))
@@ -31,7 +31,7 @@ def test_a_quota_is_made_resized_and_shown(tmp_path: Path, capsys: pytest.Captur
         ["c", "7", "0", "1", "1", "to", "4"],
         ["a", "low", "1", "1", "1", "to", "4"],
     ]
-    assert err == "1 of 5 slots are held; jobs that wait: 2\n"
+    assert err == "1 of 5 slots are in use; waiting jobs: 2\n"
 
 
 def test_a_quota_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -45,7 +45,8 @@ def test_a_priority_is_a_name_or_a_number(written: str, capsys: pytest.CaptureFi
         main(["train", "--program", ".", "--priority", written])
     assert raised.value.code == exit_codes.USAGE
     assert (
-        f"{written} is none of low, normal, high, nor a number from -1000 to 1000" in capsys.readouterr().err
+        f"{written} is neither one of low, normal, high nor a number from -1000 to 1000"
+        in capsys.readouterr().err
     )
 
 

@@ -51,9 +51,9 @@ def test_empty_lines_are_rows_of_a_single_column_only(size: int) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b'a,b\n1,x"y\n', "record 2 of f.csv: a quote stands inside"),
-        (b'a\n"x\n"\n"x"y\n', "record 3 of f.csv: a quote stands inside"),
-        (b'"x" \n', "record 1 of f.csv: a quote stands inside"),
+        (b'a,b\n1,x"y\n', "record 2 of f.csv: a quote is inside"),
+        (b'a\n"x\n"\n"x"y\n', "record 3 of f.csv: a quote is inside"),
+        (b'"x" \n', "record 1 of f.csv: a quote is inside"),
         (b"a\n1\r2\n", "record 2 of f.csv: a carriage return"),
         (b"a\n1\r", "record 2 of f.csv: a carriage return"),
         (b'a\n"x\n', "record 2 of f.csv: a quote is not closed"),

@@ -168,5 +168,5 @@ def test_an_index_that_is_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="is damaged"):
         open_reader(pinned, tmp_path / "job")
     (tmp_path / "job" / "files.json").unlink()
-    with pytest.raises(SourceError, match="is gone"):
+    with pytest.raises(SourceError, match="is missing"):
         open_reader(pinned, tmp_path / "job")

@@ -39,7 +39,7 @@ def test_a_name_without_an_ending_is_told_by_its_first_bytes(folder: Path, head:
 
 def test_a_format_that_nothing_tells_is_asked_for(folder: Path) -> None:
     (folder / "data").write_bytes(b"what")
-    with pytest.raises(SourceError, match="tell its format") as caught:
+    with pytest.raises(SourceError, match="identify its format") as caught:
         found_files("data")
     assert "csv:data" in (caught.value.hint or "")
     assert found_files("recordio:data").format == "recordio"
@@ -68,5 +68,5 @@ def test_files_of_several_formats_are_refused(folder: Path) -> None:
 
 def test_a_file_that_is_packed_as_a_whole_is_refused(folder: Path) -> None:
     (folder / "a.csv.gz").write_bytes(b"")
-    with pytest.raises(SourceError, match="packed as a whole"):
+    with pytest.raises(SourceError, match="compressed as a whole"):
         found_files("a.csv.gz")

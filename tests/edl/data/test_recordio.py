@@ -77,8 +77,8 @@ def spoilt(path: Path, at: int, value: int) -> None:
     [
         (0, 9, "begins with 0x01020309"),
         (5, 1, "checksum"),
-        (8, 7, "names a compressor 7"),
-        (15, 1, "behind the file's end"),
+        (8, 7, "names an unknown compressor, 7"),
+        (15, 1, "after the file's end"),
         (16, 200, "lengths of its 200 records do not fit"),
         (25, 0xEE, "checksum"),
     ],
@@ -95,7 +95,7 @@ def test_damage_is_named_with_chunk_and_place(tmp_path: Path, at: int, value: in
 def test_a_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "x.recordio", RECORDS)
     path.write_bytes(path.read_bytes() + b"\x04\x03\x02")
-    with pytest.raises(SourceError, match="header is cut off after 3 bytes"):
+    with pytest.raises(SourceError, match="header is truncated after 3 bytes"):
         list(read_records(path))
 
 
@@ -107,7 +107,7 @@ def test_a_gzip_body_that_ends_early_is_named(tmp_path: Path) -> None:
     fields = list(struct.unpack("<5I", header))
     fields[1], fields[3] = zlib.crc32(body), len(body)
     path.write_bytes(struct.pack("<5I", *fields) + body)
-    with pytest.raises(SourceError, match="cannot be decompressed: its end"):
+    with pytest.raises(SourceError, match="cannot be decompressed: it is not one"):
         list(read_records(path))
 
 

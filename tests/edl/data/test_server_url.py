@@ -95,7 +95,7 @@ def test_a_named_connection_is_found_with_its_password(
 
 def test_a_file_of_connections_that_others_may_read_is_refused(connections: Path) -> None:
     connections.chmod(0o640)
-    with pytest.raises(SourceError, match="may be read by others") as caught:
+    with pytest.raises(SourceError, match="is readable by other users") as caught:
         parse("shop")
     assert "chmod 600" in str(caught.value.hint)
 

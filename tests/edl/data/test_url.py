@@ -92,7 +92,7 @@ def test_an_unknown_scheme_names_the_nearest_and_the_known_ones() -> None:
 
 @pytest.mark.parametrize("scheme", PLANNED)
 def test_a_scheme_of_later_work_is_said_to_be_not_there_yet(scheme: str) -> None:
-    with pytest.raises(SourceError, match=f"{scheme} are not there yet"):
+    with pytest.raises(SourceError, match=f"{scheme} are not supported yet"):
         parse(f"{scheme}://user:secret@host/db")
 
 

@@ -57,7 +57,7 @@ def test_a_trainer_that_is_killed_is_followed_by_one_that_has_its_checkpoint_fro
     expected = alone.run_here()
     job = SlowJob(
         table(30_000),
-        how=kill("worker-0/0 while writing a cut 2", environment=APART),
+        how=kill("worker-0/0 while writing a checkpoint 2", environment=APART),
         spec={"checkpoints": Checkpoints(steps=10, secs=0)},
         **options,
     )

@@ -158,7 +158,7 @@ def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     outcome = job.run()
     steps = EPOCHS * ROWS // BATCH
     assert outcome.steps == steps, job.logs()
-    assert job.logs().count("all connections are cut") == 4
+    assert job.logs().count("all connections are closed") == 4
     found = weights(job)
     assert {name: set(found[name].tolist()) for name in ("one", "other")} == {
         "one": {-RATE * steps},

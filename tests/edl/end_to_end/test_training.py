@@ -58,7 +58,7 @@ def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
     "orders",
     [
         ("worker-0/0 in a task 3", "worker-0/1 after report 1"),
-        ("worker-0/0 while writing a cut 2",),
+        ("worker-0/0 while writing a checkpoint 2",),
         ("worker-0/0 after metrics 2",),
         ("master/1 before durable 4",),
         ("master/1 after durable 3", "worker-0/0 after report 6"),

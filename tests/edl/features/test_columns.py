@@ -80,14 +80,14 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
         (lambda: fc.one_hot(fc.numeric("x")), "one_hot takes a category, not Numeric"),
         (lambda: fc.list_of(fc.bucket("x", [1])), "list_of takes the category of an item, not Bucket"),
         (lambda: fc.list_of(fc.category_id("x", 3), ""), "the delimiter of column x must be a text"),
-        (lambda: fc.list_of(fc.category_id("x", 3), ":", ":"), "must stand another text than between items"),
+        (lambda: fc.list_of(fc.category_id("x", 3), ":", ":"), "must be a text other than its delimiter"),
         (lambda: fc.embedding("x", 3), "embedding takes a category, not 'x'"),
         (lambda: fc.embedding(fc.hash_bucket("x", 3), 0), "dim of an embedding must be a positive integer"),
         (
             lambda: fc.embedding(fc.hash_bucket("x", 3), 2, combiner="avg"),
             "an embedding has no combiner 'avg'",
         ),
-        (lambda: fc.embedding(fc.hash_bucket("x", 3), 2, initial="ones"), "no first values 'ones'"),
+        (lambda: fc.embedding(fc.hash_bucket("x", 3), 2, initial="ones"), "no initial values 'ones'"),
         (lambda: fc.one_hot(spec.HashBucket("x", -1)), "size of column x must be a positive integer"),
     ],
 )

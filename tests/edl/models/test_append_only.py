@@ -90,7 +90,7 @@ def test_a_users_table_of_our_name_is_an_error_and_stays(
     registry: AppendedRegistry, source: MaxComputeSource, file_of: FileOf
 ) -> None:
     source.execute(f"CREATE TABLE {EVENTS} (a BIGINT)")
-    with pytest.raises(SourceError, match="is not the one that sqlflow-edl keeps its models in"):
+    with pytest.raises(SourceError, match="was not created by sqlflow-edl"):
         registry.save("m", file_of(b"1"), RECORD)
     assert source.columns_of(EVENTS) == ["a"]
 

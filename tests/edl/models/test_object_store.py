@@ -147,9 +147,9 @@ def test_a_folder_of_other_things_is_an_error_and_stays(
     registry: StoredRegistry, store: str, file_of: FileOf
 ) -> None:
     open_objects(store).put("notes.txt", b"mine")
-    with pytest.raises(SourceError, match="holds other things than models") as caught:
+    with pytest.raises(SourceError, match="holds objects other than models") as caught:
         registry.save("m", file_of(b"x"), RECORD)
-    assert caught.value.hint == f"give models a folder of their own, such as {registry.url}/models"
+    assert caught.value.hint == f"use a separate folder for models, such as {registry.url}/models"
     assert open_objects(store).names() == ["notes.txt"]
 
 
@@ -158,7 +158,7 @@ def test_a_store_of_a_later_version_is_left_alone(
 ) -> None:
     open_objects(store).put(MARK, b'{"version": 2, "more": []}')
     for ask in (registry.list, lambda: registry.save("m", file_of(b"x"), RECORD)):
-        with pytest.raises(SpecError, match="is of version 2, and this program reads version 1"):
+        with pytest.raises(SpecError, match="has version 2, but this program reads version 1"):
             ask()
     assert open_objects(store).names() == [MARK]
 

@@ -224,7 +224,7 @@ def test_a_database_that_keeps_no_models_is_a_named_error(source: Source) -> Non
     class Other:
         dialect = "hive"
 
-    with pytest.raises(SourceError, match="dialect hive keep no models"):
+    with pytest.raises(SourceError, match="dialect hive cannot store models"):
         TableRegistry(Other())  # type: ignore[arg-type]
 
 

@@ -64,10 +64,10 @@ def test_pieces_that_take_turns_make_the_file_that_whole_arrays_make(tmp_path: P
     assert (tmp_path / "pieces").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-@pytest.mark.parametrize(("rows", "what"), [(9, "fewer"), (11, "more")])
+@pytest.mark.parametrize(("rows", "what"), [(9, "do not fill"), (11, "exceed")])
 def test_pieces_are_as_many_as_was_said(tmp_path: Path, rows: int, what: str) -> None:
     kinds = {"w": weights.Kind(np.dtype(np.float32), (10, 2))}
-    with pytest.raises(ValueError, match=f"the pieces of w are {what} than its shape says"):
+    with pytest.raises(ValueError, match=f"the pieces of w {what} its shape"):
         weights.save(weights.Stream(kinds, [("w", np.zeros((rows, 2), np.float32))]), tmp_path / "w")
 
 

@@ -87,7 +87,9 @@ def test_a_loader_of_torch_takes_the_place_of_feed(name: str) -> None:
     functions = {"dataset": lambda reader, start, end, mode: None, "stream": lambda batches, mode: None}
     own = {name: functions[name], "optimizer": lambda parameters: None}
     assert name in check(module(feed=None, **own), "torch", "model.py")
-    with pytest.raises(JobError, match=f"defines feed and {name}; rows become arrays in one way"):
+    with pytest.raises(
+        JobError, match=f"defines feed and {name}; only one function may convert rows to arrays"
+    ):
         check(module(**own), "torch", "model.py")
     with pytest.raises(JobError, match="defines no feed"):
         check(module(feed=None, **{name: functions[name]}), "keras", "model.py")

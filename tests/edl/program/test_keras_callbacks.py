@@ -97,7 +97,7 @@ def test_other_callbacks_are_passed_on_or_left_out() -> None:
     ("given", "words"),
     [
         (keras.callbacks.CSVLogger("x.csv"), "Keras' CSVLogger"),
-        (keras.callbacks.EarlyStopping(restore_best_weights=True), "restore the best weights"),
+        (keras.callbacks.EarlyStopping(restore_best_weights=True), "uses restore_best_weights"),
         (keras.callbacks.LearningRateScheduler(lambda epoch, rate, more: rate), r"schedule\(epoch\)"),
     ],
 )

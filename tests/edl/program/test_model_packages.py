@@ -110,8 +110,8 @@ def test_a_class_of_models_and_a_function_may_be_called(users: ModuleType, found
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (Config, "is no class of models"),
-        (subprocess.Popen, "is no class of models"),
+        (Config, "is not a model class"),
+        (subprocess.Popen, "is not a model class"),
         (subprocess.getoutput, "is subprocess.getoutput, which SQL may not name"),
         (eval, "is a builtin_function_or_method, neither a class nor a function"),
         (functools.partial(build), "is a partial, neither a class nor a function"),

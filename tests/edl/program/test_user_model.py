@@ -88,9 +88,9 @@ def test_parameters_of_a_base_that_cannot_be_seen_are_anything(
         ("nets.tower.Tower", "there is no module nets.tower", "did you mean nets.towers?"),
         ("nets.towers.Towr", "nets.towers defines no class or function Towr", "did you mean Tower?"),
         ("nets.parts", "nets.parts defines no class or function custom_model", ""),
-        ("numpy._core._multiarray_umath.x", "has no Python source to look at", ""),
-        ("nets.2.Tower", "nets.2.Tower is no name of a Python module", "my_package"),
-        ("nets.class.Tower", "is no name of a Python module", "my_package"),
+        ("numpy._core._multiarray_umath.x", "has no Python source", ""),
+        ("nets.2.Tower", "nets.2.Tower is not the name of a Python module", "my_package"),
+        ("nets.class.Tower", "is not the name of a Python module", "my_package"),
         ("sys.exit", "there is no module sys", ""),
     ],
 )
@@ -248,8 +248,8 @@ class Joined(keras.layers.Dense): ...
         ("rmtree", "flawed does not define rmtree, it imports it from shutil"),
         ("Dense", "flawed does not define Dense, it imports it from keras"),
         ("OrderedDict", "flawed does not define OrderedDict"),
-        ("Config", "flawed.Config is no model"),
-        ("Failure", "flawed.Failure is no model"),
+        ("Config", "flawed.Config is not a model"),
+        ("Failure", "flawed.Failure is not a model"),
         ("Net", ""),
         ("Wide", ""),
         ("Joined", ""),  # its base is out of sight: the process that imports it looks
@@ -276,7 +276,7 @@ def test_a25_a_function_makes_models_where_its_module_comes_to_import_a_framewor
     (tmp_path / "chores.py").write_text("import shutil, chores\ndef clean(path): ...")
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path))
     check_permitted(find("towers.build"))
-    with pytest.raises(SemanticError, match=r"chores\.clean can make no model"):
+    with pytest.raises(SemanticError, match=r"chores\.clean cannot make a model"):
         check_permitted(find("chores.clean"))
 
 
@@ -284,7 +284,7 @@ def test_a25_a_function_makes_models_where_its_module_comes_to_import_a_framewor
     "name", ["torch_nets.__loader__.exec_module", "nets.__init__.Tower", "torch_nets.__dict__"]
 )
 def test_a25_a_name_with_dunders_is_no_name_of_a_model(name: str) -> None:
-    with pytest.raises(SemanticError, match="is no name of a Python module"):
+    with pytest.raises(SemanticError, match="is not the name of a Python module"):
         find(name)
 
 
@@ -333,5 +333,5 @@ def test_a25_a_stored_model_takes_functions_from_modules_of_the_user_only(
     monkeypatch.setenv(model_packages.VARIABLE, "torch.nn,keras.layers")
     for name in ("torch_nets.Model", "torch.nn.functional.mse_loss", "keras.layers.Dense"):
         found = find(name)
-        with pytest.raises(JobError, match="defines no loss any more"):
+        with pytest.raises(JobError, match="no longer defines loss"):
             with_digest(used(name, Own(found.module, found.attribute, found.digest, (), ("loss",))))

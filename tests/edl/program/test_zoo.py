@@ -167,7 +167,7 @@ def test_what_the_module_raises_points_at_its_line(zoo: Path) -> None:
         ("net_of_a_test.net.custom_model", "has no module net_of_a_test", "did you mean nets_of_a_test?"),
         ("nets_of_a_test.nett.custom_model", "no module nets_of_a_test.nett", "nets_of_a_test.net?"),
         ("nets_of_a_test.net.custom_modell", "no class or function", "did you mean custom_model?"),
-        ("nets_of_a_test.net.__import__('os')", "is no name of a Python module", "such as"),
+        ("nets_of_a_test.net.__import__('os')", "is not the name of a Python module", "such as"),
         ("json.decoder.JSONDecoder", "has no module json", ""),
     ],
 )
@@ -180,7 +180,7 @@ def test_a_model_def_that_means_nothing_is_named(zoo: Path, name: str, words: st
 def test_a_package_that_an_installed_one_hides_is_named(zoo: Path) -> None:
     (zoo / "msgspec").mkdir()
     (zoo / "msgspec" / "json.py").write_text("def decode(): pass\n")
-    with pytest.raises(SemanticError, match="hidden by the installed package"):
+    with pytest.raises(SemanticError, match="shadowed by the installed package"):
         find_in_zoo(zoo, "msgspec.json.decode")
 
 

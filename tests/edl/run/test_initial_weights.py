@@ -75,7 +75,9 @@ def test_a_file_of_weights_is_taken_as_it_is(tmp_path: Path) -> None:
     assert initial_weights.is_archive(tmp_path / "model.zip")
 
 
-@pytest.mark.parametrize(("name", "words"), [("", "is no checkpoint"), ("gone.safetensors", "cannot read")])
+@pytest.mark.parametrize(
+    ("name", "words"), [("", "is not a checkpoint"), ("gone.safetensors", "cannot read")]
+)
 def test_what_is_no_weights_is_named(name: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=words):
         initial_weights.trained_weights(tmp_path / name)

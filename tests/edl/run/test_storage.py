@@ -113,5 +113,5 @@ def test_results_wait_in_the_source_for_the_master(job: JobFolder, url: str) -> 
 
 
 def test_a_job_in_pods_says_what_is_to_become_of_it(job: JobFolder) -> None:
-    with pytest.raises(SpecError, match=f"nothing says what is to become of job {job.id}"):
+    with pytest.raises(SpecError, match=f"there is no output destination for job {job.id}"):
         storage_of(job, SPEC)

@@ -212,7 +212,7 @@ def test_progress_comes_while_the_job_runs(process: TrainingProcess, tmp_path: P
 
 def test_a_missing_model_is_named(process: TrainingProcess, tmp_path: Path) -> None:
     folder = as_kind(program(tmp_path), "evaluate")
-    with pytest.raises(JobError, match="a model's weights are needed"):
+    with pytest.raises(JobError, match="a model's weights are required"):
         process.run(folder, new_job(line(200), "evaluate").path, Events())
 
 

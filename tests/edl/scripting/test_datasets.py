@@ -154,8 +154,8 @@ def test_a_process_that_has_other_rows_is_told_so(ours: Callable[[], Any], their
         ((X, Y), {"validation": 1j}, "validation is a complex"),
         ((X, Y[:5]), {}, "features has 10 rows, and labels 5"),
         ((X, Y), {"feed": feed}, "arrays need no feed"),
-        (pa.table({"x": Y}), {}, r"a pyarrow\.Table gives record batches, and no feed"),
-        ("rows.csv", {}, "files gives record batches"),
+        (pa.table({"x": Y}), {}, r"a pyarrow\.Table yields record batches, and there is no feed"),
+        ("rows.csv", {}, "files yields record batches"),
         ((X, Y), {"validation": pa.table({"x": Y}), "feed": None}, "no feed"),
     ],
 )
@@ -189,7 +189,7 @@ def test_loaders_and_datasets_of_the_other_framework_are_named() -> None:
     from torch.utils.data import DataLoader, TensorDataset
 
     items = TensorDataset(torch.tensor(X), torch.tensor(Y))
-    with pytest.raises(SemanticError, match="order of its own") as caught:
+    with pytest.raises(SemanticError, match="in its own order") as caught:
         made(DataLoader(items))
     assert "loader.dataset" in str(caught.value.hint)
     with pytest.raises(SemanticError, match="trains models of PyTorch"):

@@ -125,7 +125,7 @@ def test_an_error_of_the_script_is_named_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_script_that_does_not_come_to_the_call_is_named(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="ends in a worker before it comes to the call"):
+    with pytest.raises(JobError, match="ends in a worker before it reaches the call"):
         run(written(tmp_path, "pass"))
 
 

@@ -279,7 +279,7 @@ def test_pinned_rows_that_are_gone_say_so(source: MaxComputeSource, tmp_path: Pa
     pinned = source.pin("SELECT * FROM numbers", tmp_path, seed=0, shuffle=False)
     source.unpin(pinned, tmp_path)
     source.unpin(pinned, tmp_path)
-    with pytest.raises(SourceError, match="the pinned rows of this job are gone"):
+    with pytest.raises(SourceError, match="the pinned rows of this job no longer exist"):
         open_reader(pinned, tmp_path)
 
 

@@ -139,7 +139,7 @@ def test_every_type_comes_as_what_it_is_from_a_query_and_from_pinned_rows(
 @pytest.mark.parametrize(
     ("query", "words", "hint"),
     [
-        ("SELECT x FROM t", r"column x is a TINYINT\(1\), a boolean, and holds 5", "CAST(x AS SIGNED)"),
+        ("SELECT x FROM t", r"column x is a TINYINT\(1\), a boolean, but holds 5", "CAST(x AS SIGNED)"),
         ("SELECT z FROM t", "column z holds '0000-00-00', which is no date", "NULLIF(z, 0)"),
         ("SELECT w FROM t", "column w holds '25:00:00'", "TIME_TO_SEC(w)"),
         ("SELECT d FROM t", "column d holds", "CAST(d AS DOUBLE)"),
@@ -333,7 +333,7 @@ def test_pinned_rows_stay_what_they_were_and_go_with_their_job(source: MySQLSour
     assert source.pin("SELECT * FROM t", folder, seed=2, shuffle=True).digest != first.digest
     source.unpin(first, folder)
     source.unpin(first, folder)
-    with pytest.raises(SourceError, match="pinned rows of this job are gone"):
+    with pytest.raises(SourceError, match="pinned rows of this job no longer exist"):
         open_reader(first, folder)
     assert len(pinned_tables(source)) == 2
     assert source.unpin_abandoned() == 0
@@ -368,7 +368,7 @@ def test_who_may_only_read_gets_the_same_rows_as_a_file(
         pinned = reading.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=True)
         assert pinned.table is None
         assert [path.name for path in tmp_path.glob("*.arrow")] == ["rows.arrow"]
-        assert "may not make tables" in reading.how_rows_are_kept()
+        assert "cannot create tables" in reading.how_rows_are_kept()
     ours = source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=True)
     assert everything(open_reader(ours, tmp_path)).equals(everything(open_reader(pinned, tmp_path)))
     assert source.how_rows_are_kept() == ""
@@ -521,7 +521,7 @@ def test_a_server_is_given_no_file_of_this_machine(source: MySQLSource, tmp_path
     source.execute("CREATE TABLE t (a TEXT)")
     secret = tmp_path / "secret"
     secret.write_text("mine", encoding="utf-8")
-    with pytest.raises(SourceError, match="asked for a file of this machine"):
+    with pytest.raises(SourceError, match="requested a file of this machine"):
         source.execute(f"LOAD DATA LOCAL INFILE '{secret}' INTO TABLE t")
     assert rows(source, "SELECT * FROM t") == []
 

@@ -101,7 +101,7 @@ def test_what_keeps_two_sides_apart_is_named(
 def test_a_server_without_tls_is_not_told_a_password_in_the_clear(mariadb: Server, folder: Path) -> None:
     with pytest.raises(SourceError, match="server doesn't support it") as caught:
         connect(mariadb.url(options="?ssl=true"))
-    assert caught.value.hint == "have TLS switched on at the server, or leave the ssl options out"
+    assert caught.value.hint == "enable TLS on the server, or leave the ssl options out"
 
 
 def test_rows_of_an_account_that_must_have_tls_are_read_by_a_driver_that_has_it(

@@ -273,7 +273,7 @@ def test_rows_that_do_not_come_back_from_staging_are_never_dropped_in_silence(so
     source.stage("result", "job", 0, 0, [batch(1, 2)])
     (stage,) = left_over(source)
     source.execute(f"DELETE FROM {stage} WHERE a = 1")
-    with pytest.raises(SourceError, match="2 rows of job job were staged, and 1 of them came back"):
+    with pytest.raises(SourceError, match="2 rows of job job were staged, but 1 of them were found"):
         source.commit("result", "job", 1)
     assert made(source) == []
 

@@ -206,8 +206,8 @@ def _visible(versions: Versions) -> Versions:
 
 def foreign(table: str) -> SourceError:
     return SourceError(
-        f"the table {table} is not the one that sqlflow-edl keeps its models in",
-        hint="rename it; models are kept in a table of that name",
+        f"the table {table} was not created by sqlflow-edl",
+        hint="rename it; models are stored in a table of that name",
     )
 
 

@@ -63,8 +63,8 @@ class StoredRegistry(EventRegistry):
             self._objects.names() and not self._is_marked()
         ):  # not marked by another writer meanwhile: foreign objects
             raise SourceError(
-                f"{self.url} holds other things than models",
-                hint=f"give models a folder of their own, such as {self.url}/models",
+                f"{self.url} holds objects other than models",
+                hint=f"use a separate folder for models, such as {self.url}/models",
             )
         self._objects.put(MARK, msgspec.json.encode(Mark()))
 
@@ -137,7 +137,7 @@ class StoredRegistry(EventRegistry):
             raise SpecError(f"{MARK} in the model store {self.url} is damaged: {error}") from None
         if version != Mark().version:
             raise SpecError(
-                f"the model store {self.url} is of version {version}, and this program reads version 1",
+                f"the model store {self.url} has version {version}, but this program reads version 1",
                 hint="install a newer sqlflow-edl",
             )
         self._marked = True

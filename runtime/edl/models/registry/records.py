@@ -62,6 +62,6 @@ def check_name(name: str) -> None:
         )
     if split_reference(name)[1] is not None:
         raise SemanticError(
-            f"{name} names a version, and a run makes a new version itself",
+            f"{name} names a version, but a run creates a new version itself",
             hint=f"write {split_reference(name)[0]}",
         )

@@ -99,7 +99,7 @@ class TableRegistry(Registry):
 
     def __init__(self, source: Source) -> None:
         if source.dialect not in DIALECTS:
-            raise SourceError(f"data sources of the dialect {source.dialect} keep no models yet")
+            raise SourceError(f"data sources of the dialect {source.dialect} cannot store models yet")
         super().__init__(source.url)
         self._source = source
         self._dialect = DIALECTS[source.dialect]

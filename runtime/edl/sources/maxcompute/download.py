@@ -41,7 +41,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableRows:
         reader = TableRows(client, table.name, table.session)
     except errors.NoSuchTable:
         raise SourceError(
-            f"the pinned rows of this job are gone: {table.name}",
+            f"the pinned rows of this job no longer exist: {table.name}",
             hint="rows are removed when a job ends; submit it again",
         ) from None
     except ERRORS as error:
@@ -134,7 +134,7 @@ class TableRows:
                     raise translated(error) from None
                 problem = translated(error)
             except (OSError, EOFError, pa.ArrowException, HTTPError) as error:
-                problem = SourceError(f"the download of {self._table} was cut: {error}")
+                problem = SourceError(f"the download of {self._table} was interrupted: {error}")
             if start < end:
                 failures = failures + 1 if start == reached else 1
                 if failures == ATTEMPTS:

@@ -16,16 +16,16 @@ _SAID = re.compile(r"ODPS-(\d{7}):\s*(?:\[(\d+),(\d+)\]\s*)?(?P<words>[^\n]+)")
 _UNRESOLVED = re.compile(r"(column|table|function or view) '?([^\s']+)'? cannot be resolved")
 _PREFIX = re.compile(r"^(?:Semantic analysis|Parse) exception - ")
 _HINTS = {
-    errors.NoPermission: "ask for the right that it names",
+    errors.NoPermission: "request the privilege that it names",
     errors.Unauthorized: "check the access id and the secret key",
-    errors.SignatureNotMatch: "check the secret key: in the URL, in the environment or in the file of connections",
+    errors.SignatureNotMatch: "check the secret key: in the URL, in the environment or in the connections file",
 }
 _STOPPED = "status=CANCELLED"
 _EXISTS = "0130211"
 _AMBIGUOUS = re.compile(r"column name '?([^\s']+)'? is ambiguous")
 _BY_NUMBER = {
-    "0130013": "ask for the right that it names",
-    "0420095": "ask for the right that it names",
+    "0130013": "request the privilege that it names",
+    "0420095": "request the privilege that it names",
 }
 
 Names = Callable[[], list[str]]

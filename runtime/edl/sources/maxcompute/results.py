@@ -73,7 +73,7 @@ class MaxComputeResults:
         parts = split_name(target)
         if len(parts) > 1 and parts[0].lower() != self._source.client.project.lower():
             raise SourceError(
-                f"{target} lies in another project", hint=f"write results into {self._source.client.project}"
+                f"{target} is in another project", hint=f"write results into {self._source.client.project}"
             )
         found = self._source.table(parts[-1])
         if found is None:
@@ -117,7 +117,7 @@ class MaxComputeResults:
             rows = int(self._source.client.download(names.new).count)
         if rows != expected:
             self._drop(names.new)
-            raise SourceError(f"{expected:,} rows of job {job} were staged, and {rows:,} of them came back")
+            raise SourceError(f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found")
         self._swap(names)
         self._record(names, job, rows)
         self.abort(target, job)

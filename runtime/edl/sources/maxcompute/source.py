@@ -93,7 +93,7 @@ class MaxComputeSource(BaseSource):
             self.run(f"DROP TABLE IF EXISTS {quoted(pinned.table.name)}")
 
     def how_rows_are_kept(self) -> str:
-        return "all rows are copied once into a table of the project, where one process sorts those of a training"
+        return "all rows are copied once into a table of the project, where one process sorts training rows"
 
     def unpin_abandoned(self) -> int:
         return pinning.unpin_abandoned(self)

@@ -164,7 +164,7 @@ class _Result(MySQLResult):
         connection = self.connection
         if self._sending is None:
             connection.end()
-            raise SourceError("the server asked for a file of this machine, which it is not given")
+            raise SourceError("the server requested a file of this machine, which is never sent")
         try:
             for piece in _pieces(self._sending):
                 connection.write_packet(piece)
@@ -244,10 +244,10 @@ def _arguments(url: ServerURL) -> Mapping[str, Any]:
 def _refused(error: Exception, url: ServerURL) -> SourceError:
     message = str(error.args[-1] if error.args else error).rstrip(".")
     hints = {
-        1045: "give the password in the URL, in SQLFLOW_SOURCE or in the file of connections",
-        1044: "ask for rights on this database",
+        1045: "give the password in the URL, in SQLFLOW_SOURCE or in the connections file",
+        1044: "request privileges on this database",
         1049: "check the name of the database",
-        2003: "check host and port, and whether the server runs",
+        2003: "check host and port, and that the server is running",
     }
     if distrust := tls.hint(message):  # retries do not help
         return SourceError(f"cannot open {url}: {message}", hint=distrust)

@@ -39,12 +39,12 @@ _STATEMENTS = frozenset(
 )
 _NEAR = re.compile(r"near '(.*)' at line (\d+)", re.DOTALL)
 _HINTS = {
-    1044: "ask for the right on this database, or write into another one",
-    1142: "ask for the right on this table",
-    1227: "ask for the right that it names",
+    1044: "request the privilege on this database, or write into another one",
+    1142: "request the privilege on this table",
+    1227: "request the privilege that it names",
     1059: "a name has at most 64 characters in MySQL",
-    1153: "have max_allowed_packet raised on the server",
-    1205: "another connection holds what this one waits for; try again",
+    1153: "raise max_allowed_packet on the server",
+    1205: "another connection holds a lock that this one needs; try again",
     1317: "the statement was stopped",
     1568: "end the open transaction with COMMIT or ROLLBACK",
     3024: "the server limits how long a statement may run",

@@ -138,7 +138,7 @@ def open_rows(pinned: Pinned, table: PinnedTable) -> TableReader:
             if is_lost(error):
                 raise translated(error, "") from None
             raise SourceError(
-                f"the pinned rows of this job are gone: {error.args[-1]}",
+                f"the pinned rows of this job no longer exist: {error.args[-1]}",
                 hint="rows are removed when a job ends; submit it again",
             ) from None
     # with the query's types; a table may store other types

@@ -143,7 +143,7 @@ class MySQLSource(Transactional, BaseSource):
         if self._pins_tables and pinning.may_make_tables(self):
             return ""
         asked = ("pin", "file") in self._url.options
-        why = "the URL says so" if asked else "this user may not make tables in the database"
+        why = "the URL says so" if asked else "this user cannot create tables in the database"
         return f"all rows are copied into the job's folder once, over one connection: {why}"
 
     def unpin_abandoned(self) -> int:

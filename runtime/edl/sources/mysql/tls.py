@@ -12,7 +12,7 @@ OPTIONS = ("ssl", "ssl_ca", "ssl_cert", "ssl_key")
 _HINTS = (
     ("certificate is not valid for", "write the host as the server's certificate has it"),
     ("CERTIFICATE_VERIFY_FAILED", "name the file with the server's authority: ssl_ca=/path/to/ca.pem"),
-    ("server doesn't support it", "have TLS switched on at the server, or leave the ssl options out"),
+    ("server doesn't support it", "enable TLS on the server, or leave the ssl options out"),
 )
 
 

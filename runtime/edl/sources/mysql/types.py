@@ -188,7 +188,7 @@ def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
     hint = f"write CAST({name} AS CHAR) AS {name}"
     if pa.types.is_boolean(kind):
         return SourceError(
-            f"column {name} is a TINYINT(1), a boolean, and holds {example}",
+            f"column {name} is a TINYINT(1), a boolean, but holds {example}",
             hint=f"write CAST({name} AS SIGNED) AS {name}",
         )
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):

@@ -32,7 +32,7 @@ _CALLED = re.compile(r"(?:misuse of (?:aggregate|window)(?: function)?:? |functi
 _HINTS = (
     (r"locked", "another process or program has it open for writing; try again, or set PRAGMA busy_timeout"),
     (r"not a database", "the file is of another format; read it with a data source of that format"),
-    (r"readonly|unable to open", "check the path and who may write there"),
+    (r"readonly|unable to open", "check the path and its write permissions"),
     (r"cannot start a transaction", "end the open transaction with COMMIT or ROLLBACK"),
     (r"parameters are not allowed|number of bindings", "write values in place of ? and :names"),
     (r"decode to UTF-8", "the text is not UTF-8; read it with CAST(column AS BLOB), or leave it out"),
