@@ -69,9 +69,9 @@ def test_what_nobody_says_is_the_default_or_empty() -> None:
         (
             'worker_memory = "4GB"',
             r"some.toml: kubernetes.worker_memory must be an amount of memory",
-            "Memory that",
+            "Memory request of",
         ),
-        ("worker_memory = 4", "must be an amount of memory with its unit", "Memory that"),
+        ("worker_memory = 4", "must be an amount of memory with its unit", "Memory request of"),
         (
             '[gpu]\nworker_gpu = "2"',
             r"some.toml, \[gpu\]: kubernetes.worker_gpu must be a whole number",
@@ -83,10 +83,14 @@ def test_what_nobody_says_is_the_default_or_empty() -> None:
             "from 0 to 64",
         ),
         ('[gpu]\nimage_pull_policy = "never ever"', "cannot be 'never ever'", "did you mean Never?"),
-        ("[gpu]\nlabels = {a = [1]}", "kubernetes.labels must be names with values", "Labels of every"),
+        (
+            "[gpu]\nlabels = {a = [1]}",
+            "kubernetes.labels must be names with values",
+            "Additional labels of every",
+        ),
         ('[gpu]\ntolerations = ["a=b:Never"]', "must be taints as kubectl writes them", "Taints"),
         ("[gpus]", "has no profile gpu", "did you mean gpus?"),
-        ("image =", "is no TOML", "a setting looks like"),
+        ("image =", "is not valid TOML", "a setting looks like"),
     ],
 )
 def test_a_wrong_setting_of_a_file_is_told_with_its_place(

@@ -23,7 +23,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
 @pytest.mark.parametrize(
     ("statement", "source", "models", "message"),
     [
-        (TRAIN, "duckdb:///here.duckdb", SOURCE, "cannot read duckdb, whose rows are on this machine"),
+        (TRAIN, "duckdb:///here.duckdb", SOURCE, "cannot read duckdb, whose rows are only on this machine"),
         (TRAIN, "mysql://reader@127.0.0.1:3306/shop", SOURCE, "at 127.0.0.1, which is the pod itself"),
         (TRAIN, "mysql://reader@[::1]/shop", SOURCE, r"at \[::1\], which is the pod itself"),
         (TRAIN, "mysql://reader@localhost/shop", SOURCE, "at localhost, which is the pod itself"),
@@ -31,7 +31,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
         (f"{EXPLAIN} WITH explain.level = rows", SOURCE, SOURCE, "explains into a table of the data source"),
         (f"{EVALUATE} WITH evaluate.report = roc_curve", SOURCE, SOURCE, "evaluates into a table"),
         (TRAIN, SOURCE, "memory://models", "in the memory of this process"),
-        (TRAIN, SOURCE, "file:///home/ann/models", "does not reach the models in /home/ann/models"),
+        (TRAIN, SOURCE, "file:///home/ann/models", "cannot reach the models in /home/ann/models"),
     ],
 )
 def test_what_pods_do_not_reach_is_refused_with_its_place(
@@ -64,7 +64,7 @@ def test_what_pods_reach_runs_with_the_settings_of_the_statement(models: str) ->
             "SQLFLOW_MODEL_PACKAGES=subprocess",
             "sets SQLFLOW_MODEL_PACKAGES, which a statement may not",
         ),
-        ("volume_code", "src", "names a folder of no volume"),
+        ("volume_code", "src", "kubernetes.volume_code needs a volume"),
         ("pod_template", "/nowhere.yaml", "cannot read the pod template"),
         ("checkpoints", "s3://key:hidden@bucket/x", "holds a password or a key: s3://key@bucket/x"),
     ],
