@@ -107,12 +107,12 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
 async def _serve(folder: Path, tasks: int) -> None:
     from edl.master.servicer import Service, serve
     from edl.master.state_loop import StateLoop
-    from edl.master.state_store import FileLedger
+    from edl.master.state_store import FileStateStore
     from edl.master.tasks.task_manager import TaskManager
     from edl.tasks.job_state import Plan
 
     office = StateLoop(
-        TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileLedger(folder / "ledger")
+        TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileStateStore(folder / "ledger")
     )
     server, port = await serve(Service(office, lambda: b"", lambda workers: None), "127.0.0.1:0", TOKEN)
     print(port, flush=True)

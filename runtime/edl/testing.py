@@ -74,9 +74,9 @@ def _results() -> Any:
 
 
 def _ledger() -> Any:
-    from edl.master.state_store import FileLedger
+    from edl.master.state_store import FileStateStore
 
-    return FileLedger
+    return FileStateStore
 
 
 def _checkpointer() -> Any:

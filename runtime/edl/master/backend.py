@@ -11,7 +11,7 @@ from edl.jobs.event_log import Event
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
-from edl.master.state_store import Ledger
+from edl.master.state_store import StateStore
 
 End = Outcome | Failed
 
@@ -50,7 +50,7 @@ class Backend:
     """
 
     cluster: Cluster
-    ledger: Ledger
+    ledger: StateStore
     events: Events
     result_store: ResultStore
     show: Callable[[Snapshot], None]

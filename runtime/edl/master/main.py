@@ -20,7 +20,7 @@ from edl.jobs.failure import to_failed
 from edl.jobs.run_folder import ClusterFolder
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import run
-from edl.master.state_store import FileLedger
+from edl.master.state_store import FileStateStore
 from edl.spec import from_json
 
 LEASE_SECS = 10.0
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
     try:
-        ledger = FileLedger(folder.path / "ledger")
+        ledger = FileStateStore(folder.path / "ledger")
     except ClusterError as error:  # the other master continues, and reports the job's end
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED

@@ -16,8 +16,8 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
-from edl.cluster.kubernetes.state_store import ConfigMapLedger
-from edl.cluster.kubernetes.status_map import Board
+from edl.cluster.kubernetes.state_store import ConfigMapStateStore
+from edl.cluster.kubernetes.status_map import StatusMap
 from edl.cluster.local.signals import end_on_sigterm
 from edl.errors import ClusterError, SpecError, SQLFlowError
 from edl.jobs.event_log import EventStream
@@ -55,8 +55,8 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     deployment, intent = _given(folder)
     with (
         connect(in_pod=True) as api,
-        closing(ConfigMapLedger(api, deployment)) as ledger,
-        closing(Board(api, deployment)) as board,
+        closing(ConfigMapStateStore(api, deployment)) as ledger,
+        closing(StatusMap(api, deployment)) as board,
         closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
     ):
         backend = Backend(

@@ -19,7 +19,7 @@ from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import Timed
-from edl.master.state_store import Ledger
+from edl.master.state_store import StateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
 from edl.tasks.protocol import Answer, Flag, Joined, Request
@@ -35,7 +35,7 @@ class StateLoop:
     def __init__(
         self,
         tasks: TaskManager,
-        ledger: Ledger,
+        ledger: StateStore,
         servers: Servers | None = None,
         *,
         on_tick: Callable[[float], None] = lambda now: None,

@@ -19,7 +19,7 @@ from edl.errors import ClusterError, JobError, SpecError
 MAGIC = b"edl-ledger 1\n"
 
 
-class Ledger(Protocol):
+class StateStore(Protocol):
     """State store of a master. One master at a time holds it."""
 
     def read(self) -> bytes | None:
@@ -35,7 +35,7 @@ class Ledger(Protocol):
     def close(self) -> None: ...
 
 
-class FileLedger:
+class FileStateStore:
     """State store in a file. Raises ClusterError if another master holds it."""
 
     def __init__(self, path: Path) -> None:

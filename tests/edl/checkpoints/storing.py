@@ -12,7 +12,7 @@ from pathlib import Path
 from edl.checkpoints.master_store import Keeper
 from edl.master.servicer import Service, serve
 from edl.master.state_loop import StateLoop
-from edl.master.state_store import FileLedger
+from edl.master.state_store import FileStateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks.job_state import Plan
 
@@ -20,7 +20,7 @@ TOKEN = "secret of the test"  # noqa: S105
 
 
 async def main(folder: Path, port: int, most: int) -> None:
-    office = StateLoop(TaskManager(Plan("predict", 1)), FileLedger(folder / "ledger"))
+    office = StateLoop(TaskManager(Plan("predict", 1)), FileStateStore(folder / "ledger"))
     keeper = Keeper(folder / "checkpoints", most)
     service = Service(office, lambda: b"", lambda workers: None, keeper)
     server, port = await serve(service, f"127.0.0.1:{port}", TOKEN)

@@ -19,7 +19,7 @@ from edl.jobs.events import Tally
 from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import read_snapshot
 from edl.master import main as master
-from edl.master.state_store import MAGIC, FileLedger
+from edl.master.state_store import MAGIC, FileStateStore
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import MasterChannel
 from edl.spec import Output
@@ -113,16 +113,16 @@ def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
 
 
 def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
-    first = FileLedger(tmp_path / "ledger")
+    first = FileStateStore(tmp_path / "ledger")
     with pytest.raises(ClusterError, match="this job has a master already"):
-        FileLedger(tmp_path / "ledger")
+        FileStateStore(tmp_path / "ledger")
     first.close()
-    FileLedger(tmp_path / "ledger").close()
+    FileStateStore(tmp_path / "ledger").close()
 
 
 def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
-    first = FileLedger(folder.path / "ledger")
+    first = FileStateStore(folder.path / "ledger")
     assert master.main([str(tmp_path), "--port", "1", "--cluster-fd", "0"]) == exit_codes.FAILED
     assert not folder.events.exists()
     first.close()
@@ -137,7 +137,7 @@ def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: 
 
 
 def test_a26_a_damaged_ledger_is_named(tmp_path: Path) -> None:
-    ledger = FileLedger(tmp_path / "ledger")
+    ledger = FileStateStore(tmp_path / "ledger")
     ledger.write(b"what is done")
     assert ledger.read() == b"what is done"
     path = tmp_path / "ledger"
@@ -148,7 +148,7 @@ def test_a26_a_damaged_ledger_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
-    ledger = FileLedger(tmp_path / "ledger")
+    ledger = FileStateStore(tmp_path / "ledger")
     (tmp_path / "ledger.partial").symlink_to("/dev/full")
     with pytest.raises(JobError, match="cannot be written; the disk is full"):
         ledger.write(b"what is done")

@@ -15,7 +15,7 @@ from edl.jobs.outcome import Outcome
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.state_store import FileLedger
+from edl.master.state_store import FileStateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
 from edl.tasks.job_state import Plan
@@ -61,7 +61,7 @@ class Master:
         return self._do(work())
 
     async def _start(self) -> None:
-        self._ledger = FileLedger(self._folder / "ledger")
+        self._ledger = FileStateStore(self._folder / "ledger")
         data = self._ledger.read()
         kept = encoding.decode(data, MasterState) if data else None
         self.state_loop = StateLoop(TaskManager(self._plan, kept, **self._how), self._ledger)

@@ -20,7 +20,7 @@ from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.kubernetes import names, pod_manifests
 from edl.cluster.kubernetes.api_calls import PATIENCE, Calls, RefusedError, UnreachableError
 from edl.cluster.kubernetes.deployment import Deployment
-from edl.cluster.kubernetes.pod_cache import Roster
+from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
 from edl.errors import ClusterError
@@ -63,7 +63,7 @@ class KubernetesCluster:
         self._path = f"/api/v1/namespaces/{deployment.namespace}/pods"
         self._selector = names.selector(deployment.name)
         self._lock = threading.Lock()
-        self._roster = Roster(deployment)
+        self._cache = PodCache(deployment)
         self._newest: dict[str, int] = {}  # last started incarnation by name
         self._version = ""
         self._closed = threading.Event()
@@ -78,7 +78,7 @@ class KubernetesCluster:
         name, incarnation = instance.key
         with self._lock:
             newest = self._newest.get(name, -1)
-            memory = self._roster.memory(name)
+            memory = self._cache.memory(name)
         if incarnation == newest:
             return
         if incarnation < newest:
@@ -96,14 +96,14 @@ class KubernetesCluster:
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         with self._lock:
-            self._roster.stopping((name, incarnation))
+            self._cache.stopping((name, incarnation))
         pod = f"{self._deployment.name}-{name}-{incarnation}"
         self._delete(pod, {"gracePeriodSeconds": max(LEAST_GRACE, math.ceil(grace))})
 
     def list(self) -> list[Change]:
         pods, version = _read_all(self._calls, self._path, self._selector)
         with self._lock:
-            changes = self._roster.listed(pods)
+            changes = self._cache.listed(pods)
             self._version = version
             for change in changes:
                 name, incarnation = change.instance.key
@@ -182,16 +182,16 @@ class KubernetesCluster:
 
     def _hear(self, pod: Pod, is_there: bool) -> Change | None:
         with self._lock:
-            return self._roster.seen(pod) if is_there else self._roster.gone(pod)
+            return self._cache.seen(pod) if is_there else self._cache.gone(pod)
 
     def _look(self) -> Iterator[Change]:
         """Give up stuck pods and yield their changes."""
         with self._lock:
-            found = self._roster.given_up(time.monotonic())
+            found = self._cache.given_up(time.monotonic())
         for pod, verdict in found:
             if not verdict.withdraw or self._withdraw(pod, unchanged=verdict.reason == "no room"):
                 with self._lock:
-                    change = self._roster.give_up(pod, verdict)
+                    change = self._cache.give_up(pod, verdict)
                 if change is not None:
                     yield change
 
@@ -213,7 +213,7 @@ class KubernetesCluster:
     def _tidy(self) -> None:
         """Delete ended pods that are no longer needed, in the background."""
         with self._lock:
-            found = self._roster.superseded()
+            found = self._cache.superseded()
         with contextlib.suppress(RuntimeError):  # the pool is closed
             for pod in found:
                 options: dict[str, object] = {"preconditions": {"uid": pod.metadata.uid}}

@@ -38,7 +38,7 @@ class _Known:
         return self.change.state == "ended"
 
 
-class Roster:
+class PodCache:
     """Pods of one job. Not thread-safe."""
 
     def __init__(self, deployment: Deployment) -> None:

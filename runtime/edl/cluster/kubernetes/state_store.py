@@ -29,7 +29,7 @@ HOLDER = "holder"
 _Map = dict[str, Any]
 
 
-class ConfigMapLedger:
+class ConfigMapStateStore:
     """State store of a job, taken over by this master.
 
     Raises ClusterError if the ConfigMap is unavailable, or another master has taken it over.

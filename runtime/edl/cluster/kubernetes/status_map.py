@@ -28,7 +28,7 @@ End = Outcome | Failed
 _ends: msgspec.json.Decoder[End] = msgspec.json.Decoder(End)
 
 
-class Board:
+class StatusMap:
     """Writer of the status, in a thread of its own, so that callers never wait. `interval` is the seconds between two
     writes.
     """

@@ -14,8 +14,8 @@ from edl.cluster import Instance, NoRoomError
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.deployment import Policy, Priorities
-from edl.cluster.kubernetes.state_store import ConfigMapLedger
-from edl.cluster.kubernetes.status_map import Board, read_end
+from edl.cluster.kubernetes.state_store import ConfigMapStateStore
+from edl.cluster.kubernetes.status_map import StatusMap, read_end
 from edl.errors import ClusterError
 from edl.jobs.failure import Failed
 from tests.edl.cluster.kubernetes.conftest import SECONDS, Following, Site, pod_manifest
@@ -194,10 +194,10 @@ def test_a_master_needs_no_more_rights_than_its_role_gives(site: Sites, followed
     place.up(worker())
     cluster.end_all(20.0)
     following.comes_to("ended", worker())
-    ledger = ConfigMapLedger(api, place.deployment)
+    ledger = ConfigMapStateStore(api, place.deployment)
     ledger.write(b"one")
     assert ledger.read() == b"one"
-    board = Board(api, place.deployment)
+    board = StatusMap(api, place.deployment)
     board.end(Failed("runtime", "it broke"))
     board.close()
     assert read_end(place.kept(names.status(place.deployment.name))["data"]) is not None

@@ -11,7 +11,7 @@ from edl.cluster import Change, Instance
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy
 from edl.cluster.kubernetes.memory import Memory
-from edl.cluster.kubernetes.pod_cache import Roster
+from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.stuck_pods import OVERDUE_SECS, GivenUp
 
@@ -46,15 +46,15 @@ def pod(
 
 
 @pytest.fixture
-def roster() -> Roster:
-    return Roster(Deployment("job", "ns", "id", MANIFEST, MANIFEST, policy=Policy()))
+def roster() -> PodCache:
+    return PodCache(Deployment("job", "ns", "id", MANIFEST, MANIFEST, policy=Policy()))
 
 
 def told(change: Change | None) -> tuple[str, str | None] | None:
     return None if change is None else (change.state, change.reason)
 
 
-def test_what_is_new_is_told_once(roster: Roster) -> None:
+def test_what_is_new_is_told_once(roster: PodCache) -> None:
     assert told(roster.seen(pod(worker(), "Pending"))) == ("pending", None)
     assert told(roster.seen(pod(worker()))) == ("running", None)
     assert roster.seen(pod(worker(), resourceVersion="9")) is None
@@ -63,7 +63,7 @@ def test_what_is_new_is_told_once(roster: Roster) -> None:
     assert roster.gone(pod(worker(), "Failed")) is None
 
 
-def test_a_pod_that_goes_without_having_ended_is_lost_or_was_stopped(roster: Roster) -> None:
+def test_a_pod_that_goes_without_having_ended_is_lost_or_was_stopped(roster: PodCache) -> None:
     roster.stopping(worker(1).key)
     for number in range(2):
         roster.seen(pod(worker(number)))
@@ -71,14 +71,14 @@ def test_a_pod_that_goes_without_having_ended_is_lost_or_was_stopped(roster: Ros
     assert told(roster.gone(pod(worker(1)))) == ("ended", "stopped")
 
 
-def test_pods_that_say_nothing_of_an_instance_are_none_of_ours(roster: Roster) -> None:
+def test_pods_that_say_nothing_of_an_instance_are_none_of_ours(roster: PodCache) -> None:
     stranger = msgspec.convert({"metadata": {"name": "p", "labels": {names.ROLE: "worker"}}}, Pod)
     assert roster.seen(stranger) is None
     assert roster.gone(stranger) is None
     assert roster.listed([stranger]) == []
 
 
-def test_a_list_tells_of_the_newest_pod_of_each_name_and_of_those_that_vanished(roster: Roster) -> None:
+def test_a_list_tells_of_the_newest_pod_of_each_name_and_of_those_that_vanished(roster: PodCache) -> None:
     for number in range(3):
         roster.seen(pod(worker(number)))
     changes = roster.listed([pod(worker(0), "Failed"), pod(worker(0, 1)), pod(worker(2))])
@@ -90,7 +90,7 @@ def test_a_list_tells_of_the_newest_pod_of_each_name_and_of_those_that_vanished(
     assert [change.instance.name for change in roster.listed([])] == ["worker-0", "worker-2"]
 
 
-def test_the_last_to_end_is_kept_until_the_next_one_runs(roster: Roster) -> None:
+def test_the_last_to_end_is_kept_until_the_next_one_runs(roster: PodCache) -> None:
     def superseded() -> list[str]:
         return [each.metadata.name for each in roster.superseded()]
 
@@ -105,7 +105,7 @@ def test_the_last_to_end_is_kept_until_the_next_one_runs(roster: Roster) -> None
     assert superseded() == []
 
 
-def test_who_is_given_up_has_ended_whatever_its_pod_does_then(roster: Roster) -> None:
+def test_who_is_given_up_has_ended_whatever_its_pod_does_then(roster: PodCache) -> None:
     leaving = pod(worker(), deletionTimestamp="now", deletionGracePeriodSeconds=1)
     roster.seen(leaving)
     assert roster.given_up(0.0) == []
@@ -117,12 +117,12 @@ def test_who_is_given_up_has_ended_whatever_its_pod_does_then(roster: Roster) ->
     assert roster.gone(pod(worker())) is None
 
 
-def test_who_ended_before_it_was_given_up_is_not_given_up(roster: Roster) -> None:
+def test_who_ended_before_it_was_given_up_is_not_given_up(roster: PodCache) -> None:
     roster.seen(pod(worker(), "Succeeded", 0))
     assert roster.give_up(pod(worker()), GivenUp("lost", "")) is None
 
 
-def test_memory_grows_from_pod_to_pod_of_a_name(roster: Roster) -> None:
+def test_memory_grows_from_pod_to_pod_of_a_name(roster: PodCache) -> None:
     assert roster.memory("worker-0") is None
     change = roster.seen(pod(worker(), "Failed", 137, "OOMKilled"))
     assert change is not None
@@ -140,7 +140,7 @@ def test_memory_grows_from_pod_to_pod_of_a_name(roster: Roster) -> None:
 
 
 @pytest.mark.parametrize("newest_first", [False, True])
-def test_a_new_master_learns_it_from_the_pods(roster: Roster, newest_first: bool) -> None:
+def test_a_new_master_learns_it_from_the_pods(roster: PodCache, newest_first: bool) -> None:
     pods = [pod(worker(), "Failed", 137, "OOMKilled"), pod(worker(0, 1), memory="150Mi"), pod(worker(1))]
     pods.append(pod(worker(2, 4), "Failed", 137, "OOMKilled", memory="150Mi"))
     roster.listed(reversed(pods) if newest_first else pods)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.state_store import ConfigMapLedger
+from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.errors import ClusterError, JobError, SpecError
 from tests.edl.cluster.kubernetes.conftest import Site
 from tests.kubernetes.faults import Fault
@@ -18,8 +18,8 @@ Sites = Callable[..., Site]
 WRITE = "PUT.*/configmaps/.*-ledger"
 
 
-def ledger(site: Site, patience: float = 30.0) -> ConfigMapLedger:
-    return ConfigMapLedger(site.double.client(), site.deployment, patience)
+def ledger(site: Site, patience: float = 30.0) -> ConfigMapStateStore:
+    return ConfigMapStateStore(site.double.client(), site.deployment, patience)
 
 
 def change(site: Site, **fields: Any) -> None:

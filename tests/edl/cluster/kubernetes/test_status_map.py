@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.status_map import Board, read_end, read_snapshot
+from edl.cluster.kubernetes.status_map import StatusMap, read_end, read_snapshot
 from edl.jobs.failure import Failed
 from edl.jobs.snapshot import Snapshot
 from tests.edl.cluster.kubernetes.conftest import Site
@@ -35,7 +35,7 @@ def test_nothing_is_shown_before_there_is_something(site: Sites) -> None:
 
 def test_the_last_figures_and_the_end_are_shown_and_few_writes_do(site: Sites) -> None:
     place = site()
-    board = Board(place.double.client(), place.deployment, LONG)
+    board = StatusMap(place.double.client(), place.deployment, LONG)
     place.double.requests()
     for rows in range(100):
         board.show(snapshot(rows))
@@ -49,7 +49,7 @@ def test_the_last_figures_and_the_end_are_shown_and_few_writes_do(site: Sites) -
 
 def test_what_was_shown_last_is_written_when_it_is_closed(site: Sites) -> None:
     place = site()
-    board = Board(place.double.client(), place.deployment, LONG)
+    board = StatusMap(place.double.client(), place.deployment, LONG)
     for rows in range(2):
         board.show(snapshot(rows))
     board.close()
@@ -61,7 +61,7 @@ def test_what_was_shown_last_is_written_when_it_is_closed(site: Sites) -> None:
 def test_a_server_that_has_no_time_holds_nobody_up(site: Sites, kind: str) -> None:
     place = site()
     place.double.go_wrong(Fault(kind, "configmaps", times=2))  # type: ignore[arg-type]
-    board = Board(place.double.client(), place.deployment, LONG)
+    board = StatusMap(place.double.client(), place.deployment, LONG)
     board.show(snapshot(1))
     board.end(FAILED)
     board.close()
