@@ -149,7 +149,7 @@ def check(parser: argparse.ArgumentParser | None, arguments: list[str], block: B
 
 def targets() -> set[str]:
     makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
-    return set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    return set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", with_("text"), ids=name)

@@ -173,7 +173,7 @@ def by_class(labels: Any, weights: Sequence[float]) -> Any:
 
 
 def _input(entry: Entry) -> Any:
-    """Return an input tensor with the name of the array; its layer has another, as a Dense layer is `dense` by default."""
+    """Return an input tensor named as the array; its layer has another name, as a Dense layer is `dense` by default."""
     shape, dtype = ((entry.width,), "float32") if entry.kind == "dense" else ((), "int64")
     tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
     tensor.name = entry.name
