@@ -128,15 +128,15 @@ MEASURED = """
 import resource
 from pathlib import Path
 import edl.data.csv_ranges
-from edl.data import open_reader, ranges
+from edl.data import file_ranges, open_reader
 
 def peak():  # MiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
-ranges.KEPT_BYTES = 16 << 20
+file_ranges.KEPT_BYTES = 16 << 20
 before = peak()
 folder = Path({folder!r})
-reader = open_reader(ranges.pin_files({path!r}, folder), folder)
+reader = open_reader(file_ranges.pin_files({path!r}, folder), folder)
 rows = sum(batch.num_rows for batch in reader.read(0, reader.rows))
 last = list(reader.read(reader.rows - 1, reader.rows))[-1].to_pylist()[0]
 print(rows, last["id"], len(last["text"]), peak() - before)

@@ -44,7 +44,7 @@ FORMATS: dict[str, tuple[Write, str]] = {
 @pytest.fixture(params=FORMATS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A format, its pieces made small."""
-    for module in ("ranges_csv", "ranges_recordio"):
+    for module in ("csv_ranges", "recordio_ranges"):
         monkeypatch.setattr(f"edl.data.{module}.PIECE_ROWS", 13)
     found: str = request.param
     return found

@@ -195,7 +195,7 @@ def test_rows_that_are_gone_are_a_named_error_and_removing_them_again_is_none(tm
     pinned = pin(tmp_path, 5)
     remove_rows(pinned, tmp_path)
     remove_rows(pinned, tmp_path)
-    with pytest.raises(SourceError, match="are gone"):
+    with pytest.raises(SourceError, match="no longer exist"):
         open_reader(pinned, tmp_path)
 
 
