@@ -162,7 +162,7 @@ def test_a_users_table_of_our_name_is_an_error_and_stays(
     registry: TableRegistry, source: Source, file_of: FileOf, table: str
 ) -> None:
     source.execute(f"CREATE TABLE {table} AS SELECT 7 AS mine")
-    with pytest.raises(SourceError, match=f"the table {table} is not the one"):
+    with pytest.raises(SourceError, match=f"the table {table} was not created by"):
         registry.save("m", file_of(b"x"), RECORD)
     assert source.stream(f"SELECT * FROM {table}").read_all().to_pylist() == [{"mine": 7}]
 

@@ -27,7 +27,7 @@ def test_entries_are_dotted_names_with_commas(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("text", ["*", "keras.*", "a/b", "keras;torch", "a..b", ".a"])
 def test_an_entry_that_is_no_name_is_an_error(text: str) -> None:
-    with pytest.raises(SemanticError, match="is no name of a package"):
+    with pytest.raises(SemanticError, match="is not the name of a package"):
         parse(f"torch.nn,{text}")
 
 
