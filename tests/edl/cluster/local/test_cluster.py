@@ -72,7 +72,7 @@ def test_a_lack_of_room_is_told_from_other_refusals(both: Ends) -> None:
 
 def test_a_supervisor_that_says_nothing_is_an_error(both: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "SECONDS", 0.01)
-    with pytest.raises(ClusterError, match="no answer"):
+    with pytest.raises(ClusterError, match="did not answer"):
         both[0].list()
 
 

@@ -156,7 +156,7 @@ def test_a_name_goes_on_in_its_next_incarnation_and_never_back(stage: Stage) -> 
     stage.worker(master).kill()
     ended(master)
     assert stage.worker(master, incarnation=3).who["incarnation"] == 3
-    assert "past 1" in master.do("start", name="worker-0", incarnation=1)
+    assert "later than 1" in master.do("start", name="worker-0", incarnation=1)
     assert [(each["instance"]["incarnation"], each["state"]) for each in master.do("list")] == [
         (3, "running")
     ]
