@@ -207,7 +207,7 @@ def test_a_shard_that_the_neighbour_does_not_take_is_not_written(
 
 def test_a_cut_in_memory_is_of_as_many_servers(running: Servers) -> None:
     manifest = checkpoint(running, "1")
-    with servers(2) as others, pytest.raises(JobError, match="of 3 servers, not 2"):
+    with servers(2) as others, pytest.raises(JobError, match="with 3 servers, not 2"):
         others.arrange(restore="1", manifest=manifest)
 
 
