@@ -240,6 +240,16 @@ def test_the_command_leaves_its_last_job(url: str) -> None:
     assert f"sqlflow attach {job.id}" in done.stderr
     client.attach(job, lambda event: None)
     wait_until(lambda: job.status().state == "done")
+    wait_until(lambda: stores(url, "m"))  # the commit of the job has the database open until then
+
+
+def stores(url: str, model: str) -> bool:
+    """Return True if the model is in the database, and nothing else has that open."""
+    try:
+        with Session(url) as session:
+            return session.registry.has(model)
+    except SQLFlowError:
+        return False
 
 
 def test_too_many_workers_are_refused(url: str) -> None:
