@@ -71,7 +71,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Of each statement its variant on DuckDB and one on another source, in turn; tests without DuckDB stay whole.
+    """Keep each statement on DuckDB and on one other source, in turn; tests without DuckDB stay whole.
 
     So every statement and every source has tests, and `make test-all` runs their product.
     """
@@ -101,7 +101,8 @@ def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
         return None
     others = item.callspec.id.split("-")
     source = str(item.callspec.params[sources[0]])
-    others.remove(source) if source in others else None
+    if source in others:
+        others.remove(source)
     return (item.path, item.originalname, *others), source
 
 

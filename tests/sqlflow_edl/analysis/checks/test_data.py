@@ -32,7 +32,7 @@ def warnings(
     named: Collection[str] = (),
     validation: int = 0,
 ) -> list[str]:
-    """What is said about the columns; the last `validation` rows are held out."""
+    """Return the warnings about the columns; the last `validation` rows are the validation rows."""
     table = pa.table({**columns, "y": label})
     training = len(table) - validation
     numeric = pa.types.is_floating(table["y"].type)
