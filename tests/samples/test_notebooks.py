@@ -89,6 +89,6 @@ def test_an_interrupted_kernel_cancels_the_training_and_goes_on(tmp_path: Path) 
 
         assert run("%load_ext sqlflow_edl.notebook\n%sqlflow_connect duckdb:")["status"] == "ok"
         assert run(f"%sqlflow {SLOW_TRAINING}")["ename"] == "Interrupted"
-        assert ended[1].startswith("TRAIN DNNRegressor INTO never: cancelled (")
+        assert ended[1].splitlines()[-1].startswith("TRAIN DNNRegressor INTO never: cancelled (")
         assert ended[2:] == ["cancelled: TRAIN DNNRegressor INTO never"]
         assert run("models = %sqlflow SHOW MODELS\nassert len(models) == 0")["status"] == "ok"

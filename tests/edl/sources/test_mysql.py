@@ -379,7 +379,8 @@ def test_who_may_only_read_gets_the_same_rows_as_a_file(
 DYING = """
 import os, signal, sys
 import pyarrow as pa
-from edl.data import connect, mysql_results
+from edl.data import connect
+from edl.sources.mysql import results
 source = connect(os.environ["SQLFLOW_SOURCE"])
 if sys.argv[1] == "filling":
     def batches():
@@ -387,12 +388,12 @@ if sys.argv[1] == "filling":
         os.kill(os.getpid(), signal.SIGKILL)
     source.stage("t", "job", 0, 1, batches())
 source._results._drop_staged = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
-record = mysql_results.MySQLResults._rename
+record = results.MySQLResults._rename
 def renamed(self, *arguments, **named):
     record(self, *arguments, **named)
     os.kill(os.getpid(), signal.SIGKILL)
 if sys.argv[1] == "swapping":
-    mysql_results.MySQLResults._rename = renamed
+    results.MySQLResults._rename = renamed
 source.commit("t", "job", 1)
 """
 
