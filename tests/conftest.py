@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 for name, value in {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", **RESOLVER}.items():
     os.environ.setdefault(name, value)
+os.environ.pop("FORCE_COLOR", None)
 
 # A shell that runs the suite in the background has SIGINT ignored, which all processes of the tests would inherit.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

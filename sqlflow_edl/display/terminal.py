@@ -1,6 +1,6 @@
 """Capabilities of an output stream: terminal or not, width, styles and characters.
 
-Colours are for terminals only, and not where NO_COLOR is set or TERM is dumb.
+Colours are for terminals, unless NO_COLOR is set or TERM is dumb; FORCE_COLOR shows them everywhere else, too.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def is_smart(out: IO[str]) -> bool:
 
 
 def has_colours(out: IO[str]) -> bool:
-    return is_smart(out) and not os.environ.get("NO_COLOR")
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or is_smart(out)
 
 
 def can_show(out: IO[str], text: str) -> bool:

@@ -238,6 +238,7 @@ def test_quiet_says_errors_only() -> None:
         (Terminal(), "NO_COLOR", "1", False),
         (Terminal(), "TERM", "dumb", False),
         (io.StringIO(), "X", "", False),
+        (io.StringIO(), "FORCE_COLOR", "1", True),
     ],
 )
 def test_colours_are_for_terminals_that_want_them(
