@@ -7,58 +7,26 @@ generator (`sqlflow_edl.codegen.frameworks`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
-from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
+from edl.errors import SQLFlowError, nearest
+from sqlflow_edl.analysis.entries import Catalog, Entry, normalized
+from sqlflow_edl.analysis.models import deepfm, dnn, wide_deep
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
-Task = Literal["classification", "regression"]
-Architecture = Literal["linear", "deep", "wide_deep", "deepfm", "own"]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Model, optimizer or loss: its name, description, parameters and aliases."""
-
-    name: str
-    doc: str
-    params: tuple[Attribute, ...] = ()
-    aliases: tuple[str, ...] = ()
-    task: Task | None = None  # of models and losses: the kind of label
-    frameworks: tuple[str, ...] = ("keras", "torch")
-    architecture: Architecture = "deep"  # of models
-    most_classes: int = 0  # limit of a classifier; 0 for none
-
-
-class Catalog:
-    """Entries by name and alias; case, underscores and spaces are ignored."""
-
-    def __init__(self, noun: str, entries: Iterable[Entry]) -> None:
-        self.noun = noun
-        self.entries = {entry.name: entry for entry in entries}
-        self._by_key = {
-            _key(name): entry for entry in self.entries.values() for name in (entry.name, *entry.aliases)
-        }
-
-    def find(self, name: str) -> Entry | None:
-        return self._by_key.get(_key(name))
-
-    def get(self, name: str, span: Span | None) -> Entry:
-        """Return the entry. Raises SemanticError with the nearest name if there is none."""
-        entry = self.find(name)
-        if entry is None:
-            raise SemanticError(
-                f"unknown {self.noun} {name}", span=span, hint=did_you_mean(name, self.entries, list_up_to=20)
-            )
-        return entry
+MODELS = Catalog("model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS))
 
 
 def family(name: str) -> str | None:
     """Return the family of models that the name means: a model's name without Classifier or Regressor."""
-    return next((each for each in FAMILIES if _key(each) == _key(name)), None)
+    return next((each for each in families() if normalized(each) == normalized(name)), None)
+
+
+def families() -> tuple[str, ...]:
+    """Return the names without Classifier or Regressor: the label decides."""
+    pairs = (name for name in MODELS.entries if f"{_stem(name)}Classifier" == name)
+    return tuple(_stem(name) for name in pairs if f"{_stem(name)}Regressor" in MODELS.entries)
 
 
 def nearest_model(name: str) -> str | None:
@@ -67,7 +35,7 @@ def nearest_model(name: str) -> str | None:
     A common ending alone is not a match: the part before Classifier or Regressor must be near, too.
     """
     spellings = [
-        *FAMILIES,
+        *families(),
         *(each for entry in MODELS.entries.values() for each in (entry.name, *entry.aliases)),
     ]
     near = nearest(name, spellings)
@@ -79,119 +47,6 @@ def nearest_model(name: str) -> str | None:
 def _stem(model: str) -> str:
     return model.removesuffix("Classifier").removesuffix("Regressor")
 
-
-def _key(name: str) -> str:
-    return name.casefold().replace("_", "").replace(" ", "")
-
-
-_HIDDEN_UNITS = Attribute(
-    "model.hidden_units",
-    "integers",
-    "Units of the hidden layers, first to last.",
-    (100, 50),
-    low=1,
-    high=65_536,
-    aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
-)
-_DNN = (
-    _HIDDEN_UNITS,
-    Attribute(
-        "model.activation",
-        "text",
-        "Activation of the hidden layers.",
-        "relu",
-        choices=("relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"),
-        aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
-    ),
-    Attribute(
-        "model.dropout",
-        "number",
-        "Share of hidden units dropped in training.",
-        0.0,
-        low=0,
-        high=0.95,
-        aliases=("dropout", "model.dnn_dropout"),
-    ),
-    Attribute(
-        "model.batch_norm",
-        "boolean",
-        "Normalise each hidden layer over the minibatch.",
-        False,
-        aliases=("batch_norm",),
-    ),
-)
-_CLASSES = Attribute(
-    "model.n_classes",
-    "integer",
-    "Number of classes of the label; by default counted.",
-    low=2,
-    high=100_000,
-    aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
-)
-
-_EMBEDDING_DIM = Attribute(
-    "model.embedding_dim",
-    "integer",
-    "Length of the vector of each category.",
-    8,
-    low=1,
-    high=1024,
-    aliases=("embedding_dim", "model.embedding_size", "embedding_size"),
-)
-
-MODELS = Catalog(
-    "model",
-    (
-        Entry(
-            "DNNClassifier",
-            "A dense network with a logit per class.",
-            (*_DNN, _CLASSES),
-            task="classification",
-        ),
-        Entry("DNNRegressor", "A dense network with one output.", _DNN, task="regression"),
-        Entry(
-            "LinearClassifier",
-            "A linear model with a logit per class.",
-            (_CLASSES,),
-            task="classification",
-            architecture="linear",
-        ),
-        Entry("LinearRegressor", "A linear model with one output.", task="regression", architecture="linear"),
-        Entry(
-            "DNNLinearCombinedClassifier",
-            "Wide and deep (Cheng et al., 2016): a linear model and a dense network, added up.",
-            (*_DNN, _CLASSES),
-            ("WideAndDeepClassifier", "WideDeepClassifier"),
-            task="classification",
-            architecture="wide_deep",
-        ),
-        Entry(
-            "DNNLinearCombinedRegressor",
-            "Wide and deep with one output.",
-            _DNN,
-            ("WideAndDeepRegressor", "WideDeepRegressor"),
-            task="regression",
-            architecture="wide_deep",
-        ),
-        Entry(
-            "DeepFMClassifier",
-            "A factorisation machine and a dense network over the same embeddings (Guo et al., 2017), for two classes.",
-            (*_DNN, _EMBEDDING_DIM, _CLASSES),
-            task="classification",
-            architecture="deepfm",
-            most_classes=2,
-        ),
-        Entry(
-            "DeepFMRegressor",
-            "DeepFM with one output.",
-            (*_DNN, _EMBEDDING_DIM),
-            task="regression",
-            architecture="deepfm",
-        ),
-    ),
-)
-# Names without Classifier or Regressor: the label decides.
-FAMILIES = ("DNN", "Linear", "DNNLinearCombined", "DeepFM")
 
 # Attributes of other systems without an equal here: the replacement.
 PLANNED_ATTRIBUTES = {
@@ -445,7 +300,7 @@ def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Sett
 
 
 def chosen(
-    catalog: Catalog,
+    catalog: Catalog[Entry],
     dictionary: Dictionary,
     written: Iterable[ast.Attribute],
     kind: str,
@@ -470,7 +325,8 @@ def elsewhere(chosen: Iterable[Entry]) -> dict[str, str]:
     """Map parameters of models, optimizers and losses that are not chosen to the entries that have them."""
     own = {row.name for entry in chosen for row in entry.params}
     found: dict[str, list[str]] = {}
-    for catalog in (MODELS, OPTIMIZERS, SCHEDULES, LOSSES):
+    catalogs: tuple[Catalog[Entry], ...] = (MODELS, OPTIMIZERS, SCHEDULES, LOSSES)
+    for catalog in catalogs:
         for entry in catalog.entries.values():
             for row in entry.params:
                 if row.name not in own:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from sqlflow_edl.analysis import catalog, expressions
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
@@ -21,14 +22,14 @@ MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classe
 Values = tuple[str, ...] | tuple[int, ...] | tuple[bool, ...] | None  # None: too many to count
 
 
-def wants(model: catalog.Entry | None) -> Want:
+def wants(model: Model | None) -> Want:
     """Return the statistics of the label column that `choose` needs."""
     if model is None or model.task is None:
         return Want.MOMENTS | Want.COUNTS
     return Want.COUNTS if model.task == "classification" else Want.MOMENTS
 
 
-def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFlowError | None:
+def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError | None:
     """Return the error that the column's type alone causes, or None."""
     kind = schema.type(label)
     if kind is ColumnType.OTHER:
@@ -46,7 +47,7 @@ def check_type(schema: Schema, label: str, model: catalog.Entry | None) -> SQLFl
     return None
 
 
-def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[catalog.Entry, spec.Label]:
+def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[Model, spec.Label]:
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if found.rows == 0:
         raise SemanticError("the query yields no rows", span=plan.statement.select_span)
@@ -68,7 +69,7 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))
 
 
-def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
+def _suited(plan: TrainingPlan, classes: Values) -> Model:
     """Return the model for this label: of a family, or the user's own with its task.
 
     A written loss decides; otherwise few distinct values are classes, other numbers a regression.
@@ -90,7 +91,7 @@ def _suited(plan: TrainingPlan, classes: Values) -> catalog.Entry:
     return catalog.MODELS.entries[name]
 
 
-def _classes(plan: TrainingPlan, model: catalog.Entry, classes: Values) -> tuple[str | bool | int, ...]:
+def _classes(plan: TrainingPlan, model: Model, classes: Values) -> tuple[str | bool | int, ...]:
     regressor = model.name.replace("Classifier", "Regressor")
     if classes is None or len(classes) > MOST_CLASSES:
         raise _fail(

@@ -14,13 +14,15 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
+from sqlflow_edl.analysis.choice import Choice, choose
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, assemble, named
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
-from sqlflow_edl.analysis.models import Choice, choose
+from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import losses, running
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -40,14 +42,14 @@ class Settings:
 
     choice: Choice
     framework: spec.job.Framework
-    optimizer: catalog.Entry
-    schedule: catalog.Entry | None
+    optimizer: Entry
+    schedule: Entry | None
     loss: str | None
     resolved: Mapping[str, Resolved]
     functions: tuple[str, ...] = ()  # functions of the contract from the model's module
 
     @property
-    def model(self) -> catalog.Entry | None:
+    def model(self) -> Model | None:
         """Model, or None if the label chooses it."""
         return self.choice.entry
 
@@ -160,17 +162,17 @@ class TrainingPlan:
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
         )
 
-    def _parameters(self, entry: catalog.Entry) -> dict[str, spec.job.Parameter]:
+    def _parameters(self, entry: Entry) -> dict[str, spec.job.Parameter]:
         return dict(catalog.parameters(entry, self.settings.resolved))
 
-    def _model_parameters(self, model: catalog.Entry) -> dict[str, spec.job.Parameter]:
+    def _model_parameters(self, model: Model) -> dict[str, spec.job.Parameter]:
         """Return the parameters without the number of classes of a built-in model, which the label determines."""
         hidden = () if self.settings.choice.own else ("n_classes",)
         found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
 
     def _inputs(
-        self, statistics: Statistics, model: catalog.Entry, label: spec.Label, errors: list[SQLFlowError]
+        self, statistics: Statistics, model: Model, label: spec.Label, errors: list[SQLFlowError]
     ) -> ModelInputs:
         if self.parent:
             return self._kept(self.parent, statistics, errors)
@@ -184,10 +186,10 @@ class TrainingPlan:
                 )
             )
             return {}
-        dim = self._parameters(model).get("embedding_dim", 0)
         name = self.statement.model
         try:
-            return assemble(model, fitted, label, int(dim), name.span if name else None)  # type: ignore[arg-type]
+            parameters = catalog.parameters(model, self.settings.resolved)
+            return model.architecture.assemble(fitted, label, parameters, name.span if name else None)
         except SQLFlowError as error:
             errors.append(error)
             return {}
@@ -273,7 +275,7 @@ def plan(
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
-        name = named(clause, settings.choice.example.architecture, errors)
+        name = named(clause, settings.choice.example.architecture.inputs, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
@@ -318,7 +320,7 @@ def check_without_columns(
     _written_label(statement, errors)
     chosen(statement, settings.resolved, errors)
     for clause in statement.columns:
-        named(clause, settings.choice.example.architecture, errors)
+        named(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)
     raise_all(errors)
 
@@ -385,10 +387,11 @@ def _framework(
     found = choice.framework
     if "model.framework" in resolved:
         found = str(resolved["model.framework"].value)
-        if choice.own and choice.own.framework not in (None, found):
+        model = choice.example
+        if found not in model.frameworks:
             errors.append(
                 SemanticError(
-                    f"{choice.own.attribute} is written in {choice.own.framework}, not {found}",
+                    f"{model.name.rpartition('.')[2]} is written in {model.frameworks[0]}, not {found}",
                     span=resolved["model.framework"].written.value.span,
                     hint="leave model.framework out",
                 )

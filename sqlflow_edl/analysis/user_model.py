@@ -16,12 +16,14 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.program import contract
 from edl.program.user_model import OwnModel, Signature, check_permitted, find
-from sqlflow_edl.analysis.catalog import Entry
+from sqlflow_edl.analysis.models.base import Architecture, Model
+from sqlflow_edl.analysis.models.parts import deep_feature, one_input
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
+ARCHITECTURE = Architecture("own", one_input(deep_feature))
 PASSED = ("features", "in_features", "outputs", "out_features")
 
 # package of estimators that are no neural networks -> its display name
@@ -77,7 +79,7 @@ def _hooks(found: OwnModel, hooks: list[str]) -> SemanticError:
     )
 
 
-def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
+def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Model:
     """Return a catalog entry for the model; the label decides its task.
 
     If the signature takes any keyword, attributes written with `model.` are parameters, too.
@@ -87,10 +89,17 @@ def entry(name: str, own: OwnModel, written: Iterable[ast.Attribute]) -> Entry:
         prefixed = (each.key for each in written if each.key.casefold().startswith("model."))
         names += [key[len("model.") :] for key in prefixed]
     rows = (_attribute(own, each) for each in dict.fromkeys(names) if not _reserved(each))
-    return Entry(name, f"{own.attribute}({own.signature})", tuple(rows), architecture="own")
+    frameworks = (own.framework,) if own.framework else ("keras", "torch")
+    return Model(
+        name,
+        f"{own.attribute}({own.signature})",
+        tuple(rows),
+        frameworks=frameworks,
+        architecture=ARCHITECTURE,
+    )
 
 
-def unseen(statement: ast.Statement) -> Entry:
+def unseen(statement: ast.Statement) -> Model:
     """Return a substitute for an unknown model: it takes every unclaimed attribute, of any type."""
     known = Dictionary((*TRAIN, *KUBERNETES))
     keys = dict.fromkeys(each.key for each in statement.attributes if known.find(each.key) is None)
@@ -99,7 +108,7 @@ def unseen(statement: ast.Statement) -> Entry:
         for key in keys
         if not key.startswith(("optimizer.", "loss.", "schedule."))
     )
-    return Entry("", "", tuple(rows), architecture="own")
+    return Model("", "", tuple(rows), architecture=ARCHITECTURE)
 
 
 def _reserved(parameter: str) -> bool:

@@ -15,9 +15,9 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import catalog, inference
-from sqlflow_edl.analysis.columns.drafts import Draft, Fitted, Statistics
-from sqlflow_edl.analysis.columns.inputs import ModelInputs
-from sqlflow_edl.analysis.models import Choice
+from sqlflow_edl.analysis.choice import Choice
+from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want

@@ -113,11 +113,6 @@ def torch_optimizer(optimizer: Component) -> Expression:
     return Call("clipped", (made, *clipping)) if clipping else made
 
 
-def is_clipped(optimizer: Component) -> bool:
-    """Return True if gradients are clipped before a step."""
-    return bool(_clipping(optimizer))
-
-
 def _clipping(optimizer: Component) -> list[tuple[str, Expression]]:
     return [(name, literal(optimizer.params[name])) for name in _CLIPPING if name in optimizer.params]
 

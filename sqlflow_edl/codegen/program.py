@@ -1,7 +1,7 @@
 """Generation of a training program's files from a JobSpec: the same spec gives the same bytes.
 
 A program is a folder: `model.py` (model, loss and optimizer), `reader.py` (data source), `job.json` (the JobSpec) and
-`vocabulary/` with lists too long for the page. The architecture of a built-in model is a Jinja template per framework;
+`vocabulary/` with lists too long for the page. The architecture of a model is a Jinja template per framework;
 all user input enters it as a literal or a comment made by `codegen.source`.
 """
 
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -42,9 +43,9 @@ from edl.spec import (
     Vocabulary,
     Year,
     to_json,
-    width,
 )
 from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import frameworks
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
@@ -72,13 +73,13 @@ def generate(spec: JobSpec) -> Program:
     check_names(spec)
     try:
         return _program(spec)
-    except (LookupError, TypeError, ValueError, AttributeError, jinja2.UndefinedError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, SyntaxError, jinja2.UndefinedError) as error:
         raise SpecError(f"the JobSpec is damaged: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
-    model = _template(f"model_{spec.framework}.py.jinja").render(_model_context(spec, stored)).rstrip() + "\n"
+    model = _template(f"model_{spec.framework}.py.jinja").render(_model_values(spec, stored)).rstrip() + "\n"
     reader = _template("reader.py.jinja").render(
         database=spec.query.source.partition(":")[0],
         source=literal(spec.query.source),
@@ -100,7 +101,7 @@ def _program(spec: JobSpec) -> Program:
 @functools.cache
 def _environment() -> jinja2.Environment:
     folder = resources.files("sqlflow_edl.codegen_templates")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -108,6 +109,8 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         autoescape=False,  # noqa: S701 - the output is Python; its input is escaped by codegen.source
     )
+    environment.filters["literal"] = literal
+    return environment
 
 
 @functools.cache
@@ -115,13 +118,23 @@ def _template(name: str) -> jinja2.Template:
     return _environment().get_template(name)
 
 
-def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+    """Return the values of the template of model.py. `definition` is the rendered template of the architecture."""
+    values = _values(spec, stored)
+    architecture = ARCHITECTURE if spec.own else MODELS.entries[spec.model.name].architecture
+    source = architecture.templates.get(spec.framework)
+    name = f"{architecture.name}_{spec.framework}.py.jinja"
+    template = _template(name) if source is None else _environment().from_string(source)
+    definition = template.render(values, architecture=architecture.name, **architecture.values(spec)).rstrip()
+    code = "\n".join([definition, *values["loss_body"], values.get("optimizer", "")])
+    return {**values, "definition": definition, "imports": imports(spec, code, bool(stored))}
+
+
+def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
     regression = not isinstance(spec.label, ClassLabel)
     own_functions = spec.own.functions if spec.own else ()
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = spec.model.params
-    architecture = _architecture(spec)
-    arrays = ", arrays" if spec.own and "features" in spec.own.passes else ""
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
@@ -129,12 +142,11 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
         "features": layout(_features(spec, stored), prefix="FEATURES = "),  # fills `stored`
-        "imports": imports(spec, architecture + arrays, body, bool(stored)),
         "stored": bool(stored),
-        "architecture": architecture,
         "weights": _weights(spec),
         "class_weights": _class_weights(spec),
         "label": layout(_label(spec), prefix="LABEL = "),
+        "params": params,
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
@@ -145,8 +157,6 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
         "scaled": " * LABEL.std + LABEL.mean" if regression else "",
-        **(_deepfm(spec) if architecture == "deepfm" else {}),
-        "own_takes_arrays": bool(arrays),
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
         "own_functions": own_functions,
@@ -155,13 +165,6 @@ def _model_context(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
         "scores_comment": "in units of the label" if regression else "probabilities of the classes",
         "metrics": _metrics(spec),
     }
-
-
-def _architecture(spec: JobSpec) -> str:
-    if spec.own is not None:
-        return "own"
-    architecture = MODELS.entries[spec.model.name].architecture
-    return "deep" if architecture == "linear" else architecture  # without hidden layers
 
 
 def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
@@ -179,19 +182,6 @@ def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes
         "fc.Features",
         tuple(_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features)),
     )
-
-
-def _deepfm(spec: JobSpec) -> dict[str, object]:
-    """Return the template values of DeepFM: where numbers end and vectors begin in the concatenated features."""
-    categories = [feature for feature in spec.features if isinstance(feature, Embedding)]
-    numbers = sum(width(feature) for feature in spec.features if not isinstance(feature, Embedding))
-    plural = "number" if numbers == 1 else "numbers"
-    return {
-        "categories": len(categories),
-        "embedding_dim": categories[0].dim,
-        "numbers_comment": f"  # the {plural}, then the vectors" if numbers else "",
-        "vectors": f"hidden[:, {numbers}:]" if numbers else "hidden",
-    }
 
 
 def _optimizer(spec: JobSpec) -> dict[str, object]:
@@ -296,8 +286,8 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
-    mean = ("mean", _values(feature.mean, f"{name}_mean", stored))
-    std = (("std", _values(feature.std, f"{name}_std", stored)),) if feature.std else ()
+    mean = ("mean", _listed(feature.mean, f"{name}_mean", stored))
+    std = (("std", _listed(feature.std, f"{name}_std", stored)),) if feature.std else ()
     return Call("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
 
 
@@ -308,9 +298,9 @@ def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
 def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
     match category:
         case Bucket(column, boundaries):
-            return Call("fc.bucket", (literal(column), _values(boundaries, name, stored)))
+            return Call("fc.bucket", (literal(column), _listed(boundaries, name, stored)))
         case Vocabulary(column, values):
-            return Call("fc.vocabulary", (literal(column), _values(values, name, stored)))
+            return Call("fc.vocabulary", (literal(column), _listed(values, name, stored)))
         case HashBucket(column, size):
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
@@ -327,7 +317,7 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
             return Call("fc.cross", (Items(tuple(map(literal, columns))), literal(size)))
 
 
-def _values(
+def _listed(
     values: tuple[float, ...] | tuple[str | int, ...], name: str, stored: dict[str, bytes]
 ) -> Expression:
     if len(values) <= LONGEST_INLINE:

@@ -34,6 +34,7 @@ def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
         [f"{own.attribute}{'' if name == own.attribute else ' as own_model'}", *own.functions]
     )
     return {
+        "own_takes_arrays": "features" in own.passes,
         "own_import": f"from {own.module} import {', '.join(imported)}",
         "own_model": layout(made, indent=indent, prefix=prefix),
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
@@ -35,7 +36,7 @@ def _rows(where: Context) -> Iterator[Attribute]:
     yield from KUBERNETES
 
 
-def _parameters(catalog: Catalog, name: str) -> Iterator[Attribute]:
+def _parameters(catalog: Catalog[Entry], name: str) -> Iterator[Attribute]:
     """Yield the parameters of the entry, or of all entries if none is named."""
     named = catalog.find(name)
     for entry in [named] if named else catalog.entries.values():

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from edl.data.names import shown
-from sqlflow_edl.analysis.catalog import FAMILIES, LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, families
+from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.context import QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -67,7 +68,11 @@ _BEFORE_A_MODEL = (
     ("SHOW", "CURVE"),
 )
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
-_VALUES: dict[str, Catalog] = {"optimizer": OPTIMIZERS, "optimizer.schedule": SCHEDULES, "loss": LOSSES}
+_VALUES: dict[str, Catalog[Entry]] = {
+    "optimizer": OPTIMIZERS,
+    "optimizer.schedule": SCHEDULES,
+    "loss": LOSSES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +165,7 @@ def _qualified(where: Context, connection: Connection) -> Offers:
 
 def _estimators(where: Context, connection: Connection) -> Offers:
     yield from (Offer(entry.name, "estimator", entry.doc) for entry in MODELS.entries.values())
-    yield from (Offer(name, "estimator", "Classifier or Regressor, by the label.") for name in FAMILIES)
+    yield from (Offer(name, "estimator", "Classifier or Regressor, by the label.") for name in families())
 
 
 def _models(where: Context, connection: Connection) -> Offers:

@@ -10,7 +10,8 @@ from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells, Items
-from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Fitted, Statistics, known
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from edl import spec
 from edl.models.fitting import ColumnSummary, Fitting
-from sqlflow_edl.analysis.columns.drafts import Draft, Fitted
+from sqlflow_edl.analysis.columns.drafts import Draft
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 TOP_VALUES = 10  # of a column in a model's record

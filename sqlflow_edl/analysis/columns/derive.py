@@ -15,7 +15,8 @@ from edl.errors import Span, SQLFlowError
 from sqlflow_edl.analysis.checks.data import is_id
 from sqlflow_edl.analysis.columns.categories import date_part, words
 from sqlflow_edl.analysis.columns.cells import Cells
-from sqlflow_edl.analysis.columns.drafts import Draft, Fitted, Statistics
+from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.columns.numeric import numeric, standardized, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import Want

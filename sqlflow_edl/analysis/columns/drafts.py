@@ -6,17 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from edl import spec
 from edl.errors import SemanticError, Span
 from edl.features.calendar import TIME_PARTS
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 Statistics = Mapping[str, ColumnStatistics]
-Fitted = spec.Feature | spec.Category
 
 
 @dataclass(frozen=True, slots=True)

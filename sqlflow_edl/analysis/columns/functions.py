@@ -6,7 +6,6 @@ A builder makes a `Draft`, which names the table columns it reads and the statis
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from edl import spec
@@ -14,6 +13,7 @@ from edl.errors import did_you_mean
 from edl.spec.features import COMBINERS, INITIALS
 from sqlflow_edl.analysis.columns import categories, numeric
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
+from sqlflow_edl.analysis.columns.inputs import embedding_dim
 
 
 def _embedding(bound: Bound) -> Draft:
@@ -39,11 +39,6 @@ def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:
 
 def _indicator(bound: Bound) -> Draft:
     return categories.one_hot(bound["category"], bound.span)
-
-
-def embedding_dim(ids: int) -> int:
-    """Return a power of two near ids ** 0.4, from 4 to 64: 16 for a thousand ids."""
-    return min(64, max(4, 1 << math.ceil(0.4 * math.log2(max(2, ids)))))
 
 
 _X = Parameter("x", "column", ("column", "col_name"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog, row_weights
+from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.statistics import ColumnStatistics
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def loss(
     settings: Settings,
-    model: catalog.Entry,
+    model: Entry,
     label: spec.Label,
     found: ColumnStatistics,
     errors: list[SQLFlowError],
@@ -31,7 +32,7 @@ def loss(
     return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
 
 
-def _named(settings: Settings, model: catalog.Entry, errors: list[SQLFlowError]) -> catalog.Entry:
+def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
     default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
     found = catalog.LOSSES.entries[settings.loss or default]
     if found.task != model.task:

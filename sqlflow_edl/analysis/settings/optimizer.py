@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 
 
-def optimizer(entry: catalog.Entry, resolved: Mapping[str, Resolved]) -> spec.Component:
+def optimizer(entry: Entry, resolved: Mapping[str, Resolved]) -> spec.Component:
     """Return the optimizer with its parameters, and the gradient clipping if one is written."""
     clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
     return spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
@@ -33,7 +34,7 @@ def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError])
 
 
 def schedule(
-    entry: catalog.Entry | None, resolved: Mapping[str, Resolved], training: spec.Training, rows: int
+    entry: Entry | None, resolved: Mapping[str, Resolved], training: spec.Training, rows: int
 ) -> spec.Component | None:
     """Return the schedule with all its parameters.
 

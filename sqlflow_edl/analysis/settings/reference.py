@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, Catalog
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
@@ -46,7 +47,7 @@ def _lines() -> Iterator[str]:
         yield from _catalog(catalog)
 
 
-def _catalog(catalog: Catalog) -> Iterator[str]:
+def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
     for entry in catalog.entries.values():
         also = f" Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}." if entry.aliases else ""
         only = f" {entry.frameworks[0].capitalize()} only." if len(entry.frameworks) == 1 else ""

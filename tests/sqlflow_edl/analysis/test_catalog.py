@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, Catalog, elsewhere
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, elsewhere
+from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.codegen.frameworks import KERAS, TORCH
 
 
@@ -21,7 +22,7 @@ from sqlflow_edl.codegen.frameworks import KERAS, TORCH
         (LOSSES, "MeanSquaredError", "mean_squared_error"),
     ],
 )
-def test_an_entry_is_found_as_its_users_write_it(catalog: Catalog, written: str, name: str) -> None:
+def test_an_entry_is_found_as_its_users_write_it(catalog: Catalog[Entry], written: str, name: str) -> None:
     assert catalog.get(written, None).name == name
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from edl.errors import SemanticError, SQLFlowError
 from edl.program.user_model import OwnModel
 from sqlflow_edl.analysis import alternatives, catalog, user_model
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.syntax import ast
 
 
@@ -18,19 +19,19 @@ class Choice:
     describes it.
     """
 
-    entry: catalog.Entry | None
+    entry: Model | None
     family: str = ""
     own: OwnModel | None = None
 
     @property
-    def example(self) -> catalog.Entry:
+    def example(self) -> Model:
         """Entry of the model, or of one of its family: they have the same inputs and parameters."""
         return self.entry or catalog.MODELS.entries[f"{self.family}Classifier"]
 
     @property
     def framework(self) -> str:
         """Framework if WITH model.framework is not given."""
-        return (self.own and self.own.framework) or "keras"
+        return self.example.frameworks[0]
 
 
 def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:

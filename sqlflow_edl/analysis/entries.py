@@ -1,0 +1,59 @@
+"""Entries of the catalog: models, optimizers, schedules and losses by name, each with its typed parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from edl.errors import SemanticError, Span, did_you_mean
+from sqlflow_edl.analysis.settings.dictionary import Attribute
+
+Task = Literal["classification", "regression"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Model, optimizer, schedule or loss: its name, description, parameters and aliases."""
+
+    name: str
+    doc: str
+    params: tuple[Attribute, ...] = ()
+    aliases: tuple[str, ...] = ()
+    task: Task | None = None  # of models and losses: the kind of label
+    frameworks: tuple[str, ...] = ("keras", "torch")
+
+
+E_co = TypeVar("E_co", bound=Entry, covariant=True)
+
+
+class Catalog(Generic[E_co]):
+    """Entries by name and alias; case, underscores and spaces are ignored."""
+
+    def __init__(self, noun: str, entries: Iterable[E_co]) -> None:
+        self.noun = noun
+        self.entries: Mapping[str, E_co] = {entry.name: entry for entry in entries}
+
+    def find(self, name: str) -> E_co | None:
+        key = normalized(name)
+        return next(
+            (
+                entry
+                for entry in self.entries.values()
+                if key in map(normalized, (entry.name, *entry.aliases))
+            ),
+            None,
+        )
+
+    def get(self, name: str, span: Span | None) -> E_co:
+        """Return the entry. Raises SemanticError with the nearest name if there is none."""
+        entry = self.find(name)
+        if entry is None:
+            raise SemanticError(
+                f"unknown {self.noun} {name}", span=span, hint=did_you_mean(name, self.entries, list_up_to=20)
+            )
+        return entry
+
+
+def normalized(name: str) -> str:
+    return name.casefold().replace("_", "").replace(" ", "")

@@ -1,0 +1,1 @@
+"""Built-in models: a module each, with their parameters, inputs, size and values of their templates."""

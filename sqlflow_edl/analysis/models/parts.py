@@ -1,0 +1,115 @@
+"""Parts that built-in models share: parameters, forms of features, and sizes of layers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+
+from edl import spec
+from edl.errors import Span
+from edl.spec.features import CATEGORY_TYPES
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embedding_dim
+from sqlflow_edl.analysis.models.base import Assembler, Parameters
+from sqlflow_edl.analysis.settings.dictionary import Attribute
+
+HIDDEN_LAYERS = (
+    Attribute(
+        "model.hidden_units",
+        "integers",
+        "Units of the hidden layers, first to last.",
+        (100, 50),
+        low=1,
+        high=65_536,
+        aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
+    ),
+    Attribute(
+        "model.activation",
+        "text",
+        "Activation of the hidden layers.",
+        "relu",
+        choices=("relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"),
+        aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
+    ),
+    Attribute(
+        "model.dropout",
+        "number",
+        "Share of hidden units dropped in training.",
+        0.0,
+        low=0,
+        high=0.95,
+        aliases=("dropout", "model.dnn_dropout"),
+    ),
+    Attribute(
+        "model.batch_norm",
+        "boolean",
+        "Normalise each hidden layer over the minibatch.",
+        False,
+        aliases=("batch_norm",),
+    ),
+)
+CLASSES = Attribute(
+    "model.n_classes",
+    "integer",
+    "Number of classes of the label; by default counted.",
+    low=2,
+    high=100_000,
+    aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
+)
+
+# Ids of a one-hot category; larger ones are embeddings.
+LARGEST_ONE_HOT_LINEAR = 1000
+LARGEST_ONE_HOT_DEEP = 16
+
+
+def one_input(feature: Callable[[Fitted, spec.Label], spec.Feature]) -> Assembler:
+    """Return an assembler that gives each column the form of `feature`, in the only input."""
+
+    def assemble(
+        columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
+    ) -> ModelInputs:
+        return {"features": tuple(feature(each.column, label) for each in columns)}
+
+    return assemble
+
+
+def deep_feature(column: Fitted, label: spec.Label) -> spec.Feature:
+    """Make a category one-hot while it is small, and a part of a date always; else an embedding."""
+    if not isinstance(column, CATEGORY_TYPES):
+        return column
+    ids = spec.num_ids(column)
+    if ids <= LARGEST_ONE_HOT_DEEP or isinstance(column, spec.DatePart):
+        return spec.OneHot(column)
+    return spec.Embedding(column, embedding_dim(ids))
+
+
+def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
+    """Give a category a weight for each id and output: as one-hot while it is small, else as an embedding."""
+    if not isinstance(column, CATEGORY_TYPES):
+        return column
+    few = spec.num_ids(column) <= LARGEST_ONE_HOT_LINEAR
+    return spec.OneHot(column) if few else spec.Embedding(column, label.outputs)
+
+
+def linear_size(features: Iterable[spec.Feature]) -> int:
+    """Count the weights of a linear sum over the numbers and the ids, for one output."""
+    return sum(
+        spec.num_ids(feature.category)
+        if isinstance(feature, spec.OneHot | spec.Embedding)
+        else spec.width(feature)
+        for feature in features
+    )
+
+
+def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
+    """Count embeddings and the dense layers over them, normalised or not; without hidden layers, a linear model."""
+    units = job.model.params.get("hidden_units")
+    hidden = [int(each or 0) for each in units] if isinstance(units, tuple) else []
+    widths = [sum(map(spec.width, features)), *hidden, job.label.outputs]
+    layers = sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
+    scales = 2 * sum(hidden) if job.model.params.get("batch_norm") else 0
+    return _embeddings_size(features) + layers + scales
+
+
+def _embeddings_size(features: Iterable[spec.Feature]) -> int:
+    embeddings = (feature for feature in features if isinstance(feature, spec.Embedding))
+    return sum(spec.num_ids(feature.category) * feature.dim for feature in embeddings)

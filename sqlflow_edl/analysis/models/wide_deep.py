@@ -1,0 +1,104 @@
+"""Wide and deep (Cheng et al., 2016): a linear model and a dense network, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from edl.spec.features import CATEGORY_TYPES, DENSE_TYPES, LIST_TYPES
+from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed
+from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
+from sqlflow_edl.analysis.models.parts import (
+    CLASSES,
+    HIDDEN_LAYERS,
+    deep_feature,
+    deep_size,
+    linear_feature,
+    linear_size,
+)
+
+
+def _assemble(
+    columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
+) -> ModelInputs:
+    """Assign columns without FOR: numbers and embeddings deep, one-hots and crosses wide, other categories to both.
+
+    An input that would be empty shares the columns of the other: deep takes the crosses, wide the numbers.
+    """
+    wide: list[spec.Feature] = []
+    deep: list[spec.Feature] = []
+    for each in columns:
+        where = (each.input,) if each.input else _wide_or_deep(each.column)
+        if "wide" in where:
+            wide.append(_wide_feature(each, label))
+        if "deep" in where:
+            deep.append(deep_feature(each.column, label))
+    free = [each.column for each in columns if not each.input]
+    wide = wide or [column for column in free if isinstance(column, DENSE_TYPES)]
+    deep = deep or [deep_feature(column, label) for column in free]
+    for name, features in (("wide", wide), ("deep", deep)):
+        if not features:
+            raise SemanticError(
+                f"the model's input {name} has no column", span=span, hint=f"write COLUMN … FOR {name}"
+            )
+    return {"wide": tuple(dict.fromkeys(wide)), "deep": tuple(dict.fromkeys(deep))}
+
+
+def _wide_or_deep(column: Fitted) -> tuple[str, ...]:
+    if isinstance(column, spec.Cross | spec.OneHot):
+        return ("wide",)
+    return ("wide", "deep") if isinstance(column, CATEGORY_TYPES) else ("deep",)
+
+
+def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
+    """Make a category one-hot whatever its size: the wide part looks its weights up.
+
+    An embedding of length one is that weight.
+    """
+    column = placed.column
+    if isinstance(column, spec.Embedding) and column.dim == 1 and column.combiner == "sum":
+        column = column.category
+    if isinstance(column, spec.Embedding):
+        raise SemanticError(
+            "an embedding is for the input deep; wide takes numbers, categories and indicators",
+            span=placed.span,
+            hint="write the category itself, or FOR deep",
+        )
+    if isinstance(column, LIST_TYPES):
+        return linear_feature(column, label)
+    return spec.OneHot(column) if isinstance(column, CATEGORY_TYPES) else column
+
+
+def _size(job: spec.JobSpec) -> int:
+    return linear_size(job.inputs["wide"]) * job.label.outputs + deep_size(job, job.inputs["deep"])
+
+
+_ARCHITECTURE = Architecture(
+    "wide_deep",
+    _assemble,
+    inputs={
+        "wide": ("linear", "linear_feature_columns", "wide_feature_columns"),
+        "deep": ("dnn", "dnn_feature_columns", "deep_feature_columns"),
+    },
+    size=_size,
+)
+
+MODELS = (
+    Model(
+        "DNNLinearCombinedClassifier",
+        "Wide and deep (Cheng et al., 2016): a linear model and a dense network, added up.",
+        (*HIDDEN_LAYERS, CLASSES),
+        ("WideAndDeepClassifier", "WideDeepClassifier"),
+        task="classification",
+        architecture=_ARCHITECTURE,
+    ),
+    Model(
+        "DNNLinearCombinedRegressor",
+        "Wide and deep with one output.",
+        HIDDEN_LAYERS,
+        ("WideAndDeepRegressor", "WideDeepRegressor"),
+        task="regression",
+        architecture=_ARCHITECTURE,
+    ),
+)
