@@ -9,6 +9,7 @@ all users.
 from __future__ import annotations
 
 import io
+import uuid
 import zipfile
 from collections.abc import Callable, Iterator
 from importlib import util
@@ -27,10 +28,13 @@ _INSTALL = "pip install 'sqlflow-edl[samples]'"
 
 def write(source: Source) -> Iterator[tuple[str, int]]:
     """Write the sample tables to the source, and yield each with its number of rows; existing ones are replaced."""
+    from edl.sources.staging import SAMPLES  # imports Arrow
+
+    job = f"{SAMPLES}-{uuid.uuid4().hex}"  # a commit that is repeated changes nothing
     for name, make in TABLES.items():
         table = make(name)
-        source.stage(name, "samples", 0, 0, table.to_batches(65_536))
-        yield name, source.commit(name, "samples", 1)
+        source.stage(name, job, 0, 0, table.to_batches(65_536))
+        yield name, source.commit(name, job, 1)
 
 
 def _bunch(name: str) -> pa.Table:

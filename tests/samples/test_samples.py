@@ -53,7 +53,7 @@ def test_nulls_of_the_flights_are_nulls(session: Session) -> None:
 
 
 def test_making_the_samples_again_replaces_them_and_leaves_other_tables(url: str, session: Session) -> None:
-    list(session.run("CREATE OR REPLACE TABLE mine AS SELECT 1 AS x"))
+    list(session.run("CREATE OR REPLACE TABLE mine AS SELECT 1 AS x; DROP TABLE iris"))
     session.close()
     assert main(["samples", "--source", url]) == 0
     with Session(url) as again:

@@ -81,7 +81,7 @@ class Results(Protocol):
     """
 
     def check_target(self, target: str) -> None:
-        """Raise SourceError if `commit` would refuse to make `target`. Call it before the work, not after it."""
+        """Raise SourceError if `commit` of a job's result would refuse `target`. Call it before the work."""
         ...
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
@@ -94,7 +94,8 @@ class Results(Protocol):
     def commit(self, target: str, job: str, tasks: int) -> int:
         """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
 
-        Return the number of rows. Raises SourceError if a table of that name exists that was not made by a job.
+        Return the number of rows. Raises SourceError if a table of that name exists that was not made by a job, or is
+        a sample table and `job` is not one that makes them.
         """
         ...
 

@@ -3,12 +3,14 @@
 The order of the steps is the same for all databases and is defined here; finding, filling and replacing a table is
 left to each database's module. The rows that a job stages for a target are in a table `sqlflow_edl_stage_<digest>`
 beside it; the bookkeeping tables record what is staged and committed. Each database has a way to mark a table as made
-by a job; the mark disappears with the table when a user drops it and creates another one of that name.
+by a job; the mark disappears with the table when a user drops it and creates another one of that name. Sample tables
+have the mark, too: they are results of a job `samples…`, which no other job replaces.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,6 +26,9 @@ from edl.sources.staging_tables import Bookkeeping
 
 MARK = "made by sqlflow-edl"
 STAGE = "sqlflow_edl_stage_"  # followed by a digest
+SAMPLES = "samples"  # beginning of the name of a job that makes sample tables
+
+_SAMPLE = re.compile(re.escape(f"{MARK}, job {SAMPLES}") + r"\b")
 
 
 class TransactionalSource(Source, Protocol):
@@ -65,6 +70,31 @@ class Abandoned:
     job: str
 
 
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """Table or view that a result would replace. `mark` is empty for a table that was not made by a job."""
+
+    is_view: bool
+    mark: str = ""
+
+    def check(self, target: str, job: str) -> None:
+        """Raise SourceError if the job must not replace it. `target` is the user's text."""
+        if self.is_view:
+            raise SourceError(
+                f"{target} is a view, it cannot hold results", hint="write the results into another table"
+            )
+        if not self.mark.startswith(MARK):
+            raise SourceError(
+                f"the table {target} exists and was not made by sqlflow-edl",
+                hint="write the results into another table, or drop this one first",
+            )
+        if _SAMPLE.match(self.mark) and not job.startswith(SAMPLES):
+            raise SourceError(
+                f"{target} is a sample table, it is not replaced by results",
+                hint="write the results into another table",
+            )
+
+
 class Staging(ABC):
     """Results of one source. `quote` encloses names; `options` are table options of the bookkeeping."""
 
@@ -75,8 +105,8 @@ class Staging(ABC):
         self._source = source
 
     def check_target(self, target: str) -> None:
-        """Raise SourceError if the name is a view, or a table that was not made by a job."""
-        self._check(self._place(target), target)
+        """Raise SourceError if the name is a view, a sample table, or a table that was not made by a job."""
+        self._check(self._place(target), target, "")
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
         """Stage a task's rows, see `Source.stage`.
@@ -88,7 +118,7 @@ class Staging(ABC):
         if self._source.in_transaction:
             raise RuntimeError("results cannot be staged inside a transaction")
         place = self._place(target)
-        self._check(place, target)
+        self._check(place, target, job)
         schema, batches = columns_and_batches(batches)
         books = self._books(place, job)
         # A transaction of its own: DuckDB 2.0 loses sight of rows when more than a row group of them goes into a
@@ -112,7 +142,7 @@ class Staging(ABC):
         if done is not None:
             self.abort(target, job)
             return done
-        self._check(place, target)
+        self._check(place, target, job)
         expected = books.complete(tasks)
         with self._source.transaction():
             rows = self._swap(place, job, tasks)
@@ -146,8 +176,8 @@ class Staging(ABC):
         """Resolve the target as a query would. Raises SourceError if there can be no such table."""
 
     @abstractmethod
-    def _check(self, place: Place, target: str) -> None:
-        """Raise SourceError if the target exists and was not made by a job. `target` is the user's text."""
+    def _existing(self, place: Place, target: str) -> Iterable[Existing]:
+        """Return the tables and views that the target would replace or hide. `target` is the user's text."""
 
     @abstractmethod
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
@@ -174,6 +204,10 @@ class Staging(ABC):
 
     # Steps -----------------------------------------------------------------------------------------------
 
+    def _check(self, place: Place, target: str, job: str) -> None:
+        for found in self._existing(place, target):
+            found.check(target, job)
+
     def _books(self, place: Place, job: str) -> Bookkeeping:
         def exists(table: str) -> bool:
             return self._exists(place.home, table)
@@ -187,16 +221,3 @@ class Staging(ABC):
 
 def columns_differ(task: int, columns: list[str], there: list[str]) -> SourceError:
     return SourceError(f"task {task} has the columns {columns}, the tasks before it have {there}")
-
-
-def refuse_view(target: str) -> SourceError:
-    return SourceError(
-        f"{target} is a view, it cannot hold results", hint="write the results into another table"
-    )
-
-
-def refuse_foreign(target: str) -> SourceError:
-    return SourceError(
-        f"the table {target} exists and was not made by sqlflow-edl",
-        hint="write the results into another table, or drop this one first",
-    )

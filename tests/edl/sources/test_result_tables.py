@@ -149,6 +149,28 @@ def test_a_users_table_is_never_replaced(source: Source) -> None:
     assert rows(source, "mine") == [7]
 
 
+def test_a_sample_table_is_replaced_by_samples_alone(source: Source) -> None:
+    for job, value in (("samples", 1), ("samples-2", 2)):
+        source.stage("iris", job, 0, 0, [batch(value)])
+        assert source.commit("iris", job, 1) == 1
+    for refused in (
+        lambda: source.check_target("iris"),
+        lambda: source.stage("iris", "job", 0, 0, [batch(3)]),
+    ):
+        with pytest.raises(SourceError, match="iris is a sample table"):
+            refused()
+    assert rows(source, "iris") == [2]
+
+
+def test_a_sample_table_written_during_the_job_is_not_replaced(source: Source) -> None:
+    source.stage("iris", "job", 0, 0, [batch(3)])
+    source.stage("iris", "samples", 0, 0, [batch(1)])
+    source.commit("iris", "samples", 1)
+    with pytest.raises(SourceError, match="iris is a sample table"):
+        source.commit("iris", "job", 1)
+    assert rows(source, "iris") == [1]
+
+
 def test_a_table_that_the_user_made_during_the_job_is_not_replaced(source: Source) -> None:
     source.stage("result", "job", 0, 0, [batch(1)])
     source.execute("CREATE TABLE result AS SELECT 7 AS a")

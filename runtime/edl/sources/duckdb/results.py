@@ -9,6 +9,7 @@ that does not exist is created when the result is committed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,11 +21,10 @@ from edl.sources.staging import (
     MARK,
     STAGE,
     Abandoned,
+    Existing,
     Place,
     Staging,
     columns_differ,
-    refuse_foreign,
-    refuse_view,
 )
 from edl.sources.staging_tables import few_rows
 
@@ -61,7 +61,7 @@ class DuckDBResults(Staging):
             f"the name {target} has {len(parts)} parts", hint="write it as database.schema.table"
         )
 
-    def _check(self, place: Place, target: str) -> None:
+    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         where = "lower(database_name) = lower(?) AND lower(schema_name) = lower(?)"
         views = f"SELECT 1 FROM duckdb_views() WHERE {where} AND lower(view_name) = lower(?)"
         tables = f"SELECT comment FROM duckdb_tables() WHERE {where} AND lower(table_name) = lower(?)"
@@ -69,12 +69,8 @@ class DuckDBResults(Staging):
         if len(split_name(target)) == 1:  # a temporary table would hide it from queries
             places.append(("temp", "main", place.parts[-1]))
         for parts in places:
-            if few_rows(self._source, views, parts):
-                raise refuse_view(target)
-            if any(
-                not (comment or "").startswith(MARK) for (comment,) in few_rows(self._source, tables, parts)
-            ):
-                raise refuse_foreign(target)
+            yield from (Existing(True) for _ in few_rows(self._source, views, parts))
+            yield from (Existing(False, mark or "") for (mark,) in few_rows(self._source, tables, parts))
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""

@@ -25,7 +25,7 @@ from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.sql import check_column, quoted, split_name, text
-from edl.sources.staging import MARK, STAGE, columns_differ, refuse_foreign, refuse_view
+from edl.sources.staging import MARK, STAGE, Existing, columns_differ
 
 if TYPE_CHECKING:
     from edl.sources.maxcompute.source import MaxComputeSource
@@ -70,21 +70,20 @@ class MaxComputeResults:
         self._source = source
 
     def check_target(self, target: str) -> None:
+        self._check(target, "")
+
+    def _check(self, target: str, job: str) -> None:
         parts = split_name(target)
         if len(parts) > 1 and parts[0].lower() != self._source.client.project.lower():
             raise SourceError(
                 f"{target} is in another project", hint=f"write results into {self._source.client.project}"
             )
         found = self._source.table(parts[-1])
-        if found is None:
-            return
-        if found.is_virtual_view:
-            raise refuse_view(target)
-        if not (found.comment or "").startswith(MARK):
-            raise refuse_foreign(target)
+        if found is not None:
+            Existing(found.is_virtual_view, found.comment or "").check(target, job)
 
     def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        self.check_target(target)
+        self._check(target, job)
         schema, batches = columns_and_batches(batches)
         names = Names.of(target, job)
         row = free_name("sqlflow_edl_row", schema.names)
@@ -109,7 +108,7 @@ class MaxComputeResults:
         if done is not None:
             self.abort(target, job)
             return done
-        self.check_target(target)
+        self._check(target, job)
         staged = self._staged(names)
         expected = _complete(staged, tasks, job)
         self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})

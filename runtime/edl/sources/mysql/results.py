@@ -31,11 +31,10 @@ from edl.sources.staging import (
     MARK,
     STAGE,
     Abandoned,
+    Existing,
     Place,
     Staging,
     columns_differ,
-    refuse_foreign,
-    refuse_view,
 )
 
 if TYPE_CHECKING:
@@ -66,14 +65,10 @@ class MySQLResults(Staging):
                 )
         return Place((database, table), quoted(database, "`") + ".", "`")
 
-    def _check(self, place: Place, target: str) -> None:
+    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         found = self._source.look_up(queries.table, *place.parts)
-        if found is None:
-            return
-        if found[0] == "VIEW":
-            raise refuse_view(target)
-        if found[0] != "BASE TABLE" or not found[1].startswith(MARK):
-            raise refuse_foreign(target)
+        if found is not None:
+            yield Existing(found[0] == "VIEW", found[1] if found[0] == "BASE TABLE" else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         database = place.parts[0]
@@ -108,7 +103,7 @@ class MySQLResults(Staging):
         staged = self._source.look_up(queries.table, place.parts[0], place.stage_name(job))
         if staged is None and found is not None and found[1] == f"{_JOB}{job}":
             return self._source.count(count)  # a previous attempt stopped after its rename
-        self._check(place, ".".join(place.parts))
+        self._check(place, ".".join(place.parts), job)
         stage = place.stage_table(job)
         key = _key(self._columns(place, job))
         self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
@@ -127,9 +122,8 @@ class MySQLResults(Staging):
         aside = Place((place.parts[0], _ASIDE + place.stage_name(job).removeprefix(STAGE)), place.home, "`")
         self._source.execute(f"RENAME TABLE {place.name} TO {aside.name}, {stage} TO {place.name}")
         try:
-            self._check(
-                aside, ".".join(place.parts)
-            )  # another user may have created a table there just before
+            # Another user may have created a table there just before.
+            self._check(aside, ".".join(place.parts), job)
         except SourceError:
             self._source.execute(f"RENAME TABLE {place.name} TO {stage}, {aside.name} TO {place.name}")
             raise

@@ -28,11 +28,10 @@ from edl.sources.staging import (
     MARK,
     STAGE,
     Abandoned,
+    Existing,
     Place,
     Staging,
     columns_differ,
-    refuse_foreign,
-    refuse_view,
 )
 from edl.sources.staging_tables import few_rows
 
@@ -85,12 +84,10 @@ class SQLiteResults(Staging):
                 )
         raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
 
-    def _check(self, place: Place, target: str) -> None:
+    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         for kind, name, sql in self._there(*place.parts):
-            if kind == "view":
-                raise refuse_view(target)
-            if not (sql or "").startswith(f"CREATE TABLE {quoted(name)} ( /* {MARK}"):
-                raise refuse_foreign(target)
+            made = f"CREATE TABLE {quoted(name)} ( /* "
+            yield Existing(kind == "view", sql.removeprefix(made) if (sql or "").startswith(made) else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         columns = ", ".join(f"{quoted(field.name)} {_stored(field)[0]}".rstrip() for field in schema)
@@ -116,7 +113,7 @@ class SQLiteResults(Staging):
 
         The target is checked again, because inside this transaction no other process can create a table.
         """
-        self._check(place, ".".join(place.parts))
+        self._check(place, ".".join(place.parts), job)
         execute, stage = self._source.execute, place.stage_table(job)
         row = _row_name(self._columns(place, job))
         execute(f"DELETE FROM {stage} WHERE {row} >= ?", (tasks * TASK_ROWS,))
