@@ -75,6 +75,22 @@ def names(framework: Framework) -> tuple[str, ...]:
     return tuple(_MAKERS[framework])
 
 
+def name_of(framework: Framework, optimizer: object, package: str) -> str:
+    """Return the name of an optimizer of the framework's `package`. Raises JobError if it has no rule."""
+    kind = type(optimizer)
+    name = kind.__name__.lower()
+    if not kind.__module__.startswith(package) or name not in names(framework):
+        raise JobError(
+            f"rows of a table cannot follow the optimizer {kind.__name__}",
+            hint=f"there are {', '.join(names(framework))}",
+        )
+    return name
+
+
+def refuse_option(option: str) -> JobError:
+    return JobError(f"rows of a table cannot follow an optimizer with {option}", hint="leave it out")
+
+
 def refuse_dtype(name: str, dtype: str) -> JobError:
     return JobError(
         f"the parameter {name} is {dtype}; parameter servers hold float32",

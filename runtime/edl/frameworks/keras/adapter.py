@@ -19,8 +19,8 @@ import numpy as np
 import tensorflow as tf
 
 import edl.frameworks.keras.layers  # noqa: F401 (refuses another backend)
-from edl.arrays import Array, Features, count_rows, map_arrays, plain
-from edl.embeddings.model_tables import Fetched, RowGradients, Tables
+from edl.arrays import Array, Features, map_arrays, plain
+from edl.embeddings.model_tables import Fetched, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
 from edl.frameworks.adapter import (
@@ -29,20 +29,18 @@ from edl.frameworks.adapter import (
     GradientPart,
     Gradients,
     Minibatches,
-    check_fit,
     check_losses,
     check_outputs,
     check_own_outputs,
-    is_buffer,
     packed,
     refuse_weights_for_scalar,
-    stored_as,
     unpacked,
 )
+from edl.frameworks.base import NetworkAdapter, called, checked_shapes
 from edl.frameworks.keras.compiled import Variants, any_rows, compiled, spec_of
 from edl.frameworks.keras.embeddings import check_elsewhere, clipped, row_optimizer, with_rows_inside
 from edl.frameworks.keras.gradients import GradientParts
-from edl.program import Program, user_code
+from edl.program import Program
 
 Tensor = Any
 Given = Mapping[str, Tensor]  # optional inputs of a call: weights, rates
@@ -62,42 +60,34 @@ def seed(value: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
-    model = program.call("custom_model")
-    if not isinstance(model, keras.Model):
-        raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not a keras.Model")
+    model = called(program, "custom_model", keras.Model, "keras.Model")
     return KerasAdapter(program, model, features, labels, seed)
 
 
-class KerasAdapter:
+class KerasAdapter(NetworkAdapter):
     framework = "keras"
 
     def __init__(
         self, program: Program, model: keras.Model, features: Features, labels: Array | None, seed: int
     ) -> None:
-        self.model = model
-        self._program = program
-        self.tables = Tables(seed)
+        super().__init__(program, model, seed)
         tensors = map_arrays(tf.convert_to_tensor, plain(features))
-        with user_code(program.file, "the model"), self.tables.discovered(features, tensors):
+        with self._user_code("the model"), self.tables.discovered(features, tensors):
             outputs = model(tensors, training=False)  # creates the weights of lazily built layers
         _check_one_tensor(outputs)
         check_own_outputs(program, tuple(outputs.shape))
         self._names = [f"{position}.{weight.name}" for position, weight in enumerate(model.weights)]
-        self._trainable = _names_of(model.trainable_variables, model.weights, self._names)
-        fetched = self.tables.fetch(self.tables.need(self.tables.keys(features), 0, 1), train=False)
-        rows = map_arrays(any_rows, plain(features)), *_any_fetched(fetched)
+        by_id = {id(weight): name for name, weight in self._variables().items()}
+        self._trained = [by_id[id(variable)] for variable in model.trainable_variables]
+        rows = map_arrays(any_rows, plain(features)), *_any_fetched(self._fetched(features, train=False))
         self._predict = compiled(self._infer, *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs)
 
     def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
-        self.optimizer = self._program.call("optimizer")
-        if not isinstance(self.optimizer, keras.optimizers.Optimizer):
-            kind = type(self.optimizer).__name__
-            raise JobError(
-                f"optimizer in {self._program.file} returns a {kind}, not a keras.optimizers.Optimizer"
-            )
+        wanted = keras.optimizers.Optimizer
+        self.optimizer = called(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:
             self.tables.follow(row_optimizer(self.optimizer))
@@ -106,7 +96,7 @@ class KerasAdapter:
         self._train = Variants(self._steps, rows[0], label, size)
         self._gradients = Variants(self._clipped_gradients, *rows, label)
         trainable = list(map(spec_of, self.model.trainable_variables))
-        self._assign = compiled(self._assign_trainable, trainable)
+        self._assign_all = compiled(self._assign_trainable, trainable)
         self._applied = compiled(self._apply, trainable, rows[1])
         self._gradient_parts = GradientParts(
             self.model.trainable_variables,
@@ -138,11 +128,11 @@ class KerasAdapter:
             loss, gradients, blocks = self._gradients(
                 plain(features), fetched.blocks, fetched.places, labels, weights=weights
             )
-        values = dict(zip(self._trainable, gradients, strict=True))
+        values = dict(zip(self._trained, gradients, strict=True))
         return Gradients(float(loss), values | _by_row(fetched, blocks))
 
     def apply(self, gradients: Mapping[str, Any]) -> None:
-        ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trainable]
+        ordered = [tf.convert_to_tensor(gradients[name]) for name in self._trained]
         blocks = {name: tf.convert_to_tensor(gradients[name].values) for name in self.tables.tables}
         moving, rate = self._applied(ordered, blocks)
         rows = {name: RowGradients(gradients[name].ids, moving[name].numpy()) for name in moving}
@@ -173,32 +163,15 @@ class KerasAdapter:
             outputs: Array = self._predict(plain(features), fetched.blocks, fetched.places).numpy()
         return outputs
 
-    def get_weights(self) -> dict[str, Array]:
-        own = {
-            name: weight.numpy().copy() for name, weight in zip(self._names, self.model.weights, strict=True)
-        }
-        return own | self.tables.get_weights()
-
-    def set_weights(self, weights: Mapping[str, Array]) -> None:
-        own = dict(zip(self._names, self.model.weights, strict=True))
-        shapes = {name: tuple(weight.shape) for name, weight in own.items()}
-        check_fit(shapes | self.tables.own_shapes(weights), weights)
-        self.tables.set_weights(weights)
-        for name, weight in own.items():
-            weight.assign(weights[name])
-
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
 
     def get_state(self) -> dict[str, Array]:
-        return {
-            name: variable.numpy().copy() for name, variable in self._state().items()
-        } | self.tables.get_state()
+        return self._copies(self._state()) | self.tables.get_state()
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         own = self._state()
-        shapes = {name: tuple(variable.shape) for name, variable in own.items()}
-        check_fit(shapes, {name: array for name, array in state.items() if ":" not in name})
+        checked_shapes(own, {name: array for name, array in state.items() if ":" not in name})
         for name, variable in own.items():
             variable.assign(state[name])
         self.tables.set_state(state)
@@ -210,19 +183,8 @@ class KerasAdapter:
             **{f"model.{number}": variable for number, variable in enumerate(self._generators())},
         }
 
-    def get_trainable(self) -> dict[str, Floats]:
-        variables = zip(self._trainable, self.model.trainable_variables, strict=True)
-        return {name: variable.numpy().copy() for name, variable in variables}
-
     def set_trainable(self, values: Mapping[str, Array]) -> None:
-        self._assign([values[name] for name in self._trainable])
-
-    def get_buffers(self) -> dict[str, Floats]:
-        return {name: variable.numpy().astype(np.float32) for name, variable in self._buffers().items()}
-
-    def set_buffers(self, values: Mapping[str, Array]) -> None:
-        for name, variable in self._buffers().items():
-            variable.assign(stored_as(variable.dtype, values[name]))
+        self._assign_all([values[name] for name in self._trained])
 
     def get_random(self) -> bytes:
         return packed(variable.numpy() for variable in self._generators())
@@ -253,17 +215,18 @@ class KerasAdapter:
     def set_learning_rate(self, rate: float) -> None:
         self.optimizer.learning_rate = rate
 
-    def _fetched(self, features: Features, *, train: bool) -> Fetched:
-        need = self.tables.need(self.tables.keys(features), 0, count_rows(features))
-        return self.tables.fetch(need, train=train)
+    def _variables(self) -> dict[str, Any]:
+        return dict(zip(self._names, self.model.weights, strict=True))
 
-    def _buffers(self) -> dict[str, Any]:
-        moving = {id(variable) for variable in self.model.trainable_variables}
-        return {
-            name: weight
-            for name, weight in zip(self._names, self.model.weights, strict=True)
-            if id(weight) not in moving and is_buffer(weight.dtype, weight.shape)
-        }
+    def _trainable(self) -> dict[str, Any]:
+        return dict(zip(self._trained, self.model.trainable_variables, strict=True))
+
+    def _array(self, variable: Any) -> Array:
+        values: Array = variable.numpy()
+        return values
+
+    def _assign(self, variable: Any, values: Array) -> None:
+        variable.assign(values)
 
     def _generators(self) -> list[Any]:
         """Return the model's variables that are not weights: its random generators."""
@@ -382,9 +345,6 @@ class KerasAdapter:
             raise refuse_weights_for_scalar()
         return tf.reduce_mean(tf.reshape(losses, [-1]) * given["weights"])
 
-    def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
-        return user_code(self._program.file, doing)
-
 
 def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
     """Return the signatures of blocks and positions."""
@@ -393,11 +353,6 @@ def _any_fetched(fetched: Fetched) -> tuple[Any, Any]:
 
 def _by_row(fetched: Fetched, gradients: Blocks) -> dict[str, RowGradients]:
     return {name: RowGradients(fetched.ids[name], values.numpy()) for name, values in gradients.items()}
-
-
-def _names_of(variables: list[Any], weights: list[Any], names: list[str]) -> list[str]:
-    by_id = {id(weight): name for weight, name in zip(weights, names, strict=True)}
-    return [by_id[id(variable)] for variable in variables]
 
 
 def _check_one_tensor(outputs: object) -> None:

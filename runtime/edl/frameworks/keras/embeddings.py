@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from edl.embeddings.combiners import needed
 from edl.embeddings.model_tables import Tables
-from edl.embeddings.optimizers import Optimizer, names, refuse_dtype
+from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.embeddings.table import Floats
 from edl.errors import JobError
 from edl.frameworks.keras.layers import Embedding, combined
@@ -24,16 +24,10 @@ _UNFIT = ("use_ema", "loss_scale_factor", "gradient_accumulation_steps")
 
 def row_optimizer(optimizer: keras.optimizers.Optimizer) -> Optimizer:
     """Return the same optimizer for rows. Raises JobError if it has no row version."""
-    name = type(optimizer).__name__.lower()
-    ours = type(optimizer).__module__.startswith("keras.")
-    if not ours or name not in names("keras"):
-        raise JobError(
-            f"rows of a table cannot follow the optimizer {type(optimizer).__name__}",
-            hint=f"there are {', '.join(names('keras'))}",
-        )
+    name = name_of("keras", optimizer, "keras.")
     config = optimizer.get_config()
     if unfit := next((option for option in _UNFIT if config.get(option)), ""):
-        raise JobError(f"rows of a table cannot follow an optimizer with {unfit}", hint="leave it out")
+        raise refuse_option(unfit)
     numbers = {
         key: float(value)
         for key, value in config.items()

@@ -14,13 +14,14 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from edl.embeddings import Initial, TableSpec
-from edl.embeddings.combiners import Combiner, check_combiner, divisor, needed
-from edl.embeddings.initializers import EMBEDDING_SCALE
-from edl.embeddings.lookup import Listed, look_up
+from edl.embeddings.combiners import Combiner, divisor, needed
+from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.layer import EmbeddingLayer
+from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
 from edl.errors import JobError
 from edl.features import Entry, Features, Inputs
+from edl.frameworks.base import check_model
 from edl.spec import Embedding as EmbeddingFeature
 
 if "keras" not in sys.modules:
@@ -38,45 +39,14 @@ if keras.backend.backend() != "tensorflow":
 
 def checked_model(model: Any) -> keras.layers.Layer:
     """Return what a user's class or function made. JobError: it is neither a keras.Model nor a layer."""
-    if not isinstance(model, keras.layers.Layer):
-        raise JobError(
-            f"the function that makes the model returned a {type(model).__name__}, not a keras.Model",
-            hint="end it with return model",
-        )
-    return model
+    check_model(model, keras.layers.Layer, "keras.Model")
+    layer: keras.layers.Layer = model
+    return layer
 
 
 @keras.saving.register_keras_serializable(package="edl")
-class Embedding(keras.layers.Layer):
-    """Rows of a table outside of the graph, for ids that are features: an input of the model, or several.
-
-    Called with ids int64 (n,) it gives (n, dim); with (n, k), or a list of k inputs (n,), it gives (n, k, dim), or
-    with a combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any
-    int64. A step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves
-    them lazily: see `edl.embeddings.optimizers`.
-
-    table: its name; layers that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
-    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
-    the ids of each input of a list, so that categories share a table without sharing rows.
-    """
-
-    def __init__(
-        self,
-        table: str,
-        dim: int,
-        combiner: Combiner | None = None,
-        *,
-        initial: Initial = "uniform",
-        scale: float = EMBEDDING_SCALE,
-        num_ids: int = 0,
-        first: Sequence[int] = (),
-        **options: Any,
-    ) -> None:
-        super().__init__(**options)
-        check_combiner(combiner)
-        self.spec = TableSpec(table, dim, initial, scale, num_ids)
-        self.combiner = combiner
-        self.first = tuple(first)
+class Embedding(EmbeddingLayer, keras.layers.Layer):
+    """Embedding layer of Keras; the ids are an input of the model, or a list of inputs."""
 
     def compute_output_shape(self, input_shape: Any) -> tuple[int | None, ...]:
         several = isinstance(input_shape, list)
@@ -87,7 +57,7 @@ class Embedding(keras.layers.Layer):
 
     def call(self, ids: Any) -> Any:
         tensors = list(ids) if isinstance(ids, list | tuple) else [ids]
-        found = look_up(self.spec, tensors, self.first or (0,) * len(tensors))
+        found = self.look_up(tensors)
         if isinstance(found.places, Listed):
             rows = keras.ops.shape(tensors[0])[0]
             return summed_lists(found.block, found.places, rows, needed(self.combiner, self.spec.name))

@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils import deterministic
 
 from edl.arrays import Array, Features, count_rows, map_arrays, plain
-from edl.embeddings.model_tables import Fetched, Keys, RowGradients, Tables
+from edl.embeddings.model_tables import Fetched, Keys, RowGradients
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError
 from edl.frameworks.adapter import (
@@ -26,16 +26,14 @@ from edl.frameworks.adapter import (
     GradientPart,
     Gradients,
     Minibatches,
-    check_fit,
     check_losses,
     check_outputs,
     check_own_outputs,
-    is_buffer,
     packed,
     refuse_weights_for_scalar,
-    stored_as,
     unpacked,
 )
+from edl.frameworks.base import NetworkAdapter, called
 from edl.frameworks.torch.embeddings import (
     RowBlock,
     check_elsewhere,
@@ -50,7 +48,7 @@ from edl.frameworks.torch.imports import skip_compiler_import
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import Steps
 from edl.frameworks.torch.threads import Threads, Turns
-from edl.program import Program, user_code
+from edl.program import Program
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 _threads = 1
@@ -69,23 +67,17 @@ def seed(value: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> TorchAdapter:
-    model = program.call("custom_model")
-    if not isinstance(model, nn.Module):
-        raise JobError(
-            f"custom_model in {program.file} returns a {type(model).__name__}, not a torch.nn.Module"
-        )
+    model = called(program, "custom_model", nn.Module, "torch.nn.Module")
     return TorchAdapter(program, model, features, labels, seed)
 
 
-class TorchAdapter:
+class TorchAdapter(NetworkAdapter):
     framework = "torch"
 
     def __init__(
         self, program: Program, model: nn.Module, features: Features, labels: Array | None, seed: int
     ) -> None:
-        self.model = model
-        self._program = program
-        self.tables = Tables(seed)
+        super().__init__(program, model, seed)
         self._threads = Threads(_threads, 0)
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
         tensors = _tensors(features)
@@ -95,12 +87,8 @@ class TorchAdapter:
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
-            self.optimizer = self._program.call(
-                "optimizer", [p for p in model.parameters() if p.requires_grad]
-            )
-            if not isinstance(self.optimizer, torch.optim.Optimizer):
-                kind = type(self.optimizer).__name__
-                raise JobError(f"optimizer in {program.file} returns a {kind}, not a torch.optim.Optimizer")
+            wanted, title = torch.optim.Optimizer, "torch.optim.Optimizer"
+            self.optimizer = called(program, "optimizer", wanted, title, list(self._trainable().values()))
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer))
             self._steps = Steps(self.optimizer)
@@ -143,7 +131,7 @@ class TorchAdapter:
             self._clip()
         values: dict[str, Any] = {
             name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-            for name, parameter in self._trainable()
+            for name, parameter in self._trainable().items()
         }
         return Gradients(float(loss), values | blocks())
 
@@ -189,32 +177,6 @@ class TorchAdapter:
         with self._inference():
             values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
         return values
-
-    def get_weights(self) -> dict[str, Array]:
-        own = {name: tensor.detach().numpy().copy() for name, tensor in self.model.state_dict().items()}
-        return own | self.tables.get_weights()
-
-    def set_weights(self, weights: Mapping[str, Array]) -> None:
-        own = {name: tuple(tensor.shape) for name, tensor in self.model.state_dict().items()}
-        check_fit(own | self.tables.own_shapes(weights), weights)
-        self.tables.set_weights(weights)
-        self.model.load_state_dict({name: torch.from_numpy(np.array(weights[name])) for name in own})
-
-    def get_trainable(self) -> dict[str, Floats]:
-        return {name: parameter.detach().numpy().copy() for name, parameter in self._trainable()}
-
-    def set_trainable(self, values: Mapping[str, Array]) -> None:
-        with torch.no_grad():
-            for name, parameter in self._trainable():
-                np.copyto(parameter.numpy(), values[name])
-
-    def get_buffers(self) -> dict[str, Floats]:
-        return {name: tensor.numpy().astype(np.float32) for name, tensor in self._buffers().items()}
-
-    def set_buffers(self, values: Mapping[str, Array]) -> None:
-        for name, tensor in self._buffers().items():
-            array = tensor.numpy()
-            np.copyto(array, stored_as(array.dtype.name, values[name]))
 
     def get_random(self) -> bytes:
         return packed([torch.get_rng_state().numpy()])
@@ -287,22 +249,26 @@ class TorchAdapter:
         torch.set_rng_state(random)
         for buffer, before in zip(self.model.buffers(), buffers, strict=True):
             buffer.copy_(before)
-        return [parameter.grad for _, parameter in self._trainable() if parameter.grad is not None]
+        return [each.grad for each in self._trainable().values() if each.grad is not None]
 
-    def _trainable(self) -> Iterator[tuple[str, nn.Parameter]]:
-        return (pair for pair in self.model.named_parameters() if pair[1].requires_grad)
+    def _variables(self) -> Mapping[str, torch.Tensor]:
+        state: Mapping[str, torch.Tensor] = self.model.state_dict(keep_vars=True)
+        return state
 
-    def _buffers(self) -> dict[str, torch.Tensor]:
-        moving = {id(parameter) for _, parameter in self._trainable()}
-        state = self.model.state_dict(keep_vars=True)
+    def _trainable(self) -> dict[str, nn.Parameter]:
         return {
-            name: tensor.detach()
-            for name, tensor in state.items()
-            if id(tensor) not in moving and is_buffer(str(tensor.dtype).removeprefix("torch."), tensor.shape)
+            name: parameter for name, parameter in self.model.named_parameters() if parameter.requires_grad
         }
 
+    def _array(self, variable: torch.Tensor) -> Array:
+        values: Array = variable.detach().numpy()
+        return values
+
+    def _assign(self, variable: torch.Tensor, values: Array) -> None:
+        np.copyto(self._array(variable), values, casting="unsafe")
+
     def _block_of(self, features: Features, *, train: bool) -> RowBlock:
-        return self._block(self.tables.keys(features), 0, count_rows(features), train=train)
+        return RowBlock(self._fetched(features, train=train), train) if self.tables else _NO_ROWS
 
     def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> RowBlock:
         if not self.tables:
@@ -386,9 +352,6 @@ class TorchAdapter:
         self.model.eval()
         with self._user_code("the model"), torch.no_grad():
             yield
-
-    def _user_code(self, doing: str) -> contextlib.AbstractContextManager[None]:
-        return user_code(self._program.file, doing)
 
 
 _NO_ROWS = RowBlock(Fetched({}, {}, []), train=False)

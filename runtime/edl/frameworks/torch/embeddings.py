@@ -12,8 +12,9 @@ from torch import nn
 from edl.arrays import Array
 from edl.embeddings.combiners import needed
 from edl.embeddings.model_tables import Fetched, RowGradients, Tables
-from edl.embeddings.optimizers import Optimizer, names, refuse_dtype
+from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
+from edl.frameworks.base import dtype_of
 from edl.frameworks.torch.layers import Embedding, as_tensors, combined
 
 _CALLED = {"alpha": "rho", "eps": "epsilon"}  # PyTorch's name -> ours
@@ -58,19 +59,13 @@ def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:
     """Return the same optimizer for rows, with the settings of its first group. Raises JobError if it has no row
     version.
     """
-    kind = type(optimizer)
-    name = kind.__name__.lower()
-    if not kind.__module__.startswith("torch.optim.") or name not in names("torch"):
-        raise JobError(
-            f"rows of a table cannot follow the optimizer {kind.__name__}",
-            hint=f"there are {', '.join(names('torch'))}",
-        )
+    name = name_of("torch", optimizer, "torch.optim.")
     group = optimizer.param_groups[0]
     unfit = [option for option in _UNFIT if group.get(option)]
     if group.get("decoupled_weight_decay") and name not in ("adamw",):
         unfit.append("decoupled_weight_decay")
     if unfit:
-        raise JobError(f"rows of a table cannot follow an optimizer with {unfit[0]}", hint="leave it out")
+        raise refuse_option(unfit[0])
     return Optimizer("torch", name, {"amsgrad": 0.0, **_numbers(group)})
 
 
@@ -78,7 +73,7 @@ def check_elsewhere(optimizer: torch.optim.Optimizer, model: nn.Module) -> None:
     """Raise JobError if parameter servers don't support the update of the model's own parameters."""
     for name, parameter in model.named_parameters():
         if parameter.requires_grad and parameter.dtype != torch.float32:
-            raise refuse_dtype(name, str(parameter.dtype).removeprefix("torch."))
+            raise refuse_dtype(name, dtype_of(parameter))
     if len(optimizer.param_groups) > 1:
         raise JobError(
             f"the optimizer has {len(optimizer.param_groups)} groups of parameters; parameter servers move all alike",

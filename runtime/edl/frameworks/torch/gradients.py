@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from edl.frameworks.adapter import GradientPart, is_buffer
+from edl.frameworks.base import dtype_of
 
 Tensors = Sequence[torch.Tensor]
 
@@ -28,8 +29,7 @@ class GradientParts:
             (module, name)
             for module in model.modules()
             for name, buffer in module.named_buffers(recurse=False)
-            if name not in module._non_persistent_buffers_set
-            and is_buffer(str(buffer.dtype).removeprefix("torch."), buffer.shape)
+            if name not in module._non_persistent_buffers_set and is_buffer(dtype_of(buffer), buffer.shape)
         ]
         count = len(self._parameters)
         own = [*self._parameters, torch.zeros(1), *self._buffers(), torch.zeros(count)]

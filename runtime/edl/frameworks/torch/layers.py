@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from edl.embeddings import Initial, TableSpec
-from edl.embeddings.combiners import Combiner, check_combiner, divisor, needed
-from edl.embeddings.initializers import EMBEDDING_SCALE
-from edl.embeddings.lookup import Listed, look_up
+from edl.embeddings.combiners import Combiner, divisor, needed
+from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.layer import EmbeddingLayer
+from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
-from edl.errors import JobError
 from edl.features import Entry, Features
+from edl.frameworks.base import check_model
 from edl.spec import Embedding as EmbeddingFeature
 
 BLOCKS = "edl_row_blocks"  # where an optimizer that clips finds the rows of tables, beside its own parameters
@@ -55,12 +55,9 @@ def clipped(
 
 def checked_model(model: Any) -> nn.Module:
     """Return what a user's class or function made. JobError: it is no torch.nn.Module."""
-    if not isinstance(model, nn.Module):
-        raise JobError(
-            f"the function that makes the model returned a {type(model).__name__}, not a torch.nn.Module",
-            hint="end it with return model",
-        )
-    return model
+    check_model(model, nn.Module, "torch.nn.Module")
+    module: nn.Module = model
+    return module
 
 
 def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
@@ -68,38 +65,11 @@ def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
     return torch.tensor(weights)[labels.long()]
 
 
-class Embedding(nn.Module):
-    """Rows of a table outside of the graph, for ids that are features: an array of them, or several.
-
-    Called with ids int64 (n,) it gives (n, dim); with (n, k), or k arrays (n,), it gives (n, k, dim), or with a
-    combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any int64. A
-    step costs as much as the rows of its minibatch, whatever the size of the table. The job's optimizer moves them
-    lazily: see `edl.embeddings.optimizers`.
-
-    table: its name; modules that name one table share its rows. initial: zeros, uniform in [-scale, scale), or normal
-    of deviation scale. num_ids: ids lie in [0, num_ids), which an exported model must know. first: what is added to
-    the ids of each of several arrays, so that categories share a table without sharing rows.
-    """
-
-    def __init__(
-        self,
-        table: str,
-        dim: int,
-        combiner: Combiner | None = None,
-        *,
-        initial: Initial = "uniform",
-        scale: float = EMBEDDING_SCALE,
-        num_ids: int = 0,
-        first: Sequence[int] = (),
-    ) -> None:
-        super().__init__()
-        check_combiner(combiner)
-        self.spec = TableSpec(table, dim, initial, scale, num_ids)
-        self.combiner = combiner
-        self.first = tuple(first)
+class Embedding(EmbeddingLayer, nn.Module):
+    """Embedding layer of PyTorch."""
 
     def forward(self, *ids: torch.Tensor) -> torch.Tensor:
-        found = look_up(self.spec, ids, self.first or (0,) * len(ids))
+        found = self.look_up(ids)
         block, places = torch.as_tensor(found.block), as_tensors(found.places)
         if isinstance(places, Listed):
             return summed_lists(block, places, len(ids[0]), needed(self.combiner, self.spec.name))
