@@ -29,7 +29,6 @@ from edl.run.storage import storage_of
 from edl.scripting import script
 from edl.spec import JobSpec
 from edl.worker.master_client import RefusedError, RemoteTasks
-from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
 
 AHEAD = 3  # tasks assigned to a sole trainer: one in training, two being read
 AHEAD_ALONE = 32  # if no other worker could train them
@@ -75,16 +74,17 @@ def _tasks(
 ) -> RemoteTasks:
     """Return the source of tasks for the job's kind and strategy."""
     holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
-    alone = holds and spec.cluster.strategy != "allreduce"
+    grouped = holds and spec.cluster.strategy == "allreduce"
+    alone = holds and not grouped
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report
     hoard = AHEAD_ALONE if gathers else AHEAD
-    source = GroupMember if holds and not alone else RemoteTasks
-    return source(
+    return RemoteTasks(
         channel,
         instance.name,
         instance.incarnation,
         ahead={"train": hoard} if alone else {},  # no prefetching of shared tasks
         trainer=holds,
+        grouped=grouped,
         gather_secs=GATHER_SECS if gathers else 0.0,
         draining=draining,
         log=log,

@@ -27,7 +27,6 @@ from edl.worker.evaluation.measuring import program_metrics
 from edl.worker.evaluation.reports import finding
 from edl.worker.master_client import RemoteTasks
 from edl.worker.progress import Meter
-from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
 from edl.worker.strategies.allreduce.strategy import AllReduce
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 from edl.worker.strategies.allreduce.training import GroupParameters
@@ -35,7 +34,7 @@ from edl.worker.strategies.factory import on_servers
 from edl.worker.strategies.ps_base import ServerStrategy
 from edl.worker.trainer import Export, Trainer
 
-AHEAD_IN_RING, LEAST_IN_RING = 6, 2  # of a group; the minimum lets a task be read while another is trained
+AHEAD_IN_GROUP, LEAST_IN_GROUP = 6, 2  # of a group; the minimum lets a task be read while another is trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +60,8 @@ class Duty:
             _score(self)
         elif spec.cluster.parameter_servers:
             _train_on_servers(self)
-        elif isinstance(self.tasks, GroupMember):
-            _train_in_rings(self, self.tasks)
+        elif spec.cluster.strategy == "allreduce":
+            _train_in_groups(self)
         else:
             _train(self)
 
@@ -149,7 +148,7 @@ def _train_on_servers(duty: Duty) -> None:
     trainer.run()
 
 
-def _train_in_rings(duty: Duty, member: GroupMember) -> None:
+def _train_in_groups(duty: Duty) -> None:
     """Train with all-reduce: all workers hold the parameters, and the first of the group writes checkpoints."""
     from edl.collectives.gloo import Host  # imports torch
 
@@ -158,8 +157,8 @@ def _train_in_rings(duty: Duty, member: GroupMember) -> None:
     duty.describe(program_metrics(duty.program))
     host = Host(own_host())
     when = duty.program.spec.evaluation
-    ahead = LEAST_IN_RING if when.steps or when.secs else AHEAD_IN_RING
-    tasks = GroupTasks(member, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
+    ahead = LEAST_IN_GROUP if when.steps or when.secs else AHEAD_IN_GROUP
+    tasks = GroupTasks(duty.tasks, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
     with contextlib.closing(tasks):
         trainer = Trainer(
             duty.program,
@@ -170,7 +169,7 @@ def _train_in_rings(duty: Duty, member: GroupMember) -> None:
             export,
             cancelled=threading.Event(),
             weights=weights,
-            strategy=lambda adapter: AllReduce(adapter, tasks, host, member.name),
+            strategy=lambda adapter: AllReduce(adapter, tasks, host, duty.instance.name),
         )
         store = factory.for_instance(duty.job.path, duty.instance)
         tasks.parameters = GroupParameters(trainer, store, duty.resume)
@@ -180,7 +179,7 @@ def _train_in_rings(duty: Duty, member: GroupMember) -> None:
             writer=duty.writer,
             disk=duty.disk,
             begin=tasks.cut,
-            written=member.checkpoint_written,
+            written=duty.tasks.checkpoint_written,
             may=lambda: tasks.leads,
             unconcluded=lambda: tasks.unconcluded,
         )

@@ -8,6 +8,7 @@ a master has not stored are sent again to its successor.
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,7 @@ from edl.worker.outbox import Outbox
 
 CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
+NEWS_SECS = 0.2  # longest time until a group member learns that others wait to join
 LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
 
 
@@ -40,11 +42,11 @@ class RemoteTasks:
     `ahead` is the number of tasks to hold in advance, by type. A `trainer` holds the weights, so it cannot register
     again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
     exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
-    by this object when it has to take over another role.
+    by this object when it has to take over another role. A member of all-reduce groups (`grouped`) does control tasks
+    as long as a round is open.
     """
 
     waits = True
-    _control_flags = Flag.PENDING  # while set, control tasks may come between two training tasks
 
     def __init__(
         self,
@@ -54,21 +56,25 @@ class RemoteTasks:
         *,
         ahead: Mapping[TaskType, int] | None = None,
         trainer: bool = False,
+        grouped: bool = False,
         gather_secs: float = 0.0,
         draining: threading.Event | None = None,
         log: str = "",
     ) -> None:
         self._channel = channel
-        self._outbox = Outbox(instance, incarnation)
+        self.outbox = Outbox(instance, incarnation)
         self._ahead = dict(ahead or {})
         self._trainer = trainer
         self._gather_secs = gather_secs
+        self._longest_silence = NEWS_SECS if grouped else math.inf
+        # While set, control tasks may come between two training tasks.
+        self._control_flags = Flag.PENDING | (Flag.MEASURING if grouped else Flag.NONE)
         self._draining = draining or threading.Event()
         self._log = log
         self._unreachable_since: float | None = (
             None  # time since which this worker has to leave without a master
         )
-        self._changed = threading.Condition()
+        self.changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
         self._awaiting = 0  # threads that wait for something other than tasks
         self._wanted: dict[TaskType, int] = {}  # tasks that the last request asked for
@@ -98,60 +104,60 @@ class RemoteTasks:
 
     @property
     def pending(self) -> bool:
-        return bool(self._outbox.flags & Flag.PENDING) or self._outbox.received(*CONTROL)
+        return bool(self.outbox.flags & Flag.PENDING) or self.outbox.received(*CONTROL)
 
     @property
     def stopped(self) -> bool:
-        return bool(self._outbox.flags & Flag.STOPPED)
+        return bool(self.outbox.flags & Flag.STOPPED)
 
     @property
     def takes_over(self) -> bool:
         """True if this worker has to become a parameter server."""
-        return bool(self._outbox.flags & Flag.TAKE_OVER)
+        return bool(self.outbox.flags & Flag.TAKE_OVER)
 
     def valid(self, task: Task) -> bool:
         """Return True if the task's lease is held; else its results are discarded."""
-        with self._changed:
-            self._check()
-            return self._outbox.valid(task)
+        with self.changed:
+            self.check()
+            return self.outbox.valid(task)
 
     def over(self, kind: TaskType) -> bool:
         over = {"train": Flag.TRAIN_OVER | Flag.FINISHED, "predict": Flag.PREDICT_OVER | Flag.FINISHED}
-        with self._changed:
-            self._check()
-            return bool(self._outbox.flags & over.get(kind, Flag.FINISHED))
+        with self.changed:
+            self.check()
+            return bool(self.outbox.flags & over.get(kind, Flag.FINISHED))
 
     def next(self, *types: TaskType) -> Task | None:
-        with self._changed:
+        with self.changed:
             self._waiting.append(types)
             try:
                 while True:
-                    self._check()
-                    if task := self._outbox.take(*types):
+                    self.check()
+                    if task := self.outbox.take(*types):
                         return task
                     if self._closed or self._awake or self._draining.is_set() or self._unavailable(types):
                         return None
                     if not self._asked(types):
-                        self._wake()
-                    self._changed.wait()
+                        self.wake()
+                    self.changed.wait()
             finally:
                 self._waiting.remove(types)
 
     def progress(self, done: Report) -> None:
-        with self._changed:
-            self._check()
-            self._outbox.progress(done)
+        with self.changed:
+            self.check()
+            self.outbox.progress(done)
 
     def report(self, report: Report) -> None:
         """Report a done task. If something may depend on it, wait until the master has it."""
-        with self._changed:
-            number = self._outbox.tell("done", report)
+        with self.changed:
+            number = self.outbox.tell("done", report)
             followed = report.task.settles or report.task.type in ("conclude", "export")
             if followed or not self._gather_secs:
-                self._wake()
+                self.wake()
             if followed:
-                self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
-            self._check()
+                self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
+            self.check()
 
     def describe(self, metric_kinds: Mapping[str, str]) -> None:
         """Declare how the states of the program's metrics merge; see `edl.metrics.merge_kind`."""
@@ -165,15 +171,15 @@ class RemoteTasks:
         return not (fatal or (self._trainer and task.type == "train") or self._refused)
 
     def give_back(self, part: Report) -> None:
-        with self._changed:
-            self._outbox.tell("given back", part)
-            self._wake()
+        with self.changed:
+            self.outbox.tell("given back", part)
+            self.wake()
 
     @contextlib.contextmanager
     def awake(self) -> Iterator[None]:
-        with self._changed:
+        with self.changed:
             self._awake = True
-            self._changed.notify_all()
+            self.changed.notify_all()
         try:
             yield
         finally:
@@ -188,7 +194,7 @@ class RemoteTasks:
     @property
     def servers(self) -> Servers | None:
         """Last known addresses of the parameter servers, or None in a job without them."""
-        return self._outbox.servers
+        return self.outbox.servers
 
     def wait_for_servers(self, after: int, seconds: float) -> Servers | None:
         """Wait until all servers are ready under a number above `after`; return None after `seconds`.
@@ -197,17 +203,12 @@ class RemoteTasks:
         """
 
         def found() -> Servers | None:
-            servers = self._outbox.servers
+            servers = self.outbox.servers
             return servers if servers is not None and servers.ready and servers.number > after else None
 
-        with self._changed:
-            self._awaiting += 1
-            self._changed.notify_all()
-            try:
-                self._changed.wait_for(lambda: found() or self._disconnected or self._awake, seconds)
-            finally:
-                self._awaiting -= 1
-            self._check()
+        with self.awaiting():
+            self.changed.wait_for(lambda: found() or self.disconnected or self._awake, seconds)
+            self.check()
             return found()
 
     # Besides tasks ----------------------------------------------------------------------------------------------
@@ -219,31 +220,31 @@ class RemoteTasks:
     @property
     def master_epoch(self) -> int:
         """Number that grows with every master of the job."""
-        return self._outbox.master_epoch
+        return self.outbox.master_epoch
 
     def cut(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`; they contain `part` of the open task."""
-        with self._changed:
-            self._outbox.tell("checkpoint", part, folder=folder)
+        with self.changed:
+            self.outbox.tell("checkpoint", part, folder=folder)
 
     def checkpoint_written(self, folder: str) -> None:
-        with self._changed:
-            self._outbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
-            self._wake()
+        with self.changed:
+            self.outbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
+            self.wake()
 
     def leave(self, seconds: float = 5.0) -> None:
         """Return tasks that were not begun, and wait until the master has all reports, at most `seconds`."""
-        with self._changed:
+        with self.changed:
             self._ahead = {}
-            self._outbox.give_back_received()
-            self._wake()
-            self._changed.wait_for(lambda: not self._outbox.unsaid or self._disconnected, seconds)
+            self.outbox.give_back_received()
+            self.wake()
+            self.changed.wait_for(lambda: not self.outbox.unsaid or self.disconnected, seconds)
 
     def close(self) -> None:
-        with self._changed:
+        with self.changed:
             self._closed = True
-            self._wake()
-            self._changed.notify_all()
+            self.wake()
+            self.changed.notify_all()
         if self._thread.ident:
             self._thread.join()
 
@@ -253,44 +254,55 @@ class RemoteTasks:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # Under the lock ---------------------------------------------------------------------------------------------
+    # Under the lock `changed`, which is notified on every message from the master ------------------------------
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise RefusedError if the master has given this worker up."""
         if self._refused:
             raise self._refused
 
+    @contextlib.contextmanager
+    def awaiting(self) -> Iterator[None]:
+        """Provide a context with the lock, in which exchanges wait at the master for news besides tasks."""
+        with self.changed:
+            self._awaiting += 1
+            self.changed.notify_all()
+            try:
+                yield
+            finally:
+                self._awaiting -= 1
+
     @property
-    def _disconnected(self) -> bool:
+    def disconnected(self) -> bool:
         """True if no report would be accepted any more."""
         deaf = self._closed or self._refused is not None or not self._thread.is_alive()
-        return deaf or bool(self._outbox.flags & Flag.FINISHED)
+        return deaf or bool(self.outbox.flags & Flag.FINISHED)
 
     def _unavailable(self, types: tuple[TaskType, ...]) -> bool:
         """Return True if no task of these types can come, as far as the master's last answer says."""
-        flags = self._outbox.flags
+        flags = self.outbox.flags
         if flags & (Flag.FINISHED | Flag.TAKE_OVER):
             return True
         if types == ("train",):
-            flush = bool(flags & Flag.DRY) and self._outbox.holds("train")
+            flush = bool(flags & Flag.DRY) and self.outbox.holds("train")
             return self.pending or flush or bool(flags & (Flag.TRAIN_OVER | Flag.STOPPED))
         if types == CONTROL:
-            return self._outbox.informed and not flags & (
-                self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
-            )
+            may_come = self._control_flags | Flag.TRAIN_OVER | Flag.STOPPED
+            return self.outbox.regroup or (self.outbox.informed and not flags & may_come)
         return bool(flags & Flag.PREDICT_OVER)
 
-    def _wake(self) -> None:
+    def wake(self) -> None:
         """Cancel the exchange that waits at the master, because there is something new to send."""
         self._version += 1
         if self._call is not None and self._patient:
             self._call.cancel()
-        self._changed.notify_all()
+        self.changed.notify_all()
 
     def _tell_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
-        with self._changed:
-            number = self._outbox.tell("failed", Report(task), error=error, fatal=fatal)
-            self._wake()
-            self._changed.wait_for(lambda: self._outbox.seen_upto >= number or self._disconnected)
+        with self.changed:
+            number = self.outbox.tell("failed", Report(task), error=error, fatal=fatal)
+            self.wake()
+            self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
 
     def _want(self) -> dict[TaskType, int]:
         want = dict(self._ahead)
@@ -301,9 +313,7 @@ class RemoteTasks:
     def _unserved(self) -> list[tuple[TaskType, ...]]:
         """Return the awaited types that are not here and may still come."""
         return [
-            types
-            for types in self._waiting
-            if not (self._outbox.received(*types) or self._unavailable(types))
+            types for types in self._waiting if not (self.outbox.received(*types) or self._unavailable(types))
         ]
 
     def _asked(self, types: tuple[TaskType, ...]) -> bool:
@@ -317,16 +327,16 @@ class RemoteTasks:
         try:
             while not self._closed:
                 try:
-                    if self._outbox.rejoin:
+                    if self.outbox.rejoin:
                         self._register()
                     self._exchange()
                     wait, self._unreachable_since = SHORTEST_RETRY, None
                 except AwayError:
                     wait = self._wait_for_master(wait)
         except Exception as error:  # RefusedError, or a master of another protocol version: final
-            with self._changed:
+            with self.changed:
                 self._refused = error if isinstance(error, RefusedError) else RefusedError(str(error))
-                self._changed.notify_all()
+                self.changed.notify_all()
 
     def _wait_for_master(self, seconds: float) -> float:
         """Pause before the next attempt and return the pause after it.
@@ -343,14 +353,14 @@ class RemoteTasks:
 
     def _exchange(self) -> None:
         """Send what is due and process the answer; send a heartbeat if nothing is due."""
-        with self._changed:
-            self._changed.wait_for(self._has_to_talk, self._longest_silence)
+        with self.changed:
+            self.changed.wait_for(self._has_to_talk, self._silence)
             if self._closed:
                 return
             self._wanted = self._want()
-            request = self._outbox.request(self._wanted)
-            waits = self._heartbeat if self._waited_for and self._outbox.informed else 0.0
-            message = codec.request_to(request, waits, self._outbox.flags)
+            request = self.outbox.request(self._wanted)
+            waits = self._heartbeat if self._waited_for and self.outbox.informed else 0.0
+            message = codec.request_to(request, waits, self.outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)
             self._version, self._patient = 0, waits > 0
         try:
@@ -362,16 +372,16 @@ class RemoteTasks:
                 return
             raise translated(error) from None
         finally:
-            with self._changed:
+            with self.changed:
                 self._call = None
-        with self._changed:
-            self._outbox.answered(codec.answer_from(response))
+        with self.changed:
+            self.outbox.answered(codec.answer_from(response))
             if self.takes_over:
                 self._draining.set()
-            self._changed.notify_all()
+            self.changed.notify_all()
 
     def _has_to_talk(self) -> bool:
-        outbox = self._outbox
+        outbox = self.outbox
         unsaid = outbox.unsaid and not self._gather_secs
         return bool(self._closed or unsaid or self._waited_for or self._version or outbox.rejoin)
 
@@ -380,12 +390,13 @@ class RemoteTasks:
         return bool(self._unserved() or self._awaiting)
 
     @property
-    def _longest_silence(self) -> float:
-        return min(self._heartbeat, self._gather_secs) if self._gather_secs else self._heartbeat
+    def _silence(self) -> float:
+        """Seconds until the next exchange if nothing is due."""
+        return min(self._heartbeat, self._gather_secs or math.inf, self._longest_silence)
 
     def _register(self) -> Joined:
         """Register, waiting for a master if none is reachable."""
-        outbox = self._outbox
+        outbox = self.outbox
         request = pb.RegisterRequest(
             instance=outbox.instance, incarnation=outbox.incarnation, metric_kinds=self._kinds
         )
@@ -404,13 +415,13 @@ class RemoteTasks:
             raise RefusedError("the master has given this worker up")
         if self._trainer and outbox.generation not in (0, joined.generation):
             raise RefusedError("training went back to before what this worker holds")
-        with self._changed:
+        with self.changed:
             outbox.joined(joined)
             self._heartbeat = joined.heartbeat_secs
-            self._changed.notify_all()
+            self.changed.notify_all()
         return joined
 
     def _pause(self, seconds: float) -> None:
         end = time.monotonic() + seconds
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or time.monotonic() >= end, seconds)
+        with self.changed:
+            self.changed.wait_for(lambda: self._closed or time.monotonic() >= end, seconds)

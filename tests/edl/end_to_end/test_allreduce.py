@@ -87,7 +87,7 @@ def is_as_alone(subject: Job, outcome: Outcome, expected: tuple[Outcome, dict[st
 
 def ring(subject: Job) -> list[str]:
     """The members of the last ring, the first one first."""
-    found = re.findall(r"in ring (\d+) of (.*)", subject.logs())
+    found = re.findall(r"in group (\d+) of (.*)", subject.logs())
     return max(found, key=lambda line: int(line[0]))[1].split(", ")
 
 

@@ -168,18 +168,18 @@ class Member:
 
     # The rendezvous -----------------------------------------------------------------------------------------
 
-    def next_ring(self, done: Report | None = None) -> WorkerGroup:
+    def next_group(self, done: Report | None = None) -> WorkerGroup:
         self._done = done
         self._say({"seeks": self._number, "without": self._without})
         return msgspec.json.decode(self._said.readline(), type=WorkerGroup)
 
-    def course(self) -> bytes:
+    def position(self) -> bytes:
         done = self._done
         return json.dumps({"rows": done.rows if done else 0, "loss": done.loss if done else 0.0}).encode()
 
-    def follow(self, course: bytes, ring: WorkerGroup, store: Any, rank: int) -> None:
-        self._number, self._store = ring.number, store
-        self.followed = {"ring": ring.number, "rank": rank, **json.loads(course)}
+    def follow(self, position: bytes, group: WorkerGroup, store: Any, rank: int) -> None:
+        self._number, self._store = group.number, store
+        self.followed = {"ring": group.number, "rank": rank, **json.loads(position)}
 
     @property
     def regroup(self) -> bool:

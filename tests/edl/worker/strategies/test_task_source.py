@@ -19,8 +19,7 @@ from edl.tasks.job_state import Plan
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task
-from edl.worker.master_client import RefusedError
-from edl.worker.strategies.allreduce.rendezvous_client import GroupMember
+from edl.worker.master_client import RefusedError, RemoteTasks
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 from edl.worker.strategies.base import VoidError
 from tests.edl.worker.masters import SECONDS, TOKEN, Master, done, in_thread
@@ -65,7 +64,7 @@ class Member:
         self.did: list[str] = []
         self.unconcluded = 0
         self.draining = threading.Event()
-        self.source = GroupMember(channel, name, 0, trainer=True)
+        self.source = RemoteTasks(channel, name, 0, trainer=True, grouped=True)
         self.source.join()
         self.tasks = GroupTasks(self.source, f"{name}:1", TRAINING, self.draining, ahead=4)
         self.tasks.parameters = self
@@ -123,14 +122,14 @@ class Stage:
     def form(self, members: Sequence[Member], done: Report | None = None) -> WorkerGroup:
         """The next ring is theirs; they go on from where the first of them is."""
         self.store.break_down()
-        waiting = [in_thread(partial(member.tasks.next_ring, done)) for member in members]
+        waiting = [in_thread(partial(member.tasks.next_group, done)) for member in members]
         rings = [each.result(SECONDS) for each in waiting]
         assert all(ring == rings[0] for ring in rings)
         by_name = {member.name: member for member in members}
         self.store = Store()
-        course = by_name[rings[0].members[0]].tasks.course()
+        position = by_name[rings[0].members[0]].tasks.position()
         for rank, name in enumerate(rings[0].members):
-            by_name[name].tasks.follow(course, rings[0], self.store, rank)
+            by_name[name].tasks.follow(position, rings[0], self.store, rank)
         return rings[0]
 
     def lose(self, member: Member) -> None:
@@ -286,18 +285,18 @@ def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(
     assert task is not None
     assert not one.tasks.regroup
     [other] = stage.enter("worker-1")
-    joining = in_thread(other.tasks.next_ring)
+    joining = in_thread(other.tasks.next_group)
     while one.next() is not None:
         """Until the loop is called back."""
     assert one.tasks.regroup
     done = Report(task, SIZE, 1, 1.0, float(SIZE))
-    ring = in_thread(lambda: one.tasks.next_ring(done)).result(SECONDS)
+    ring = in_thread(lambda: one.tasks.next_group(done)).result(SECONDS)
     assert ring == joining.result(SECONDS)
     assert (ring.members, ring.holders) == (("worker-0", "worker-1"), 1)
     store = Store()
-    course = one.tasks.course()
+    position = one.tasks.position()
     for rank, member in enumerate((one, other)):
-        member.tasks.follow(course, ring, store, rank)
+        member.tasks.follow(position, ring, store, rank)
         again = member.next()
         assert again is not None
         assert (again.id, again.skip) == (0, SIZE)
@@ -311,7 +310,7 @@ def test_a_worker_that_has_to_go_seeks_no_ring(stage: Stage) -> None:
     one.draining.set()
     assert one.tasks.regroup
     with pytest.raises(VoidError):
-        one.tasks.next_ring()
+        one.tasks.next_group()
 
 
 def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes_on(stage: Stage) -> None:
@@ -324,7 +323,7 @@ def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes
     for member in (first, second):
         member.draining.set()
         with pytest.raises(VoidError):
-            member.tasks.next_ring(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
+            member.tasks.next_group(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
     assert (first.tasks.leads, second.tasks.leads) == (True, False)
     first.tasks.cut("now", Report(Task(0, "train")))
     first.source.checkpoint_written("now")
@@ -343,7 +342,7 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
     assert one.tasks.next(*CONTROL) is not None
     one.draining.set()
     with pytest.raises(VoidError):
-        one.tasks.next_ring()
+        one.tasks.next_group()
     assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
     one.tasks.cut("now", Report(Task(0, "train")))
     one.source.checkpoint_written("now")
@@ -371,4 +370,4 @@ def test_a_worker_ends_when_training_goes_back_to_before_what_it_holds(stage: St
     assert one.train() == 0
     stage.master.with_leases(lambda leases: leases.parameters.go_back())
     with pytest.raises(RefusedError, match="went back"):
-        one.tasks.next_ring()
+        one.tasks.next_group()

@@ -17,7 +17,7 @@ from edl.tasks.task import Report
 class Rendezvous(Protocol):
     """Rendezvous of one worker. Its methods are called by the training thread."""
 
-    def next_ring(self, done: Report | None = None) -> WorkerGroup:
+    def next_group(self, done: Report | None = None) -> WorkerGroup:
         """Wait for the next group.
 
         `done` is the progress of the assigned task up to its last step, or None if no call of `Strategy.train` is open.
@@ -26,14 +26,12 @@ class Rendezvous(Protocol):
         """
         ...
 
-    def course(self) -> bytes:
+    def position(self) -> bytes:
         """Return the encoded position in the task log."""
         ...
 
-    def follow(self, course: bytes, ring: WorkerGroup, store: Store, rank: int) -> None:
-        """Continue at the position `course`, which matches the group's parameters. Tasks assigned before become
-        invalid.
-        """
+    def follow(self, position: bytes, group: WorkerGroup, store: Store, rank: int) -> None:
+        """Continue at the position that matches the group's parameters. Tasks assigned before become invalid."""
         ...
 
     @property

@@ -48,7 +48,7 @@ class AllReduce(Local):
         self._host = host
         self._name = name
         self._group: Group | None = None
-        self._ring = WorkerGroup(0, (), 0, "")
+        self._members: tuple[str, ...] = ()  # of the present group
         self._settled = 0  # last step that all members have taken
         self._stragglers = StragglerDetector()
 
@@ -59,7 +59,7 @@ class AllReduce(Local):
         self._adapter.take_step(self._adapter.share(rows, fetched, 1.0), fetched, None)
         self._take(state, self.step)
 
-    # The ring -----------------------------------------------------------------------------------------------
+    # Groups -------------------------------------------------------------------------------------------------
 
     def join(self, done: Report | None = None) -> None:
         """Leave the current group, if any, and take part in the next one.
@@ -68,9 +68,9 @@ class AllReduce(Local):
         """
         while True:
             self.leave()
-            ring = self._rendezvous.next_ring(done)
+            group = self._rendezvous.next_group(done)
             try:
-                self._form(ring)
+                self._form(group)
             except GroupError:
                 continue
             return
@@ -81,36 +81,36 @@ class AllReduce(Local):
             self._group.close()
             self._group = None
 
-    def _form(self, ring: WorkerGroup) -> None:
+    def _form(self, found: WorkerGroup) -> None:
         """Connect the group and agree on parameters and log position.
 
         Both are taken together: no call that may fail stands between them.
         """
-        rank, size = ring.members.index(self._name), len(ring.members)
+        rank, size = found.members.index(self._name), len(found.members)
         timeout = _timeout(self._stragglers.seconds)
-        group = self._group = self._host.meet(ring.address, ring.number, rank, size, timeout)
-        own = self.step if rank < ring.holders else -1, max(self.kept, default=0), self._stragglers.seconds
-        found = group.gather(np.array(own))
-        source = max(range(size), key=lambda member: (*found[member, :2], -member))
-        course = group.broadcast(self._rendezvous.course() if rank == source else None, source)
+        group = self._group = self._host.meet(found.address, found.number, rank, size, timeout)
+        own = self.step if rank < found.holders else -1, max(self.kept, default=0), self._stragglers.seconds
+        figures = group.gather(np.array(own))
+        source = max(range(size), key=lambda member: (*figures[member, :2], -member))
+        position = group.broadcast(self._rendezvous.position() if rank == source else None, source)
         state = None
-        if ring.holders < size or (found[:, :2] != found[source, :2]).any():
+        if found.holders < size or (figures[:, :2] != figures[source, :2]).any():
             group.timeout = STATE_SECS
             state = broadcast_arrays(group, self._state() if rank == source else None, source)
         group.sum(
             np.zeros(1, np.float32)
         )  # barrier: every member has the state, so no rollback of a holder is needed
         if state is not None and rank != source:
-            self._take(state, int(found[source, 0]))
-        self._ring = ring
+            self._take(state, int(figures[source, 0]))
+        self._members = found.members
         self._settled = self.step
         self._stragglers.begin(size)
         if rank:
-            self._adapter.diverge(ring.number << 16 | rank)
-        self._rendezvous.follow(course, ring, group.store, rank)
+            self._adapter.diverge(found.number << 16 | rank)
+        self._rendezvous.follow(position, found, group.store, rank)
         if state is not None:
             group.sum(np.zeros(1, np.float32))  # barrier: every member has loaded the state
-        group.timeout = _timeout(found[:, 2].max())
+        group.timeout = _timeout(figures[:, 2].max())
 
     def _state(self) -> dict[str, Array]:
         """Return all arrays that a new member needs, by path."""
@@ -208,7 +208,7 @@ class AllReduce(Local):
         slow = self._stragglers.compare(group.gather(self._stragglers.own()))
         group.timeout = _timeout(self._stragglers.slowest)
         if slow and group.rank == 0:
-            self._rendezvous.leave_out([self._ring.members[rank] for rank in slow])
+            self._rendezvous.leave_out([self._members[rank] for rank in slow])
             raise GroupError
 
 
