@@ -8,7 +8,18 @@ from edl.frameworks.keras.layers import (
     checked_model,
     concatenated,
     feature_inputs,
+    member_inputs,
+    member_outputs,
     weighted_sum,
 )
 
-__all__ = ["Embedding", "by_class", "checked_model", "concatenated", "feature_inputs", "weighted_sum"]
+__all__ = [
+    "Embedding",
+    "by_class",
+    "checked_model",
+    "concatenated",
+    "feature_inputs",
+    "member_inputs",
+    "member_outputs",
+    "weighted_sum",
+]

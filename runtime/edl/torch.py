@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from edl.frameworks.torch.layers import Concatenated, Embedding, WeightedSum, by_class, checked_model, clipped
+from edl.frameworks.torch.layers import (
+    Concatenated,
+    Embedding,
+    MemberOutputs,
+    Members,
+    WeightedSum,
+    by_class,
+    checked_model,
+    clipped,
+)
 
-__all__ = ["Concatenated", "Embedding", "WeightedSum", "by_class", "checked_model", "clipped"]
+__all__ = [
+    "Concatenated",
+    "Embedding",
+    "MemberOutputs",
+    "Members",
+    "WeightedSum",
+    "by_class",
+    "checked_model",
+    "clipped",
+]

@@ -9,8 +9,24 @@ from edl.spec import JobSpec
 
 # Classes and functions that edl.keras and edl.torch have for programs.
 _HELPERS: Mapping[str, tuple[str, ...]] = {
-    "keras": ("by_class", "checked_model", "concatenated", "feature_inputs", "weighted_sum"),
-    "torch": ("Concatenated", "WeightedSum", "by_class", "checked_model", "clipped"),
+    "keras": (
+        "by_class",
+        "checked_model",
+        "concatenated",
+        "feature_inputs",
+        "member_inputs",
+        "member_outputs",
+        "weighted_sum",
+    ),
+    "torch": (
+        "Concatenated",
+        "MemberOutputs",
+        "Members",
+        "WeightedSum",
+        "by_class",
+        "checked_model",
+        "clipped",
+    ),
 }
 
 

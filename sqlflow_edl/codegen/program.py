@@ -37,6 +37,7 @@ from edl.spec import (
     Normalize,
     Numeric,
     OneHot,
+    PiecewiseLinear,
     RawLabel,
     Standardize,
     Vector,
@@ -151,6 +152,7 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
         "batch_norm": batch_norm,
+        "members": _members(spec),
         "dropout": dropout,
         "layers": _torch_layers(activation, batch_norm, dropout),
         "regression": regression,
@@ -165,6 +167,12 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "scores_comment": "in units of the label" if regression else "probabilities of the classes",
         "metrics": _metrics(spec),
     }
+
+
+def _members(spec: JobSpec) -> int:
+    """Return the number of members of an ensemble; 0 for a single network."""
+    members = int(spec.model.params.get("members") or 1)  # type: ignore[arg-type]
+    return members if members > 1 else 0
 
 
 def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
@@ -273,6 +281,10 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
     if isinstance(feature, Vector):
         return _vector(feature, name, stored)
+    if isinstance(feature, PiecewiseLinear):
+        nulls = (("nulls", "True"),) if feature.nulls else ()
+        bins = _listed(feature.boundaries, name, stored)
+        return Call("fc.piecewise_linear", (literal(feature.column), bins, *nulls))
     fields = {
         Numeric: ("mean",),
         Standardize: ("mean", "std"),

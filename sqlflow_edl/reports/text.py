@@ -30,6 +30,9 @@ def feature(found: spec.Feature | spec.Category) -> str:
         return f"concat of {' and '.join(map(feature, found.categories))}"
     if isinstance(found, spec.Vector):
         return f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
+    if isinstance(found, spec.PiecewiseLinear):
+        nulls = ", and one for NULL" if found.nulls else ""
+        return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {listed(found.boundaries)}"
     name = str(found.__struct_config__.tag).replace("_", " ")
     facts = [
         _fact(field, value)

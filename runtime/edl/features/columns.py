@@ -33,6 +33,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     Part,
+    PiecewiseLinear,
     Standardize,
     Vector,
     Vocabulary,
@@ -74,6 +75,11 @@ def log(column: str, mean: float) -> Log:
 def year(column: str, mean: float, std: float) -> Year:
     """(year - mean) / std of a date or timestamp."""
     return check(Year(column, mean, std))
+
+
+def piecewise_linear(column: str, boundaries: Iterable[float], nulls: bool = False) -> PiecewiseLinear:
+    """Return the piecewise-linear encoding of a number in the bins between the ascending `boundaries`."""
+    return check(PiecewiseLinear(column, tuple(boundaries), nulls))
 
 
 def vector(column: str, mean: Iterable[float], std: Iterable[float] = (), delimiter: str = ",") -> Vector:
@@ -266,8 +272,18 @@ def _log(column: Log) -> None:
         )
 
 
-def _bucket(column: Bucket) -> None:
-    _name(column.column, "bucket")
+def _piecewise_linear(column: PiecewiseLinear) -> None:
+    _boundaries(column)
+    if len(column.boundaries) < 2:
+        raise SemanticError(
+            f"column {column.column} has {len(column.boundaries)} boundaries", hint="a bin lies between two"
+        )
+    if not isinstance(column.nulls, bool):
+        raise SemanticError(f"nulls of column {column.column} must be True or False, not {column.nulls!r}")
+
+
+def _boundaries(column: Bucket | PiecewiseLinear) -> None:
+    _name(column.column, str(type(column).__struct_config__.tag))
     for value in column.boundaries:
         _finite(value, f"a boundary of column {column.column}")
     for lower, upper in pairwise(column.boundaries):
@@ -366,7 +382,8 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Log: _log,
     Year: _standardize,
     Vector: _vector,
-    Bucket: _bucket,
+    PiecewiseLinear: _piecewise_linear,
+    Bucket: _boundaries,
     CategoryId: _sized,
     HashBucket: _sized,
     Vocabulary: _vocabulary,

@@ -62,9 +62,10 @@ class RegressionTarget:
         return labels[:, np.newaxis]
 
     def scores(self, outputs: Outputs) -> Floats:
-        """Return the numbers themselves, float64 of shape (n, 1)."""
+        """Return the numbers themselves, or the mean of an ensemble's members, float64 of shape (n, 1)."""
         _check_outputs(outputs, self.spec)
-        return outputs.astype(np.float64)
+        numbers = outputs.astype(np.float64)
+        return numbers.mean(axis=1) if numbers.ndim == 3 else numbers
 
     def decode(self, scores: Floats) -> pa.Array:
         """Return the predicted numbers as float64; NULL for NaN and infinities."""
@@ -96,8 +97,16 @@ class ClassTarget:
         return np.asarray(positions.to_numpy(), dtype=np.int64)
 
     def scores(self, outputs: Outputs) -> Floats:
-        """Return the classes' probabilities, float64 of shape (n, number of classes); rows sum to 1."""
+        """Return the classes' probabilities, float64 of shape (n, number of classes); rows sum to 1.
+
+        Those of an ensemble are the mean of its members'.
+        """
         _check_outputs(outputs, self.spec)
+        if outputs.ndim == 3:
+            rows, members, _ = outputs.shape
+            found = probabilities(outputs.reshape(rows * members, -1))
+            mean: Floats = found.reshape(rows, members, -1).mean(axis=1)
+            return mean
         return probabilities(outputs)
 
     def decode(self, scores: Floats) -> pa.Array:
@@ -217,7 +226,7 @@ def _not_finite(array: pa.Array) -> int:
 
 
 def _check_outputs(outputs: Outputs, spec: Label) -> None:
-    if outputs.ndim != 2 or outputs.shape[1] != spec.outputs:
+    if outputs.ndim not in (2, 3) or outputs.shape[-1] != spec.outputs:
         raise JobError(
             f"the model's outputs have the shape {outputs.shape} where label {spec.column} "
             f"needs (rows, {spec.outputs})"

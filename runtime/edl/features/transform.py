@@ -1,8 +1,9 @@
 """Columnar transform: from a batch of table rows to the arrays that a model takes.
 
-All numbers, and the one-hot sums of lists, become one float32 matrix, any other category one array of ids; there is
-no loop over rows. A model concatenates its inputs in the order of `Features.entries`: the matrix first, then the
-one-hot rows and embedding vectors in the order of the columns.
+All numbers, and the one-hot sums of lists, become one float32 matrix, the positions of numbers in their bins another,
+any other category one array of ids; there is no loop over rows. A model concatenates its inputs in the order of
+`Features.entries`: the numbers first, then the encodings of the positions, then the one-hot rows and embedding vectors
+in the order of the columns.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from edl.spec import (
     Normalize,
     Numeric,
     OneHot,
+    PiecewiseLinear,
     Standardize,
     Vector,
     Year,
@@ -40,7 +42,7 @@ from edl.spec import (
 )
 from edl.spec.features import DENSE_TYPES, LIST_TYPES, Dense
 
-DENSE = "dense"
+DENSE, POSITIONS = "dense", "positions"
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
@@ -48,13 +50,14 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 class Entry:
     """Array of the transform's result.
 
-    `kind` is dense (float32 of shape (n, width), the values of each feature), category (int64 ids of shape (n,) in
-    [0, num_ids), of the one feature; `width` is that of its one-hot row or embedding vector), or list (the same for
-    lists of ids).
+    `kind` is dense (float32 of shape (n, width), the values of each feature), positions (float32 of shape (n, number of
+    features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their encodings),
+    category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot row or
+    embedding vector), or list (the same for lists of ids).
     """
 
-    name: str  # "dense", or "f" and the feature's position, after the prefix: never a column's name
-    kind: Literal["dense", "category", "list"]
+    name: str  # "dense", "positions", or "f" and the feature's position, after the prefix: never a column's name
+    kind: Literal["dense", "positions", "category", "list"]
     features: tuple[Feature, ...]
     width: int
     num_ids: int = 0
@@ -63,6 +66,20 @@ class Entry:
     def feature(self) -> Feature:
         """First feature; of a category the only one."""
         return self.features[0]
+
+    @property
+    def encodings(self) -> tuple[list[int], list[float]]:
+        """Column and first position of each value that the model encodes positions in: clip(position - first, 0, 1).
+
+        The bin that precedes the first one contains all numbers and no NULL.
+        """
+        bins = [
+            (number, float(first))
+            for number, feature in enumerate(self.features)
+            if isinstance(feature, PiecewiseLinear)
+            for first in range(-int(feature.nulls), feature.bins)
+        ]
+        return [number for number, _ in bins], [first for _, first in bins]
 
 
 class Features:
@@ -94,8 +111,8 @@ class Features:
         return f"Features({', '.join(map(repr, self.columns))})"
 
     def transform(self, batch: pa.RecordBatch, known: dict[Category, Ids] | None = None) -> dict[str, Any]:
-        """Return the entries' arrays by name: "dense" float32 (n, k), C-contiguous; others int64 (n,) or
-        `edl.Ragged`.
+        """Return the entries' arrays by name: "dense" and "positions" float32 (n, k), C-contiguous; others int64 (n,)
+        or `edl.Ragged`.
 
         Columns are selected by name; others in the batch are ignored. Features over one category share one array.
         `known` holds ids of the batch that are computed already; others are added. Raises SemanticError for a missing
@@ -108,6 +125,8 @@ class Features:
         for entry in self.entries:
             if entry.kind == "dense":
                 arrays[entry.name] = _matrix(entry, batch, ids)
+            elif entry.kind == "positions":
+                arrays[entry.name] = _positions(entry, batch)
             elif isinstance(entry.feature, OneHot | Embedding):
                 arrays[entry.name] = ids[entry.feature.category]
         return arrays
@@ -126,6 +145,9 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
     dense = tuple(filter(is_dense, columns))
     if dense:
         yield Entry(f"{prefix}{DENSE}", "dense", dense, sum(map(width, dense)))
+    binned = tuple(column for column in columns if isinstance(column, PiecewiseLinear))
+    if binned:
+        yield Entry(f"{prefix}{POSITIONS}", "positions", binned, sum(map(width, binned)))
     for position, column in enumerate(columns):
         if isinstance(column, OneHot | Embedding) and column not in dense:
             kind: Literal["category", "list"] = (
@@ -172,6 +194,18 @@ def _read(feature: Dense, array: pa.Array) -> Floats:
         return Lists(array, feature.column, feature.delimiter).vectors(width(feature))
     read = years if isinstance(feature, Year) else numbers
     return read(array, feature.column)[:, None]
+
+
+def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+    """Compute the positions of numbers in their bins."""
+    matrix = np.empty((batch.num_rows, len(entry.features)), dtype=np.float32)
+    for number, feature in enumerate(entry.features):
+        if isinstance(feature, PiecewiseLinear):
+            values = numbers(batch.column(feature.column), feature.column)
+            missing = -1.0 if feature.nulls else feature.bins / 2
+            found = np.interp(values, feature.boundaries, np.arange(feature.bins + 1))
+            matrix[:, number] = np.where(np.isfinite(values), found, missing)
+    return matrix
 
 
 def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:

@@ -204,10 +204,13 @@ def check_outputs(
     """Check that labels and outputs match row by row: equal shapes, or classes (n,) against logits (n, k > 1).
 
     Frameworks silently broadcast (8, 1) against (8,) to (8, 8). `whole_labels` means that labels are int64 classes.
-    A size of None is not known yet. Raises JobError if they don't match.
+    A size of None is not known yet. An axis of members may follow the rows, see `count_members`. Raises JobError if
+    they don't match.
     """
     if outputs and None not in (labels[0], outputs[0]) and labels[0] != outputs[0]:
         raise JobError(f"the model gives {outputs[0]} rows of outputs for {labels[0]} rows")
+    if count_members(len(labels), outputs, whole_labels):
+        outputs = (outputs[0], outputs[2])
     if whole_labels and len(labels) == 1 and len(outputs) == 2 and outputs[1] != 1:
         return
     if not whole_labels and len(labels) == len(outputs) and labels[1:] == outputs[1:]:
@@ -219,6 +222,15 @@ def check_outputs(
         if whole_labels
         else "shapes that differ would broadcast against each other in the loss",
     )
+
+
+def count_members(label_rank: int, outputs: tuple[int | None, ...], whole_labels: bool) -> int:
+    """Return the number of members of an ensemble whose outputs are (n, members, k), or 0 if there is no such axis.
+
+    The loss of a row is then the mean of its members' losses, each computed from outputs (n, k).
+    """
+    of_members = len(outputs) == 3 and label_rank == (1 if whole_labels else 2)
+    return (outputs[1] or 0) if of_members else 0
 
 
 def check_own_outputs(program: Program, shape: tuple[int | None, ...]) -> None:

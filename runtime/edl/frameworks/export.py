@@ -2,8 +2,9 @@
 ONNX.
 
 An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
-int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes. The number of rows is free. Lists
-of ids are given as by `Ragged.padded`, with any number of ids per row.
+int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
+members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
+`Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from edl.arrays import Array, Features, arrays, padded
 from edl.errors import JobError
 from edl.ragged import Ragged
+from edl.spec import ClassLabel, Label
 
 Write = Callable[[Any, Features, Path], None]
 
@@ -86,6 +88,45 @@ def check_lists(framework: str, model: Any, features: Features, wanted: Array) -
             "a model that does more with lists of ids than to read row tables by them cannot be exported",
             hint="let feed give what it needs, such as their number, as a feature of its own",
         )
+
+
+def averaged(framework: str, model: Any, label: Label) -> Any:
+    """Return a model that averages the outputs of an ensemble, (n, members, k), to those of one model, (n, k)."""
+    regression, binary = not isinstance(label, ClassLabel), label.outputs == 1
+    return (_averaged_keras if framework == "keras" else _averaged_torch)(model, regression, binary)
+
+
+def _averaged_keras(model: Any, regression: bool, binary: bool) -> Any:
+    import keras
+
+    ops, outputs = keras.ops, model.output
+    if regression:
+        return keras.Model(model.input, ops.mean(outputs, axis=1))
+    if binary:
+        yes, no = ops.log_sigmoid(outputs), ops.log_sigmoid(-outputs)
+        return keras.Model(model.input, ops.logsumexp(yes, axis=1) - ops.logsumexp(no, axis=1))
+    return keras.Model(model.input, ops.logsumexp(ops.log_softmax(outputs, axis=-1), axis=1))
+
+
+def _averaged_torch(model: Any, regression: bool, binary: bool) -> Any:
+    import torch
+    from torch.nn import functional
+
+    class Averaged(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.members = model
+
+        def forward(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
+            outputs = self.members(features)
+            if regression:
+                return torch.mean(outputs, dim=1)
+            if binary:
+                yes, no = functional.logsigmoid(outputs), functional.logsigmoid(-outputs)
+                return torch.logsumexp(yes, dim=1) - torch.logsumexp(no, dim=1)
+            return torch.logsumexp(functional.log_softmax(outputs, dim=-1), dim=1)
+
+    return Averaged()
 
 
 def _tensors(features: Features) -> Any:

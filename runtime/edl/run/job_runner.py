@@ -35,7 +35,7 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.initial_weights import trained_weights
-from edl.spec import JobSpec, Rows
+from edl.spec import JobSpec, RawLabel, Rows
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -117,7 +117,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     """
     import pyarrow as pa
 
-    from edl.frameworks.export import check_lists
+    from edl.frameworks.export import averaged, check_lists
     from edl.frameworks.export import export as write
 
     if not program.has("feed"):
@@ -127,7 +127,10 @@ def export(program: Program, weights: Path, path: Path) -> str:
     adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(trained_weights(weights))
     model = adapter.standalone()
-    check_lists(adapter.framework, model, features, adapter.predict(features))
+    outputs = adapter.predict(features)
+    check_lists(adapter.framework, model, features, outputs)
+    if outputs.ndim == 3 and not isinstance(program.spec.label, RawLabel):
+        model = averaged(adapter.framework, model, program.spec.label)
     return write(adapter.framework, model, features, path)
 
 

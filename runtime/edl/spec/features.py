@@ -65,6 +65,23 @@ class Year(Column, frozen=True, tag="year"):
     std: float
 
 
+class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
+    """Piecewise-linear encoding (Gorishniy et al., 2022): a value from 0 to 1 for each bin between two `boundaries`.
+
+    It is 1 for the bins below the number, 0 for those above it, and in the bin of the number the fraction of the bin
+    that lies below it. A number outside of the boundaries counts as the nearest one. With `nulls`, an additional first
+    value is 1 for numbers and 0 for NULL, of which all values are 0; without, a NULL is in the middle of the bins.
+    """
+
+    column: str
+    boundaries: tuple[float, ...]
+    nulls: bool = False
+
+    @property
+    def bins(self) -> int:
+        return len(self.boundaries) - 1
+
+
 class Vector(Column, frozen=True, tag="vector"):
     """Numbers of a cell: of a list, or of a text with `delimiter` between them, as many as `mean` has.
 
@@ -200,10 +217,10 @@ class Embedding(Column, frozen=True, tag="embedding"):
     initial: str = "uniform"  # initial values; one of INITIALS
 
 
-Dense = Numeric | Standardize | Normalize | Log | Year | Vector
+Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Vector
 Feature = Dense | OneHot | Embedding
 
-DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, Vector)
+DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Vector)
 SINGLE_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
@@ -224,14 +241,16 @@ def width(feature: Feature) -> int:
         return num_ids(feature.category)
     if isinstance(feature, Vector):
         return len(feature.mean)
+    if isinstance(feature, PiecewiseLinear):
+        return feature.bins + feature.nulls
     return feature.dim if isinstance(feature, Embedding) else 1
 
 
 def is_dense(feature: Feature) -> bool:
-    """Return True if the feature is computed as numbers, and not by the model from ids."""
-    return isinstance(feature, DENSE_TYPES) or (
-        isinstance(feature, OneHot) and isinstance(feature.category, LIST_TYPES)
-    )
+    """Return True if the feature is computed as numbers, and not by the model from ids or positions in bins."""
+    if isinstance(feature, OneHot):
+        return isinstance(feature.category, LIST_TYPES)
+    return isinstance(feature, DENSE_TYPES) and not isinstance(feature, PiecewiseLinear)
 
 
 def source_columns(column: Feature | Category) -> Iterator[str]:

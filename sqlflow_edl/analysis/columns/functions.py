@@ -55,6 +55,8 @@ FUNCTIONS = (
     Function("STANDARDIZE", "STANDARDIZE(x)", (_X,), numeric.standardize),
     Function("NORMALIZE", "NORMALIZE(x)", (_X,), numeric.normalize),
     Function("LOG", "LOG(x)", (_X,), numeric.log),
+    Function("PLE", "PLE(x) or PLE(x, 32)", (_X, Parameter("bins", "buckets", ("num_bins",), required=False)),
+             numeric.piecewise_linear, ("PIECEWISE_LINEAR",)),
     Function("YEAR", "YEAR(x)", (_X,), numeric.year),
     Function("MONTH", "MONTH(x)", (_X,), categories.part("month")),
     Function("DAY", "DAY(x)", (_X,), categories.part("day"), ("DAYOFMONTH",)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from edl import spec
 from edl.errors import SemanticError, Span
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.binning import DEFAULT_BINS, boundaries
 from sqlflow_edl.analysis.columns.categories import category_ids, one_hot
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
@@ -22,6 +23,23 @@ def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
         return spec.Standardize(column, numbers.mean, numbers.std)
 
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
+
+
+def binned(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, why: str = "") -> Draft:
+    """Encode a number piecewise linearly, in bins by the quantiles of the training rows."""
+
+    def fit(statistics: Statistics) -> spec.PiecewiseLinear:
+        found = statistics[column]
+        cuts = boundaries(found.sample, bins)
+        if len(cuts) < 2:
+            raise SemanticError(
+                f"{column} has {len(cuts)} different values in the training rows, and bins need two",
+                span=span,
+                hint="leave it out",
+            )
+        return spec.PiecewiseLinear(column, cuts, found.nulls > 0)
+
+    return Draft((column,), Want.MOMENTS | Want.QUANTILES, fit, span, why=why)
 
 
 def vector(cells: Cells, span: Span | None = None, *, scaled: bool = False, why: str = "") -> Draft:
@@ -104,6 +122,10 @@ def log(bound: Bound) -> Draft:
         return spec.Log(column, statistics[column].mean)
 
     return Draft((column,), Want.MOMENTS, fit, bound.span)
+
+
+def piecewise_linear(bound: Bound) -> Draft:
+    return binned(bound.numeric_column(times=True), bound.span, bins=bound["bins"] or DEFAULT_BINS)
 
 
 def calendar_year(column: str, span: Span | None = None) -> Draft:

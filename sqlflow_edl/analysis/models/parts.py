@@ -105,9 +105,11 @@ def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
     units = job.model.params.get("hidden_units")
     hidden = [int(each or 0) for each in units] if isinstance(units, tuple) else []
     widths = [sum(map(spec.width, features)), *hidden, job.label.outputs]
-    layers = sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
+    *layers, last = [(inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths)]
     scales = 2 * sum(hidden) if job.model.params.get("batch_norm") else 0
-    return _embeddings_size(features) + layers + scales
+    members = int(job.model.params.get("members") or 1)  # type: ignore[arg-type]
+    of_members = last if members == 1 else members * (widths[0] + last)
+    return _embeddings_size(features) + sum(layers) + of_members + scales
 
 
 def _embeddings_size(features: Iterable[spec.Feature]) -> int:

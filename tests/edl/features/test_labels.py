@@ -244,3 +244,12 @@ def test_what_a_module_does_not_name_is_predicted_as_it_is() -> None:
     assert raw.decode(np.array([[1.0, 2.0], [3.0, np.inf]])).to_pylist() == [[1.0, 2.0], [3.0, None]]
     assert raw.decode(np.empty((0, 1))).to_pylist() == []
     assert raw.transform(pa.record_batch({"x": [1]}), "train") is None
+
+
+def test_the_scores_of_an_ensemble_are_the_means_of_its_members() -> None:
+    two = np.array([[[2.0], [-1.0]], [[0.0], [0.0]]], np.float32)
+    one = 1 / (1 + np.exp(-two[..., 0].astype(np.float64)))
+    assert fc.label("x").scores(two).tolist() == [[0.5], [0.0]]
+    assert fc.class_label("x", ["a", "b"]).scores(two)[:, 1] == pytest.approx(one.mean(axis=1))
+    many = fc.class_label("x", ["a", "b", "c"]).scores(np.zeros((4, 2, 3), np.float32))
+    assert many == pytest.approx(np.full((4, 3), 1 / 3))

@@ -50,6 +50,20 @@ def test_numbers_become_one_matrix_and_each_category_its_ids() -> None:
     assert features.source_columns == ("a", "city", "b")
 
 
+def test_a_binned_number_is_its_position_in_the_bins() -> None:
+    features = fc.Features(
+        fc.piecewise_linear("x", [0, 1, 3]), fc.numeric("x"), fc.piecewise_linear("y", [10, 20], nulls=True)
+    )
+    arrays = features.transform(
+        batch(x=[-5, 0, 0.5, 1, 2, 3, 9, None], y=[15, None, math.nan, math.inf, 1, 2, 30, 20])
+    )
+    assert list(arrays) == ["dense", "positions"]
+    assert arrays["positions"].dtype == np.float32
+    assert arrays["positions"].T.tolist() == [[0, 0, 0.5, 1, 1.5, 2, 2, 1], [0.5, -1, -1, -1, 0, 0, 1, 1]]
+    assert [entry.width for entry in features.entries] == [1, 2 + 2]
+    assert features.entries[1].encodings == ([0, 0, 1, 1], [0.0, 1.0, -1.0, 0.0])
+
+
 def test_without_numbers_there_is_no_matrix() -> None:
     features = fc.Features(fc.one_hot(fc.category_id("x", 3)))
     assert list(features.transform(batch(x=[1]))) == ["f0"]

@@ -1,4 +1,4 @@
-"""What an exported model does with lists of ids."""
+"""What an exported model does with lists of ids, and with the members of an ensemble."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import torch
 from torch import nn
 
 import edl
+from edl import features as fc
+from edl import spec
 from edl.errors import JobError
-from edl.frameworks.export import check_lists
+from edl.frameworks.export import averaged, check_lists
+from edl.frameworks.keras.layers import keras
 
 LISTS = {"tags": edl.Ragged([1, 4, 2], [0, 1, 3])}
 
@@ -40,3 +43,24 @@ def test_a_model_that_counts_its_lists_is_not_exported(model: nn.Module, wanted:
 
 def test_features_without_lists_are_not_looked_at() -> None:
     check_lists("torch", Count(), {"x": np.zeros((2, 1), np.float32)}, np.zeros((2, 1)))
+
+
+LABELS = [
+    spec.RegressionLabel("y"),
+    spec.ClassLabel("y", (False, True)),
+    spec.ClassLabel("y", ("a", "b", "c")),
+]
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("label", LABELS)
+def test_an_exported_ensemble_gives_the_scores_of_all_its_members(framework: str, label: spec.Label) -> None:
+    outputs = np.random.default_rng(3).normal(0, 2, (5, 4, label.outputs)).astype(np.float32)
+    if framework == "keras":
+        given = keras.Input((4, label.outputs))
+        found = averaged("keras", keras.Model(given, given + 0.0), label)(outputs).numpy()
+    else:
+        found = averaged("torch", nn.Identity(), label)(torch.from_numpy(outputs)).numpy()
+    assert found.shape == (5, label.outputs)
+    target = fc.target(label)
+    assert target.scores(found) == pytest.approx(target.scores(outputs), rel=1e-5)

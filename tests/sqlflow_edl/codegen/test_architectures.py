@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,6 +19,8 @@ from sqlflow_edl.codegen import generate
 from tests.sqlflow_edl.codegen.test_program import job
 
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
+BINS = spec.PiecewiseLinear("age", (20.0, 40.0, 80.0))
+KNOWN = spec.PiecewiseLinear("size", (1.0, 1.5, 3.5, 4.0), True)
 CITY, USER = spec.Vocabulary("city", ("oslo", "rome", "lima")), spec.HashBucket("user", 30)
 BOTH = spec.Cross(("city", "user"), 50)
 ROWS = pa.record_batch(
@@ -46,6 +49,9 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
         "DeepFMRegressor",
         {"features": (AGE, spec.Embedding(CITY, 4), SIZE, spec.Embedding(USER, 4), spec.Embedding(BOTH, 4))},
     ),
+    "deep, bins": ("DNNRegressor", {"features": (BINS, spec.OneHot(CITY), KNOWN)}),
+    "wide and deep, bins": ("DNNLinearCombinedRegressor", {"wide": (AGE, KNOWN), "deep": (SIZE, BINS)}),
+    "DeepFM, bins": ("DeepFMRegressor", {"features": (spec.Embedding(CITY, 4), KNOWN, SIZE, BINS)}),
     "DeepFM without numbers": (
         "DeepFMRegressor",
         {"features": (spec.Embedding(CITY, 4), spec.Embedding(USER, 4))},
@@ -53,18 +59,20 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
 }
 
 
-def adapter(framework: spec.job.Framework, model: str, folder: Path) -> tuple[frameworks.Adapter, object]:
+def adapter(
+    framework: spec.job.Framework, model: str, folder: Path, labels: Array | None = None, **more: object
+) -> tuple[frameworks.Adapter, object]:
+    """more: parameters of the model."""
     name, inputs = MODELS[model]
-    component = spec.Component(
-        name, {} if name.startswith("Linear") else {"hidden_units": (7, 5), "activation": "tanh"}
-    )
+    params = {} if name.startswith("Linear") else {"hidden_units": (7, 5), "activation": "tanh", **more}
+    component = spec.Component(name, params)  # type: ignore[arg-type]
     made = msgspec.structs.replace(job(framework, model=component), inputs=dict(inputs))
     generate(made).write(folder)
     frameworks.prepare(framework, 1)
     program = load(folder)
     features, _ = program.call("feed", ROWS, "predict")
     features = checked_features(features, ROWS.num_rows)
-    return frameworks.create(program, features, None, seed=0), features
+    return frameworks.create(program, features, labels, seed=0), features
 
 
 def copied(weights: Mapping[str, Array], into: Mapping[str, Array]) -> dict[str, Array]:
@@ -96,7 +104,46 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
     expected, found = keras.predict(features), torch.predict(same)
     assert expected.shape == (4, 1)
     assert np.ptp((expected - 60000.0) / 15000.0) > 0.1
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert found == pytest.approx(expected, rel=1e-5, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def ensembles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[frameworks.Adapter, Any]]:
+    """One ensemble of three members in both frameworks, with the same weights."""
+    made = {
+        framework: adapter(framework, "deep, bins", tmp_path_factory.mktemp(framework), LABELS, members=3)
+        for framework in ("keras", "torch")
+    }
+    weights = made["keras"][0].get_weights()
+    made["torch"][0].set_weights(copied(weights, made["torch"][0].get_weights()))
+    return made  # type: ignore[return-value]
+
+
+LABELS = np.array([[50000.0], [60000.0], [70000.0], [90000.0]], np.float32)
+
+
+def test_members_of_an_ensemble_differ_and_both_frameworks_compute_the_same(ensembles: Any) -> None:
+    keras, torch = (made.predict(features) for made, features in ensembles.values())
+    assert keras.shape == (4, 3, 1)
+    assert np.ptp(keras, axis=1).min() > 1
+    assert torch == pytest.approx(keras, rel=1e-5)
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_the_loss_of_an_ensemble_is_the_mean_of_its_members_losses(ensembles: Any, framework: str) -> None:
+    made, features = ensembles[framework]
+    outputs = made.predict(features)
+    each = np.square((outputs - LABELS[:, None]) / 15000.0).mean(axis=(1, 2))
+    assert made.evaluate(features, LABELS).loss == pytest.approx(each.mean(), rel=1e-5)
+    weights = np.array([0.0, 1.0, 0.0, 3.0], np.float32)
+    assert made.evaluate(features, LABELS, weights).loss == pytest.approx((each * weights).mean(), rel=1e-5)
+    assert made.gradients(features, LABELS).loss == pytest.approx(each.mean(), rel=1e-5)
+
+
+def test_the_plan_knows_the_size_of_an_ensemble(tmp_path: Path) -> None:
+    made, _ = adapter("torch", "deep, bins", tmp_path, members=3)
+    numbers = sum(value.size for value in made.get_weights().values())
+    assert model_size.parameters(read_spec(tmp_path)) == numbers
 
 
 @pytest.mark.parametrize("model", MODELS)

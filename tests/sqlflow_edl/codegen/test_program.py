@@ -138,6 +138,31 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "ensemble": {
+        "inputs": {
+            "features": (
+                spec.PiecewiseLinear("carat", (0.25, 0.5, 1.0, 5.0)),
+                spec.OneHot(spec.Vocabulary("cut", ("good", "ideal"))),
+            )
+        },
+        "label": CLASSES,
+        "model": spec.Component(
+            "DNNClassifier", {"hidden_units": (256, 128), "activation": "relu", "dropout": 0.1, "members": 8}
+        ),
+        "optimizer": spec.Component("adamw", {"learning_rate": 0.002, "weight_decay": 0.01}),
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("accuracy", "log_loss"),
+        "schedule": spec.Component("cosine", {"warmup_steps": 0, "decay_steps": 4000, "end": 0.0}),
+    },
+    "bins": {
+        "inputs": {
+            "features": (
+                spec.PiecewiseLinear("carat", (0.25, 0.5, 1.0, 5.0)),
+                spec.PiecewiseLinear("depth", tuple(range(21)), True),
+            )
+        },
+        "model": spec.Component("LinearRegressor"),
+    },
     "lists": {
         "inputs": {
             "features": (

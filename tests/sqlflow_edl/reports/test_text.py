@@ -19,6 +19,8 @@ from sqlflow_edl.reports import text
          "embedding of category id, buckets 1,000; 16 wide, combined by mean"),
         (spec.OneHot(spec.DatePart("a", "month")), "one-hot of month; 13 wide"),
         (spec.OneHot(spec.Cross(("a", "b"), 9)), "one-hot of cross, buckets 9; 10 wide"),
+        (spec.PiecewiseLinear("a", (0.0, 1.0, 2.5)), "piecewise linear, 2 bins: 0, 1, 2.5"),
+        (spec.PiecewiseLinear("a", (0.0, 1.5), True), "piecewise linear, 1 bin, and one for NULL: 0, 1.5"),
         (spec.Vocabulary("a", tuple(range(20))), "vocabulary, 20 values: 0, 1, 2, 3, 4, 5, 6, 7, …"),
         (spec.Vocabulary("a", ("x\ny", "z" * 99)), f"vocabulary, 2 values: x y, {'z' * 39}…"),
     ],

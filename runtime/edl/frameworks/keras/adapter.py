@@ -32,6 +32,7 @@ from edl.frameworks.adapter import (
     check_losses,
     check_outputs,
     check_own_outputs,
+    count_members,
     packed,
     refuse_weights_for_scalar,
     unpacked,
@@ -336,9 +337,15 @@ class KerasAdapter(NetworkAdapter):
             return self.model(features, training=training)
 
     def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
-        check_outputs(tuple(labels.shape), tuple(outputs.shape), labels.dtype.is_integer)
+        whole, shape = labels.dtype.is_integer, tuple(outputs.shape)
+        check_outputs(tuple(labels.shape), shape, whole)
+        members = count_members(labels.shape.rank, shape, whole)
+        if members:
+            labels, outputs = tf.repeat(labels, members, axis=0), tf.reshape(outputs, (-1, shape[2]))
         losses = tf.cast(self._program.call("loss", labels, outputs), tf.float32)
         check_losses(tuple(losses.shape))
+        if members and losses.shape.rank:
+            losses = tf.reduce_mean(tf.reshape(losses, (-1, members)), axis=1)
         if "weights" not in given:
             return tf.reduce_mean(losses)
         if losses.shape.rank == 0:

@@ -29,6 +29,7 @@ if "keras" not in sys.modules:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
+import numpy as np
 
 if keras.backend.backend() != "tensorflow":
     raise JobError(
@@ -106,7 +107,35 @@ def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
         _rows(group, inputs) if is_table(group) else _block(group[0], inputs[group[0].name])
         for group in grouped(features.entries)
     ]
-    return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
+    return _joined(blocks)
+
+
+def member_inputs(members: int, hidden: Any) -> Any:
+    """Return the features for each member of an ensemble, by scales of its own: (rows, members, width).
+
+    With shared layers behind it, and `member_outputs` at the end, one network is an ensemble of as many (TabM,
+    Gorishniy et al., 2024).
+    """
+    scales = keras.layers.EinsumDense(
+        "rw,mw->rmw",
+        (members, hidden.shape[-1]),
+        kernel_initializer=keras.initializers.RandomNormal(0.0, 1.0),
+    )
+    return scales(hidden)
+
+
+def member_outputs(hidden: Any, outputs: int) -> Any:
+    """Return a linear layer's outputs for each member: (rows, members, width) to (rows, members, outputs)."""
+    members, width = hidden.shape[1:]
+    limit = width**-0.5
+    layer = keras.layers.EinsumDense(
+        "rmw,mwo->rmo",
+        (members, outputs),
+        bias_axes="mo",
+        kernel_initializer=keras.initializers.RandomUniform(-limit, limit),
+        bias_initializer=keras.initializers.RandomUniform(-limit, limit),
+    )
+    return layer(hidden)
 
 
 def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> Any:
@@ -114,12 +143,12 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
 
     The result is that of a Dense layer without bias on one-hot rows, which are not made. Weights start at 0.
     """
-    dense = [entry for entry in features.entries if entry.kind == "dense"]
+    numbers = [entry for entry in features.entries if entry.kind in ("dense", "positions")]
     categories = [entry for entry in features.entries if entry.kind == "category"]
     parts = []
-    if dense:
+    if numbers:
         weights = keras.layers.Dense(units, use_bias=False, kernel_initializer="zeros")
-        parts.append(weights(inputs[dense[0].name]))
+        parts.append(weights(_joined([_block(entry, inputs[entry.name]) for entry in numbers])))
     if categories:
         first, total = firsts(categories)
         ids = [inputs[entry.name] for entry in categories]
@@ -142,9 +171,14 @@ def by_class(labels: Any, weights: Sequence[float]) -> Any:
     return keras.ops.take(keras.ops.convert_to_tensor(weights, "float32"), positions)
 
 
+def _joined(blocks: Sequence[Any]) -> Any:
+    return blocks[0] if len(blocks) == 1 else keras.layers.Concatenate()(blocks)
+
+
 def _input(entry: Entry) -> Any:
     """Return an input tensor named as the array; its layer has another name, as a Dense layer is `dense` by default."""
-    shape, dtype = ((entry.width,), "float32") if entry.kind == "dense" else ((), "int64")
+    widths = {"dense": entry.width, "positions": len(entry.features)}
+    shape, dtype = ((widths[entry.kind],), "float32") if entry.kind in widths else ((), "int64")
     tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
     tensor.name = entry.name
     return tensor
@@ -153,11 +187,21 @@ def _input(entry: Entry) -> Any:
 def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
+    if entry.kind == "positions":
+        return _encoded(entry, tensor)
     if entry.kind == "list":
         return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor, initial_of(entry))
     if isinstance(entry.feature, EmbeddingFeature):
         return _vectors(entry, tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
+
+
+def _encoded(entry: Entry, positions: Any) -> Any:
+    """Return the piecewise-linear encodings of the positions: (rows, entry.width)."""
+    columns, first = entry.encodings
+    return keras.ops.clip(
+        keras.ops.take(positions, columns, axis=1) - np.asarray(first, dtype=np.float32), 0.0, 1.0
+    )
 
 
 def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:

@@ -29,6 +29,7 @@ from edl.frameworks.adapter import (
     check_losses,
     check_outputs,
     check_own_outputs,
+    count_members,
     packed,
     refuse_weights_for_scalar,
     unpacked,
@@ -324,10 +325,15 @@ class TorchAdapter(NetworkAdapter):
     def _loss(
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
-        check_outputs(labels.shape, outputs.shape, not labels.is_floating_point())
+        whole = not labels.is_floating_point()
+        check_outputs(labels.shape, outputs.shape, whole)
+        members = count_members(labels.ndim, outputs.shape, whole)
+        if members:
+            labels, outputs = labels.repeat_interleave(members, dim=0), outputs.flatten(0, 1)
         losses: torch.Tensor = self._program.functions["loss"](labels, outputs)
         if losses.ndim:
             check_losses(losses.shape)
+            losses = losses.reshape(-1, members).mean(dim=1) if members else losses
         if weights is None:
             return losses.mean() if losses.ndim else losses
         if not losses.ndim:

@@ -120,6 +120,34 @@ class Concatenated(nn.Module):
         return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)
 
 
+class Members(nn.Module):
+    """The features for each member of an ensemble, by scales of its own: (rows, width) to (rows, members, width).
+
+    With shared layers behind it, and `MemberOutputs` at the end, one network is an ensemble of as many (TabM, Gorishniy
+    et al., 2024).
+    """
+
+    def __init__(self, members: int, width: int) -> None:
+        super().__init__()
+        self.scales = nn.Parameter(torch.randn(members, width))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden[:, None] * self.scales
+
+
+class MemberOutputs(nn.Module):
+    """A linear layer for each member: (rows, members, width) to (rows, members, outputs)."""
+
+    def __init__(self, members: int, width: int, outputs: int) -> None:
+        super().__init__()
+        limit = width**-0.5
+        self.weight = nn.Parameter(torch.empty(members, width, outputs).uniform_(-limit, limit))
+        self.bias = nn.Parameter(torch.empty(members, outputs).uniform_(-limit, limit))
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("rmw,mwo->rmo", hidden, self.weight) + self.bias
+
+
 class WeightedSum(nn.Module):
     """A weight for each number and for each id of each category, added up: float32 (rows, units).
 
@@ -130,11 +158,12 @@ class WeightedSum(nn.Module):
 
     def __init__(self, features: Features, units: int = 1) -> None:
         super().__init__()
-        self.dense = [entry.name for entry in features.entries if entry.kind == "dense"]
         categories = [entry for entry in features.entries if entry.kind == "category"]
         self.categories = [entry.name for entry in categories]
-        if self.dense:
-            self.numbers = nn.Linear(features.entries[0].width, units, bias=False)
+        numbers = [entry for entry in features.entries if entry.kind in ("dense", "positions")]
+        self.blocks = nn.ModuleList(_kind(each)(each) for each in numbers)
+        if numbers:
+            self.numbers = nn.Linear(sum(each.width for each in numbers), units, bias=False)
             nn.init.zeros_(self.numbers.weight)
         if categories:
             first, total = firsts(categories)
@@ -150,7 +179,8 @@ class WeightedSum(nn.Module):
         self.lists = nn.ModuleList(_ListRows(each, units, "weights", "zeros") for each in lists)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        parts = [self.numbers(features[name]) for name in self.dense]
+        blocks = [block(features) for block in self.blocks]
+        parts = [self.numbers(torch.cat(blocks, dim=1) if len(blocks) > 1 else blocks[0])] if blocks else []
         if self.categories:
             ids = [features[name] for name in self.categories]
             parts.append(self.ids(*ids) if self.outside else self._summed(torch.stack(ids, dim=1)))
@@ -169,6 +199,23 @@ class _Dense(nn.Module):
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return features[self.entry]
+
+
+class _Encoded(nn.Module):
+    """The piecewise-linear encodings of positions in bins."""
+
+    columns: torch.Tensor
+    first: torch.Tensor
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__()
+        self.entry = entry.name
+        columns, first = entry.encodings
+        self.register_buffer("columns", torch.tensor(columns), persistent=False)
+        self.register_buffer("first", torch.tensor(first), persistent=False)
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        return (features[self.entry].index_select(1, self.columns) - self.first).clamp(0, 1)
 
 
 class _Rows(nn.Module):
@@ -242,6 +289,8 @@ class _OneHot(nn.Module):
 def _kind(entry: Entry) -> type[nn.Module]:
     if entry.kind == "dense":
         return _Dense
+    if entry.kind == "positions":
+        return _Encoded
     if entry.kind == "list":
         return _ListRows
     return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot

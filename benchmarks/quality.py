@@ -1,0 +1,144 @@
+"""Quality of default models on public tables, against models that a person would train by hand.
+
+The product's statement names the model and the label and nothing else. Each model learns from the same rows and is
+measured on the same held-out ones; the peers are `benchmarks.baselines.tabular`. The ratio is that of the product's
+error to LightGBM's (the root mean square error, or 1 less the metric), and the mean ranks are over all tables and
+models. `python -m benchmarks.quality [TABLE …]` prints the metrics alone.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import sqlflow_edl
+from benchmarks.baselines.tabular import MODELS
+from benchmarks.quality_tables import LABEL, TABLES, Table
+from benchmarks.table import Row
+
+PRODUCT = "DNN"
+PEER, AIM = "LightGBM", "HistGradientBoosting"
+LARGEST_LOSS = 1.01  # error of the default net to that of LightGBM's defaults
+Measured = Mapping[str, tuple[float, float]]  # model -> metric of the held-out rows, seconds
+
+
+def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
+    found = {table.name: measured(table, folder) for table in TABLES}
+    show(found)
+    ranks = mean_ranks(found)
+    compared = [
+        Row(
+            f"quality: error on {table.name}, against {PEER}",
+            f"{table.metric} {found[table.name][PRODUCT][0]:.4g}, {PEER} {found[table.name][PEER][0]:.4g}",
+            [error(table, found[table.name][PRODUCT][0]) / error(table, found[table.name][PEER][0])],
+            most=LARGEST_LOSS,
+        )
+        for table in TABLES
+    ]
+    ratio = [ranks[PRODUCT] / ranks[AIM]]
+    return [*compared, Row("quality: mean rank, against " + AIM, _worded(ranks), ratio, most=1.0)]
+
+
+def measured(table: Table, folder: Path) -> Measured:
+    """Train every model on the table's training rows, and measure it on the held-out ones."""
+    train, held_out = table.load()
+    found = {}
+    for name, predict in {
+        PRODUCT: lambda *rows: _product(*rows, folder / f"{table.name}.duckdb"),
+        **MODELS,
+    }.items():
+        began = time.perf_counter()
+        predicted = predict(train, held_out)
+        found[name] = score(table, train, held_out, predicted), time.perf_counter() - began
+        print(
+            f"{table.name:12} {name:22} {table.metric} {found[name][0]:.4f}  {found[name][1]:.1f} s",
+            file=sys.stderr,
+        )
+    return found
+
+
+def score(table: Table, train: Any, held_out: Any, predicted: Any) -> float:
+    """Return the metric of predictions: numbers, or probabilities of the classes in their natural order."""
+    from sklearn.metrics import roc_auc_score
+
+    truth = held_out[LABEL].to_numpy()
+    if table.metric == "rmse":
+        return float(np.sqrt(np.mean((predicted - truth) ** 2)))
+    classes = np.array(sorted(train[LABEL].unique()))
+    if table.metric == "auc":
+        return float(roc_auc_score(truth == classes[1], predicted[:, 1]))
+    return float(np.mean(classes[predicted.argmax(axis=1)] == truth))
+
+
+def error(table: Table, value: float) -> float:
+    """Return a figure that is lower for better models."""
+    return value if table.metric == "rmse" else 1 - value
+
+
+def mean_ranks(found: Mapping[str, Measured]) -> dict[str, float]:
+    """Rank the models on each table, 1 for the lowest error; return the mean over the tables."""
+    ranks: dict[str, list[int]] = {}
+    for table in TABLES:
+        if table.name in found:
+            errors = {name: error(table, value) for name, (value, _) in found[table.name].items()}
+            for name in errors:
+                ranks.setdefault(name, []).append(1 + sum(other < errors[name] for other in errors.values()))
+    return {name: statistics.mean(each) for name, each in ranks.items()}
+
+
+def show(found: Mapping[str, Measured]) -> None:
+    """Print the metrics and the seconds of all models as a Markdown table."""
+    for line in _lines(found):
+        print(line)
+
+
+def _lines(found: Mapping[str, Measured]) -> Iterator[str]:
+    models = list(next(iter(found.values())))
+    yield f"| table | metric | {' | '.join(models)} |"
+    yield "|---" * (len(models) + 2) + "|"
+    for table in TABLES:
+        if table.name in found:
+            cells = (f"{value:.4g} ({seconds:.0f} s)" for value, seconds in found[table.name].values())
+            yield f"| {table.name} | {table.metric} | {' | '.join(cells)} |"
+    ranks = mean_ranks(found)
+    yield f"| mean rank | | {' | '.join(f'{ranks[name]:.2f}' for name in models)} |"
+
+
+def _worded(ranks: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
+
+
+def _product(train: Any, held_out: Any, database: Path) -> Any:
+    """Train the default net by a statement; return its predictions, or probabilities of the classes."""
+    import duckdb
+
+    with duckdb.connect(str(database)) as connection:
+        for name, rows in (("train", train), ("held_out", held_out)):
+            connection.register("rows", rows)
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
+    kind = "Regressor" if np.issubdtype(train[LABEL].dtype, np.number) else "Classifier"
+    features = ", ".join(f'"{name}"' for name in held_out.columns if name != LABEL)
+    with sqlflow_edl.connect(f"duckdb:///{database}") as session:
+        list(session.run(f"SELECT * FROM train TO TRAIN DNN{kind} LABEL {LABEL} INTO m"))
+        [result] = session.run(f"SELECT {features} FROM held_out TO PREDICT USING m")
+        predicted = result.to_pandas()
+    if kind == "Regressor":
+        return predicted[LABEL].to_numpy()
+    return predicted[[name for name in predicted.columns if name.startswith(f"{LABEL}_prob_")]].to_numpy()
+
+
+def main(names: list[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        chosen = [table for table in TABLES if table.name in names or not names]
+        show({table.name: measured(table, Path(folder)) for table in chosen})
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

