@@ -146,9 +146,9 @@ def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
                 box.tell("done", Report(task, task.rows))
             calls += 1
     seconds = (time.perf_counter() - began) / calls
-    kept, _ = leases.to_keep()
+    state, _ = leases.to_store()
     size = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return seconds, size, len(encoding.encode(kept))
+    return seconds, size, len(encoding.encode(state))
 
 
 if __name__ == "__main__":

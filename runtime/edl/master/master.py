@@ -71,20 +71,20 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
 def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
     """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
     data = backend.ledger.read()
-    kept = encoding.decode(data, MasterState) if data is not None else None
-    parameters = _parameters(spec)
-    last_file = manifests.MANIFEST if parameters is ServerRecovery else POSITION
+    state = encoding.decode(data, MasterState) if data is not None else None
+    recovery = _recovery(spec)
+    last_file = manifests.MANIFEST if recovery is ServerRecovery else POSITION
     return TaskManager(
         plan(spec, spec.rows),
-        kept,
-        parameters,
+        state,
+        recovery,
         lease_secs=lease_secs,
-        note=log,
+        log=log,
         is_there=lambda name: name in store.names(last_file),
     )
 
 
-def _parameters(spec: JobSpec) -> type[RecoveryPolicy]:
+def _recovery(spec: JobSpec) -> type[RecoveryPolicy]:
     """Return the recovery policy of a training job."""
     if spec.cluster.parameter_servers:
         return ServerRecovery
@@ -110,15 +110,15 @@ class Master:
         self._store = store
         self._keeper = factory.keeper(folder.job)
         when = factory.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
-        served = isinstance(tasks.parameters, ServerRecovery)
+        served = spec.kind == "train" and spec.cluster.parameter_servers
         self._servers = _servers(spec, tasks, mode, when) if served else None
         self._instances = InstanceManager(tasks, spec.cluster.workers, self._servers, log=folder.shown_log)
         if self._cluster.room is not None:
             self._instances.resized(self._cluster.room)
         tensorboard = JobFolder(folder.job).tensorboard
         curves = Curves(spec, tensorboard, tasks)
-        kept = factory.curves(folder.job)
-        self._copies = CurveCopies(tensorboard, kept, tasks.note) if kept else None
+        copies = factory.curves(folder.job)
+        self._copies = CurveCopies(tensorboard, copies, tasks.log) if copies else None
         self._reporter = StatusReporter(spec, tasks, self._instances, backend, curves, self._servers)
         self._state_loop = StateLoop(tasks, backend.ledger, self._servers, on_tick=self._on_tick)
         self._metrics_server = MetricsServer(
@@ -241,7 +241,7 @@ class Master:
 
     async def _let_go(self) -> None:
         """Wait until the running workers know that the job is over; the remaining ones are stopped later."""
-        seconds = LEAVE_SECS if not self._tasks.kept.cancelled else 2.0
+        seconds = LEAVE_SECS if not self._tasks.state.cancelled else 2.0
         await _until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
 
     async def _end_instances(self) -> None:

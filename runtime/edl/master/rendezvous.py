@@ -21,14 +21,59 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from edl.master.state import Holder, MasterState, Pause
-from edl.tasks.protocol import JoinRequest, Request, WorkerGroup
+from edl.tasks.protocol import JoinRequest, Request, TaskUpdate, WorkerGroup
 
 MEMBER_SECS = 0.3  # time for the other members to join after the first one of a group
 BOUNDARY_SECS = 2.0  # the same when the group was to end: members may be in the middle of a step
 JOIN_SECS = 1.0  # time for further workers before the first group, and for others after a joiner
 PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
 
+LONGEST_STEP = 10.0  # seconds; a longer interval is no step
+
 Key = tuple[str, int]  # name and incarnation
+
+
+class NoGroups:
+    """Rendezvous of jobs whose workers do not depend on each other.
+
+    `independent`: the rows that a worker has done show its speed. `signal` changes when there may be news for a waiting
+    worker. `wanted` is the number of wanted workers.
+    """
+
+    independent = True
+    members: tuple[str, ...] = ()
+    signal: tuple[object, ...] = ()
+    wanted = 0
+
+    def standing(self, instance: str, now: float) -> str:
+        """Describe an instance that does not take part at present; empty otherwise."""
+        return ""
+
+    def takes_part(self, instance: str) -> bool:
+        """Return True if others depend on the instance, or it waits to do its part."""
+        return True
+
+    def defers(self, update: TaskUpdate, request: Request) -> bool:
+        """Return True if the worker is to send a report again later."""
+        return False
+
+    def requested(self, request: Request) -> WorkerGroup | None:
+        """Return the requested group, once it may be announced."""
+        return None
+
+    def hear(self, request: Request, now: float, step: int) -> None:
+        """Process the part of a request that is not about tasks; called before its tasks. `step` is the step of the
+        job.
+        """
+
+    def tick(self, now: float) -> None:
+        """Advance the time."""
+
+    def written(self, number: int) -> None:
+        """Record that groups up to that number are durable."""
+
+    def reset(self) -> None:
+        """Forget all groups: the state since the checkpoint is lost."""
 
 
 @dataclass
@@ -45,13 +90,16 @@ class RendezvousManager:
     known.
     """
 
-    def __init__(self, kept: MasterState, note: Callable[[str], None] = lambda text: None) -> None:
-        self._kept = kept
-        self._state = kept.rendezvous
-        self._note = note
+    independent = False  # members take the same steps, and exclude stragglers themselves
+
+    def __init__(self, state: MasterState, log: Callable[[str], None] = lambda text: None) -> None:
+        self._master_state = state
+        self._state = state.rendezvous
+        self._log = log
         self._seekers: dict[str, _Seeker] = {}
         self._written = self._state.number
         self._ending = False  # True if the present group has to end
+        self._last_step = (0.0, 0)  # second and step of the leader's last report of a new step
         self.wanted = 1
         self.step_secs = 0.0
 
@@ -107,8 +155,12 @@ class RendezvousManager:
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and 0 < holder.led == request.ring
 
-    def is_elsewhere(self, request: Request) -> bool:
-        """Return True if a holder reports for a group that ended before it was confirmed."""
+    def defers(self, update: TaskUpdate, request: Request) -> bool:
+        """Return True for results of a group that ended before it was confirmed: they may be lost until the next group
+        includes them.
+        """
+        if update.kind != "done" or update.report.task.type != "train":
+            return False
         holder = self._holder((request.instance, request.incarnation))
         return holder is not None and holder.ring < request.ring
 
@@ -129,7 +181,7 @@ class RendezvousManager:
         seeker = self._seekers.get(instance)
         if seeker is not None and self._waits(seeker) and not self._is_member(seeker.key):
             return "joins"
-        member = self._kept.members.get(instance)
+        member = self._master_state.members.get(instance)
         there = member is not None and not member.gone
         return "not in the group" if there and self.members and instance not in self.members else ""
 
@@ -137,7 +189,7 @@ class RendezvousManager:
         """Return True if the instance is in the present group or requests to join one."""
         return instance in self.members or instance in self._seekers
 
-    def told(self, request: Request) -> WorkerGroup | None:
+    def requested(self, request: Request) -> WorkerGroup | None:
         """Return the requested group once it is durable."""
         present = self._state.present
         if request.seek is None or present is None or self._written < present.number:
@@ -146,8 +198,13 @@ class RendezvousManager:
 
     # Events -------------------------------------------------------------------------------------------------
 
-    def hear(self, request: Request, now: float) -> None:
-        """Process the group and join request of a request."""
+    def hear(self, request: Request, now: float, step: int) -> None:
+        """Process the group and join request of a request. `step` is the step of the job before its reports."""
+        self._process(request, now)
+        if self.leads(request):
+            self._time_steps(step + sum(held.steps for held in request.held), now)
+
+    def _process(self, request: Request, now: float) -> None:
         key = (request.instance, request.incarnation)
         if self.is_holder(request):
             self._formed(key)
@@ -161,6 +218,14 @@ class RendezvousManager:
         if self._is_member(key) and not self._is_for(key, request.seek):
             self._pause(request.seek.without, now, "slower than the others")
         self.tick(now)
+
+    def _time_steps(self, step: int, now: float) -> None:
+        """Measure the step time: a member in the middle of a step cannot join the next group sooner."""
+        second, before = self._last_step
+        if step > before:
+            self.step_secs = min(LONGEST_STEP, (now - second) / (step - before)) if before else 0.0
+        if step != before:
+            self._last_step = now, step
 
     def tick(self, now: float) -> None:
         """Begin the next group, or end the present one, if that is due."""
@@ -182,8 +247,7 @@ class RendezvousManager:
     # Members ------------------------------------------------------------------------------------------------
 
     def _is_alive(self, key: Key) -> bool:
-        member = self._kept.members.get(key[0])
-        return member is not None and member.incarnation == key[1] and not member.gone
+        return self._master_state.is_alive(*key)
 
     @property
     def _members(self) -> list[Key]:
@@ -259,7 +323,7 @@ class RendezvousManager:
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
         members = [*holders, *(key for key in by_key if key not in holders)]
         for name, _ in sorted(self._concerned(now).difference(members)):
-            self._note(f"{name} did not join: the next group forms without it")
+            self._log(f"{name} did not join: the next group forms without it")
         state.number += 1
         state.present = WorkerGroup(
             state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
@@ -287,7 +351,7 @@ class RendezvousManager:
             times = before.times + 1 if before else 1
             seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
             self._state.pauses[name] = Pause(now + seconds, times, self.number, why)
-            self._note(f"{name} is left out of the group for {seconds:g} s: {why}")
+            self._log(f"{name} is left out of the group for {seconds:g} s: {why}")
 
     def _is_to_end(self, now: float) -> bool:
         members = self._members

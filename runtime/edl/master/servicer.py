@@ -69,7 +69,7 @@ class Service(MasterServicer):
         return pb.JobStatusResponse(snapshot=self._snapshot())
 
     async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
-        self._state_loop.leases.cancel(request.reason or "the job was cancelled")
+        self._state_loop.tasks.cancel(request.reason or "the job was cancelled")
         self._state_loop.ring()
         return pb.CancelResponse()
 
@@ -86,7 +86,7 @@ class Service(MasterServicer):
         try:
             upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
         except (JobError, OSError) as error:
-            self._state_loop.leases.note(f"a checkpoint cannot be stored: {error}")
+            self._state_loop.tasks.log(f"a checkpoint cannot be stored: {error}")
             return pb.KeepResponse(refused=str(error))
         return pb.KeepResponse(upto=upto)
 

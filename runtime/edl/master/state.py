@@ -13,6 +13,8 @@ from edl.tasks.job_state import JobState
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import TaskType
 
+COUNTER_BITS = 40  # of a lease's number
+
 
 class Lease(msgspec.Struct, array_like=True):
     """Lease of one task. `rows`, `steps`, `loss` and `weight` are the done part that the last heartbeat reported.
@@ -139,3 +141,82 @@ class MasterState(msgspec.Struct):
     revoking: dict[int, Lease] = {}
     servers: list[ServerRecord] = []
     rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")
+
+    def begin_epoch(self) -> None:
+        """Begin the epoch of a new master, from whose point of view every member was seen just now."""
+        self.epoch += 1
+        self.counter = 0
+        for member in self.members.values():
+            member.seen = self.seconds
+
+    # Members --------------------------------------------------------------------------------------------------
+
+    def is_alive(self, instance: str, incarnation: int) -> bool:
+        """Return True if the incarnation is registered and not given up."""
+        member = self.members.get(instance)
+        return member is not None and member.incarnation == incarnation and not member.gone
+
+    # Tasks ----------------------------------------------------------------------------------------------------
+
+    @property
+    def last_lease(self) -> int:
+        """Greatest lease number assigned so far: the epoch of the master, then a counter."""
+        return (self.epoch << COUNTER_BITS) + self.counter
+
+    def next_lease(self) -> int:
+        """Return a new lease number."""
+        self.counter += 1
+        return self.last_lease
+
+    def of_type(self, kind: TaskType) -> dict[int, Lease]:
+        """Return the leases of tasks of a type, by number."""
+        return {number: lease for number, lease in self.leases.items() if lease.type == kind}
+
+    def count_done(self, kind: TaskType, key: str) -> None:
+        """Count a done task, and forget that the task of this key has raised."""
+        self.failures.pop(key, None)
+        self.done[kind] = self.done.get(kind, 0) + 1
+
+    def count_failure(self, key: str, error: Failed) -> int:
+        """Return how often the task of this key has raised by now."""
+        earlier = self.failures.get(key)
+        failure = self.failures[key] = Failure(earlier.times + 1 if earlier else 1, error)
+        return failure.times
+
+    # Checkpoints ----------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoint_name(self) -> str:
+        """Name of the checkpoint to go back to, or empty."""
+        return self.checkpoint.folder if self.checkpoint else ""
+
+    @property
+    def checkpoint_step(self) -> int:
+        """Optimizer step of the checkpoint to go back to; 0 without one."""
+        return self.checkpoint.job.step if self.checkpoint else 0
+
+    def begin_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Record a checkpoint that is being written; two may be at a time."""
+        self.pending_checkpoints = [*self.pending_checkpoints[-1:], checkpoint]
+
+    def end_checkpoint(self, name: str) -> None:
+        """Make the written checkpoint of this name the one to go back to."""
+        written = [checkpoint for checkpoint in self.pending_checkpoints if checkpoint.folder == name]
+        self.checkpoint = written[-1] if written else self.checkpoint
+        self.pending_checkpoints = [each for each in self.pending_checkpoints if each not in written]
+
+    def go_back(self) -> JobState | None:
+        """Begin the next generation, without any task; return the job at the checkpoint, None at the start."""
+        self.generation += 1
+        self.pending_checkpoints = []
+        self.leases.clear()
+        self.revoking.clear()
+        return self.checkpoint.job if self.checkpoint else None
+
+    # Parameter servers ----------------------------------------------------------------------------------------
+
+    def reset_servers(self, count: int) -> None:
+        """Begin with `count` servers, and forget a checkpoint in the memory of others."""
+        self.servers = [ServerRecord() for _ in range(count)]
+        if self.checkpoint is not None and self.checkpoint.manifest is not None:
+            self.checkpoint = None

@@ -40,11 +40,11 @@ class StateLoop:
         *,
         on_tick: Callable[[float], None] = lambda now: None,
     ) -> None:
-        self.leases = tasks
+        self.tasks = tasks
         self._ledger = ledger
         self._servers = servers
         self._on_tick = on_tick
-        self._offset = tasks.kept.seconds - time.monotonic()
+        self._offset = tasks.state.seconds - time.monotonic()
         self._bell = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
@@ -63,7 +63,7 @@ class StateLoop:
 
     async def join(self, instance: str, incarnation: int, metric_kinds: dict[str, str]) -> Joined | None:
         """Register a worker. Return None if it must exit."""
-        joined = self.leases.join(instance, incarnation, self.now(), metric_kinds)
+        joined = self.tasks.join(instance, incarnation, self.now(), metric_kinds)
         await self.write()
         self.ring()
         return joined
@@ -80,7 +80,7 @@ class StateLoop:
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
-        answer = self._masked(self.leases.exchange(request, self.now()))
+        answer = self._masked(self.tasks.exchange(request, self.now()))
         self.ring()
         end = asyncio.get_running_loop().time() + wait_secs
         while _nothing(answer, request, known):
@@ -89,27 +89,27 @@ class StateLoop:
                 break
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._bell.wait(), left)
-            answer = self._masked(self.leases.answer(request))
+            answer = self._masked(self.tasks.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
-        if answer.tasks and self.leases.written_first:
+        if answer.tasks and self.tasks.written_first:
             await self.write()
         return answer
 
     def waits_for(self, workers: Iterable[str]) -> bool:
         """Return True if one of the workers does not know yet that the job is over."""
-        return any(name not in self.left and self.leases.listens(name, self.now()) for name in workers)
+        return any(name not in self.left and self.tasks.listens(name, self.now()) for name in workers)
 
     def ring(self) -> None:
         """Wake waiting calls if there may be news for them, and request a write if one is needed."""
-        tasks = self.leases
+        tasks = self.tasks
         signal = (tasks.signal, self.ended.is_set())
         if signal != self._signal:
             self._signal = signal
             self._bell.set()
             self._bell = asyncio.Event()
         over = tasks.finished and not self.ended.is_set()
-        if tasks.told >= GROUP_REPORTS or tasks.awaited or over:
+        if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over:
             self._group.set()
 
     async def write(self) -> None:
@@ -135,13 +135,13 @@ class StateLoop:
             if self._answered >= mine:
                 return
             answered = self._asked
-            finished = self.leases.finished
-            kept, marks = self.leases.to_keep()
-            data = encoding.encode(kept)
+            finished = self.tasks.finished
+            state, marks = self.tasks.to_store()
+            data = encoding.encode(state)
             began = time.monotonic()
             await asyncio.to_thread(self._ledger.write, data)
             self.writes.add(time.monotonic() - began)
-            self.leases.written(marks)
+            self.tasks.written(marks)
             self._answered = answered
             if finished:
                 self.ended.set()
@@ -165,19 +165,19 @@ class StateLoop:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._group.wait(), GROUP_SECS)
             self._group.clear()
-            if self.leases.told or self.leases.awaited or self.leases.finished:
+            if self.tasks.unstored or self.tasks.awaited or self.tasks.finished:
                 try:
                     await self.write()
                 except ClusterError:
                     return
                 except SQLFlowError as error:
-                    self.leases.fail(to_failed(error, ""))
+                    self.tasks.fail(to_failed(error, ""))
                     self.ended.set()
         self.ring()
 
     async def _tick(self) -> None:
         while True:
-            self.leases.tick(self.now())
+            self.tasks.tick(self.now())
             self._on_tick(self.now())
             self.ring()
             await asyncio.sleep(TICK_SECS)

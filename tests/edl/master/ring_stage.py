@@ -44,20 +44,20 @@ class RingStage:
             kept,
             AllReduceRecovery,
             lease_secs=LEASE,
-            note=self.notes.append,
+            log=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,
         )
-        self.master.parameters.want(self.wanted)
+        self.master.want(self.wanted)
 
     def restart(self) -> None:
         """The master dies and comes back with all that it knew."""
-        self._start(encoding.decode(encoding.encode(self.master.to_keep()[0]), MasterState))
+        self._start(encoding.decode(encoding.encode(self.master.to_store()[0]), MasterState))
 
     @property
     def rendezvous(self) -> RendezvousManager:
-        parameters = self.master.parameters
-        assert isinstance(parameters, AllReduceRecovery)
-        return parameters.rendezvous
+        found = self.master.rendezvous
+        assert isinstance(found, RendezvousManager)
+        return found
 
     @property
     def present(self) -> WorkerGroup:
@@ -92,7 +92,7 @@ class RingStage:
         request = Request(
             name,
             self.incarnations[name],
-            self.master.kept.generation,
+            self.master.state.generation,
             tuple(told),
             tuple(self.held[name]),
             want or {},
@@ -149,4 +149,4 @@ class RingStage:
                 self.say(name)
 
     def write(self) -> None:
-        self.master.written(self.master.to_keep()[1])
+        self.master.written(self.master.to_store()[1])

@@ -202,13 +202,13 @@ class World:
             self.disk = set()
         is_there = self.disk.__contains__
         self.master = TaskManager(
-            self.plan, kept, AllReduceRecovery, lease_secs=LEASE, note=self.notes.append, is_there=is_there
+            self.plan, kept, AllReduceRecovery, lease_secs=LEASE, log=self.notes.append, is_there=is_there
         )
-        self.master.parameters.want(len(self.workers))
+        self.master.want(len(self.workers))
         self.write()
 
     def write(self) -> None:
-        kept, marks = self.master.to_keep()
+        kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
         self.master.written(marks)
 

@@ -138,7 +138,7 @@ class World:
     # The master -------------------------------------------------------------------------------------------
 
     def start(self, kept: MasterState | None) -> None:
-        self.master = TaskManager(self.plan, kept, ServerRecovery, lease_secs=LEASE, note=self.notes.append)
+        self.master = TaskManager(self.plan, kept, ServerRecovery, lease_secs=LEASE, log=self.notes.append)
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = len(self.machines)
@@ -147,13 +147,13 @@ class World:
         for machine in self.machines:  # as the cluster lists them
             if not machine.alive:
                 self.servers.lost(machine.name, machine.incarnation, self.now)
-            place = self.master.kept.servers[int(machine.name[3:])]
+            place = self.master.state.servers[int(machine.name[3:])]
             if place.instance and place.incarnation < machine.incarnation:
                 self.servers.lost(place.instance, place.incarnation, self.now)
         self.remove_others()
 
     def write(self) -> None:
-        kept, marks = self.master.to_keep()
+        kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
         self.master.written(marks)
 
@@ -386,7 +386,7 @@ class World:
 
     def raise_error(self, worker: Worker) -> None:
         """A task fails in its middle, with a part of it pushed; once in a job."""
-        if worker.task is not None and worker.task.type == "train" and not self.master.kept.failures:
+        if worker.task is not None and worker.task.type == "train" and not self.master.state.failures:
             worker.mailbox.tell("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
             worker.task = None
 
@@ -394,7 +394,7 @@ class World:
 
     def kill_server(self) -> None:
         spared = (
-            self.copies == "neighbours" and self.master.kept.checkpoint is None
+            self.copies == "neighbours" and self.master.state.checkpoint is None
         )  # so that there is one to lose
         if self.deaths and not spared:
             machine = self.random.choice(self.machines)
@@ -414,7 +414,7 @@ class World:
         if not machine.alive:
             self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
             machine = self.machines[index] = Server(index, machine.incarnation + 1)
-        place = self.master.kept.servers[index]
+        place = self.master.state.servers[index]
         if (place.incarnation, place.address) != (machine.incarnation, machine.address):
             assert self.servers.register(machine.name, machine.incarnation, machine.address, self.now)
             self.write()

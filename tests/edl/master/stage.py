@@ -75,7 +75,7 @@ class Stage:
             kept,
             ServerRecovery,
             lease_secs=LEASE,
-            note=self.notes.append,
+            log=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,
         )
         self.checkpoints = CheckpointCoordinator(
@@ -87,7 +87,7 @@ class Stage:
     def restart(self, servers: int = 0) -> None:
         """The master dies and comes back with all that it knew, and with so many servers, if that is said."""
         self.count = servers or self.count
-        self._start(encoding.decode(encoding.encode(self.leases.to_keep()[0]), MasterState))
+        self._start(encoding.decode(encoding.encode(self.leases.to_store()[0]), MasterState))
 
     # Servers ------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ class Stage:
 
     def answer(self, call: Call) -> Answer:
         header = call.header
-        version = Version(self.leases.kept.generation, call.epoch, self.step)
+        version = Version(self.leases.state.generation, call.epoch, self.step)
         if isinstance(header, Arrange):
             return Arranged(version, self.is_open, self.is_open)
         if isinstance(header, Revoke):

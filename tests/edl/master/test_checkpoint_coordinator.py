@@ -34,8 +34,8 @@ def begun(stage: Stage) -> Call:
 
 
 def state(stage: Stage) -> JobState:
-    assert stage.leases.kept.checkpoint is not None
-    return stage.leases.kept.checkpoint.job
+    assert stage.leases.state.checkpoint is not None
+    return stage.leases.state.checkpoint.job
 
 
 def test_the_first_is_taken_as_soon_as_the_servers_are_open() -> None:

@@ -28,9 +28,9 @@ TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 class Job:
     """A master, and the workers that talk to it."""
 
-    def __init__(self, plan: Plan, *, parameters: type[RecoveryPolicy] = RecoveryPolicy) -> None:
+    def __init__(self, plan: Plan, *, recovery: type[RecoveryPolicy] = RecoveryPolicy) -> None:
         self.plan = plan
-        self.parameters = parameters
+        self.recovery = recovery
         self.now = 0.0
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
@@ -40,9 +40,9 @@ class Job:
         return TaskManager(
             self.plan,
             kept,
-            self.parameters,
+            self.recovery,
             lease_secs=LEASE,
-            note=self.notes.append,
+            log=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,
         )
 
@@ -77,7 +77,7 @@ class Job:
 
     def restart(self) -> None:
         """The master dies and comes back with all that it knew."""
-        self.master = self._master(encoding.decode(encoding.encode(self.master.to_keep()[0]), MasterState))
+        self.master = self._master(encoding.decode(encoding.encode(self.master.to_store()[0]), MasterState))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
     job.work(other)
     state = job.master.job.state
     assert (state.finished, state.rows, len(state.curve.rows)) == (True, 2 * TRAIN.rows, 2)
-    assert job.master.kept.done["export"] == 1
+    assert job.master.state.done["export"] == 1
 
 
 def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
@@ -115,7 +115,7 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
         assert task is not None
         assert task.id == 0
         job.master.lost("worker-0", incarnation, job.now)
-    assert not job.master.kept.failures
+    assert not job.master.state.failures
     job.work(job.worker("worker-0", 5))
     assert job.master.job.finished
 
@@ -129,7 +129,7 @@ def test_a3_a_task_that_always_raises_is_quarantined_and_named() -> None:
         assert task is not None
         box.tell("failed", Report(task), error=Failed(JobError.code, "no such number"))
         job.call(box, {})
-    failed = job.master.kept.failed
+    failed = job.master.state.failed
     assert failed is not None
     assert failed.message == (
         "the predict task of the rows [0, 65,536) failed 3 times, the last time: no such number"
@@ -148,7 +148,7 @@ def test_a_task_that_raises_twice_and_then_does_not_is_done() -> None:
         job.call(box, {})
     job.work(box)
     assert job.master.job.finished
-    assert not job.master.kept.failures
+    assert not job.master.state.failures
 
 
 def test_a4_workers_that_could_not_reach_the_master_go_on_where_they_were() -> None:
@@ -165,7 +165,7 @@ def test_a4_workers_that_could_not_reach_the_master_go_on_where_they_were() -> N
     box.joined(joined)
     job.work(box)
     assert job.master.job.finished
-    assert job.master.kept.done == {"predict": 3}
+    assert job.master.state.done == {"predict": 3}
 
 
 def test_a5_todo_doing_epoch_and_rounds_survive_the_master() -> None:
@@ -182,20 +182,20 @@ def test_a5_todo_doing_epoch_and_rounds_survive_the_master() -> None:
     job.work(box)
     state = job.master.job.state
     assert (state.finished, state.rows) == (True, 2 * TRAIN.rows)
-    assert job.master.kept.done["evaluate"] == 2
+    assert job.master.state.done["evaluate"] == 2
 
 
 def test_a5_a_lease_that_was_not_written_down_counts_once() -> None:
     job = Job(PREDICT)
     box = job.worker()
-    kept = encoding.encode(job.master.to_keep()[0])
+    kept = encoding.encode(job.master.to_store()[0])
     task = job.call(box)
     assert task is not None
     job.master = job._master(encoding.decode(kept, MasterState))
     box.tell("done", finished(task))
     job.work(box)
     assert job.master.job.finished
-    assert job.master.kept.done == {"predict": 3}
+    assert job.master.state.done == {"predict": 3}
 
 
 def test_a7_the_death_of_another_instance_leaves_a_workers_tasks_alone() -> None:
@@ -204,7 +204,7 @@ def test_a7_the_death_of_another_instance_leaves_a_workers_tasks_alone() -> None
     task = job.call(box)
     assert task is not None
     job.master.lost("ps-0", 0, job.now)
-    assert list(job.master.kept.leases) == [task.attempt]
+    assert list(job.master.state.leases) == [task.attempt]
 
 
 def test_a11_a_worker_that_dies_before_its_report_is_not_counted_twice() -> None:
@@ -261,11 +261,11 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
     assert [each.id for each in done] == [0, 1, 2]
     frozen.tell("done", finished(task))
     assert job.call(frozen) is None
-    assert job.master.kept.done == {"predict": 3}
+    assert job.master.state.done == {"predict": 3}
 
 
 def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> None:
-    job = Job(TRAIN, parameters=TrainerRecovery)
+    job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
     box.answered(job.master.exchange(box.request({"train": 3}), job.now))
@@ -283,12 +283,12 @@ def cut_after(job: Job, box: Outbox, tasks: int) -> None:
 
 
 def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_trainer_that_lives() -> None:
-    job = Job(TRAIN, parameters=TrainerRecovery)
+    job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()
     cut_after(job, box, 2)
     job.lost_cuts.add("cut-1")
     job.restart()
-    assert job.master.kept.generation == 1
+    assert job.master.state.generation == 1
     job.work(box)
     assert job.master.job.finished
     assert job.notes == []
@@ -296,7 +296,7 @@ def test_a_master_that_comes_back_without_its_checkpoints_goes_on_with_the_train
 
 @pytest.mark.parametrize("order", ["the worker first", "the master first"])
 def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_says_so(order: str) -> None:
-    job = Job(TRAIN, parameters=TrainerRecovery)
+    job = Job(TRAIN, recovery=TrainerRecovery)
     cut_after(job, job.worker(), 2)
     job.lost_cuts.add("cut-1")
     if order == "the worker first":
@@ -319,7 +319,7 @@ def test_a_trainer_that_is_lost_with_all_checkpoints_begins_anew_and_the_log_say
 
 
 def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost() -> None:
-    job = Job(TRAIN, parameters=TrainerRecovery)
+    job = Job(TRAIN, recovery=TrainerRecovery)
     box = job.worker()
     cut_after(job, box, 2)
     job.work(box)
@@ -334,11 +334,11 @@ def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:
     job = Job(PREDICT)
     task = job.call(job.worker())
     assert task is not None
-    kept = msgspec.msgpack.decode(encoding.encode(job.master.to_keep()[0]))
+    kept = msgspec.msgpack.decode(encoding.encode(job.master.to_store()[0]))
     del kept["revoking"], kept["servers"]
     kept["leases"] = {number: lease[:8] for number, lease in kept["leases"].items()}
     job.master = job._master(encoding.decode(msgspec.msgpack.encode(kept), MasterState))
-    assert list(job.master.kept.leases) == [task.attempt]
+    assert list(job.master.state.leases) == [task.attempt]
     other = job.worker("worker-1")
     job.work(other)
     job.master.lost("worker-0", 0, job.now)

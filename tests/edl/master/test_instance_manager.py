@@ -29,7 +29,7 @@ TRAIN = Plan("train", 40 * LEAST_ROWS, 0, Training(batch_size=512))
 class Job:
     def __init__(self, workers: int, *, patience: int = 0) -> None:
         self.notes: list[str] = []
-        self.leases = TaskManager(PREDICT, note=self.notes.append)
+        self.leases = TaskManager(PREDICT, log=self.notes.append)
         self.instances = InstanceManager(self.leases, workers, patience=patience)
 
     def started(self, now: float) -> list[tuple[str, int]]:
@@ -102,7 +102,7 @@ def test_how_a_worker_ended_is_said_once(reason: Reason, code: int | None, detai
     job.started(0.0)
     change = Change(Instance("worker-0", "worker", 0), "ended", reason=reason, exit_code=code, detail=detail)
     job.instances.changed(change, 0.0)
-    failed = job.leases.kept.failed
+    failed = job.leases.state.failed
     assert failed is not None
     assert failed.message.endswith(f"the last, worker-0, {said}")
 
@@ -114,7 +114,7 @@ def test_workers_that_end_with_nothing_done_fail_the_job_and_say_where_to_look()
         assert not job.leases.finished
         job.ended("worker-0", incarnation, "failed")
         job.started(100.0)
-    failed = job.leases.kept.failed
+    failed = job.leases.state.failed
     assert failed is not None
     assert failed.message.startswith(
         "3 workers in a row ended without lasting progress; the last, worker-0, failed"
@@ -146,14 +146,14 @@ def test_ends_after_which_the_next_one_gets_more_memory_never_fail_the_job() -> 
         job.instances.changed(starved(incarnation, remedied=True), 0.0)
         assert job.started(0.0) == [("worker-0", incarnation + 1)]
     job.instances.changed(starved(5), 0.0)
-    assert job.leases.kept.failed is not None
+    assert job.leases.state.failed is not None
 
 
 def test_a_job_that_fails_for_want_of_memory_says_that_and_what_to_do() -> None:
     job = Job(1, patience=1)
     job.started(0.0)
     job.instances.changed(starved(0), 0.0)
-    failed = job.leases.kept.failed
+    failed = job.leases.state.failed
     assert failed is not None
     assert failed.message.endswith("the last, worker-0, ran out of memory (limit 2Gi)")
     assert failed.hint == "take 4Gi; its log: worker-0"
@@ -171,7 +171,7 @@ def test_a_task_that_is_done_in_between_gives_new_patience() -> None:
     job = Job(1, patience=3)
     job.started(0.0)
     for incarnation in range(20):
-        job.leases.kept.done["predict"] = incarnation
+        job.leases.state.done["predict"] = incarnation
         job.ended("worker-0", incarnation, "killed")
         job.started(100.0)
     assert not job.leases.finished
@@ -220,11 +220,11 @@ def test_servers_that_end_with_no_checkpoint_in_between_fail_the_job_whatever_wo
     instances.actions(0.0)
     for incarnation in range(3):
         assert not stage.leases.finished
-        stage.leases.kept.done["train"] = incarnation
+        stage.leases.state.done["train"] = incarnation
         instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="out of memory"), 0.0)
         instances.actions(100.0)
-    assert stage.leases.kept.failed is not None
-    assert stage.leases.kept.failed.message == (
+    assert stage.leases.state.failed is not None
+    assert stage.leases.state.failed.message == (
         "3 parameter servers in a row ended without lasting progress; the last, ps-1, ran out of memory"
     )
 
@@ -234,7 +234,7 @@ def test_a_server_that_ends_is_replaced_by_the_next_of_its_name() -> None:
     instances.actions(0.0)
     stage.open()
     instances.changed(Change(Instance("ps-1", "ps", 0), "ended", reason="killed"), 0.0)
-    assert stage.leases.kept.servers[1].address == ""
+    assert stage.leases.state.servers[1].address == ""
     assert [action.instance for action in instances.actions(0.0)] == [Instance("ps-1", "ps", 1)]
 
 
@@ -313,7 +313,7 @@ def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
 def test_who_forms_rings_is_told_how_many_workers_there_is_room_for() -> None:
     stage, instances = served()
     told: list[int] = []
-    stage.leases.parameters.want = told.append  # type: ignore[method-assign]
+    stage.leases.want = told.append  # type: ignore[method-assign]
     instances.resized(Room(3))
     instances.scale(7)
     instances.resized(Room(8))
@@ -378,7 +378,7 @@ def test_a6_where_there_is_no_room_for_a_server_the_last_worker_stands_in(withdr
     assert job.stage.leases.servers.addresses == ("ps-0:0", "a:1")
     assert job.started() == [("worker-1", 1)]  # when there is room
     assert job.instances.workers == ["worker-0"]
-    assert job.stage.leases.kept.members["worker-1"].gone
+    assert job.stage.leases.state.members["worker-1"].gone
 
 
 def test_the_only_worker_goes_on_training() -> None:
@@ -392,7 +392,7 @@ def test_a_server_that_was_given_up_for_want_of_room_is_started_anew_and_nobody_
     for incarnation in range(2, 20):
         assert job.started() == [("ps-1", incarnation)]
         job.instances.changed(Change(Instance("ps-1", "ps", incarnation), "ended", reason="no room"), 0.0)
-    assert job.stage.leases.kept.failed is None
+    assert job.stage.leases.state.failed is None
     assert job.instances.waiting == ["ps-1"]
     assert job.instances.slots["ps-1"][1] == 1  # it was killed once
 
@@ -404,7 +404,7 @@ def test_a_stand_in_that_dies_leaves_the_place_to_the_server(registered: bool) -
         job.take_over()
         job.started()
     job.instances.changed(Change(Instance("worker-1", "worker", 0), "ended", reason="killed"), 900.0)
-    assert job.stage.leases.kept.servers[1].address == ""
+    assert job.stage.leases.state.servers[1].address == ""
     assert "ps-1" in [name for name, _ in job.started()]
 
 
@@ -450,8 +450,8 @@ def test_a_new_master_finds_who_runs_and_misses_who_does_not() -> None:
         job.leases.join(name, 4, 0.0)
     job.instances.found([Change(Instance("worker-0", "worker", 4), "running", "pid 1")], 0.0)
     assert job.started(0.0) == [("worker-1", 5)]
-    assert job.leases.kept.members["worker-1"].gone
-    assert not job.leases.kept.members["worker-0"].gone
+    assert job.leases.state.members["worker-1"].gone
+    assert not job.leases.state.members["worker-0"].gone
 
 
 def test_a_new_master_counts_the_starts_that_earlier_ones_gave() -> None:
@@ -516,8 +516,8 @@ def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> N
         instance, box = stage.start()
         stage.do_a_task(box)
         stage.crash(instance)
-    assert stage.leases.kept.failed is not None
-    assert "6 workers in a row ended without lasting progress" in stage.leases.kept.failed.message
+    assert stage.leases.state.failed is not None
+    assert "6 workers in a row ended without lasting progress" in stage.leases.state.failed.message
 
 
 def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
@@ -527,7 +527,7 @@ def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
         stage.do_a_task(box)
         stage.checkpoint(box)
         stage.crash(instance)
-    assert stage.leases.kept.failed is None
+    assert stage.leases.state.failed is None
 
 
 class Ring(RingStage):
@@ -565,7 +565,7 @@ def test_a_ring_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> Non
         gone, stays = PAIR[number % 2], PAIR[1 - number % 2]
         stage.crash(gone)
         stage.train_together((gone, stays))
-    assert stage.master.kept.generation == 1
+    assert stage.master.state.generation == 1
 
 
 def test_a_ring_that_always_crashes_at_the_same_place_fails_the_job() -> None:
@@ -576,8 +576,8 @@ def test_a_ring_that_always_crashes_at_the_same_place_fails_the_job() -> None:
             stage.crash(name)
         if not stage.master.finished:
             stage.train_together(PAIR)
-    assert stage.master.kept.failed is not None
-    assert "6 workers in a row ended without lasting progress" in stage.master.kept.failed.message
+    assert stage.master.state.failed is not None
+    assert "6 workers in a row ended without lasting progress" in stage.master.state.failed.message
 
 
 def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
@@ -586,7 +586,7 @@ def test_workers_that_do_a_task_each_before_they_crash_get_on() -> None:
         instance, box = stage.start()
         stage.do_a_task(box)
         stage.crash(instance)
-    assert stage.leases.kept.failed is None
+    assert stage.leases.state.failed is None
 
 
 def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:

@@ -26,7 +26,7 @@ def asked(address: str) -> str:
 def watching(tmp_path: Path) -> tuple[MetricsServer, ClusterFolder, list[str]]:
     subject, _ = state_loop()
     notes: list[str] = []
-    subject.leases.note = notes.append
+    subject.tasks.log = notes.append
     folder = ClusterFolder(tmp_path)
     return (
         MetricsServer(subject, None, lambda: Snapshot("", "", rows=42), folder, tmp_path / "cuts"),
@@ -86,7 +86,7 @@ def test_the_size_of_a_checkpoint_is_that_of_its_files(tmp_path: Path) -> None:
     subject, folder, _ = watching(tmp_path)
     (tmp_path / "cuts" / "7").mkdir(parents=True)
     (tmp_path / "cuts" / "7" / "weights").write_bytes(bytes(1000))
-    subject._state_loop.leases.kept.checkpoint = Checkpoint("7", JobState())
+    subject._state_loop.tasks.state.checkpoint = Checkpoint("7", JobState())
 
     async def scrape() -> str:
         await subject.serve()

@@ -46,7 +46,7 @@ class Master:
     def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
         self.notes: list[str] = []
         self.ledger = MemoryLedger()
-        self.leases = TaskManager(PLAN, None, ServerRecovery, note=self.notes.append)
+        self.leases = TaskManager(PLAN, None, ServerRecovery, log=self.notes.append)
         self.servers = Servers(self.leases, ASYNC, 2, CheckpointCoordinator(self.leases, when, 2))
         self.state_loop = StateLoop(
             self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
@@ -61,8 +61,8 @@ class Master:
     async def register_server(self, machines: servers.Servers) -> None:
         machines.store.folder = self.store.folder
         for index, address in enumerate(machines.addresses):
-            incarnation = self.leases.kept.servers[index].incarnation
-            if self.leases.kept.servers[index].address != address:
+            incarnation = self.leases.state.servers[index].incarnation
+            if self.leases.state.servers[index].address != address:
                 await self.state_loop.register_server(f"ps-{index}", incarnation + 1, address)
         await self.until(lambda: self.servers.ready)
 
@@ -176,13 +176,13 @@ def test_a6_a_replaced_server_is_restored_from_the_last_cut(
             await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: subject.leases.kept.checkpoint)
+            await subject.until(lambda: subject.leases.state.checkpoint)
             before = await asyncio.to_thread(machines.pull, MODEL, {})
             await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)
             await subject.register_server(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})
-        assert subject.leases.kept.generation == 1
+        assert subject.leases.state.generation == 1
         moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
         assert moved == {"kernel"}  # which server 0 has
 
@@ -203,7 +203,7 @@ def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
             await asyncio.to_thread(machines.replace, 1)
             await subject.register_server(machines)
             after = await asyncio.to_thread(machines.pull, MODEL, {})
-        assert subject.leases.kept.generation == 1
+        assert subject.leases.state.generation == 1
         moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
         assert moved == {"kernel"}  # which server 0 has
         assert not list(tmp_path.iterdir())
@@ -225,7 +225,7 @@ def test_a_lost_workers_lease_is_revoked_and_the_rest_of_its_task_given_to_anoth
             [task] = (await subject.state_loop.exchange(want, 0.0, Flag.NONE)).tasks
             await asyncio.to_thread(train, machines, task.attempt, 512)
             subject.leases.lost("worker-0", 0, subject.state_loop.now())
-            await subject.until(lambda: not subject.leases.kept.revoking)
+            await subject.until(lambda: not subject.leases.state.revoking)
             other = Request("worker-1", 0, 1, want={"train": 1})
             [again] = (await subject.state_loop.exchange(other, 0.0, Flag.NONE)).tasks
             assert (again.id, again.skip) == (task.id, 512)

@@ -39,7 +39,7 @@ def test_workers_are_told_where_the_servers_are_when_each_is_arranged_with_all_a
     assert not ready(stage)
     stage.register(1)
     stage.talk()
-    last = stage.leases.last
+    last = stage.leases.state.last_lease
     assert orders_of(stage) == [
         Arrange(index, 1, 0, ("ps-0:0", "ps-1:0"), ASYNC, leased=last) for index in (0, 1)
     ]
@@ -68,10 +68,10 @@ def test_a_server_that_registers_again_keeps_its_place_and_an_earlier_start_of_i
     stage = Stage(ASYNC)
     stage.open()
     stage.register(0)
-    assert stage.leases.kept.generation == 1
-    assert stage.leases.kept.servers[0].epoch == 0
+    assert stage.leases.state.generation == 1
+    assert stage.leases.state.servers[0].epoch == 0
     stage.register(0, 1)
-    assert stage.leases.kept.servers[0].epoch == 1
+    assert stage.leases.state.servers[0].epoch == 1
     assert stage.servers.register("ps-0", 0, "ps-0:0", stage.now) is None
     assert stage.servers.register("ps-7", 0, "ps-7:0", stage.now) is None
 
@@ -86,7 +86,7 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     stage.talk(1.0)
     stage.said(Arrange)
     stage.lose(0)
-    assert list(stage.leases.kept.leases) == [task.attempt]
+    assert list(stage.leases.state.leases) == [task.attempt]
     stage.register(0, 1)
     stage.talk()
     addresses, out = ("ps-0:1", "ps-1:0"), (task.attempt,)
@@ -123,7 +123,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
         stage.register(index, 1)
     stage.take(box)
     assert box.rejoin
-    assert (stage.leases.kept.leases, stage.leases.job.state.rows) == ({}, done.rows)
+    assert (stage.leases.state.leases, stage.leases.job.state.rows) == ({}, done.rows)
     stage.talk()
     generations = {call.header.generation for call in stage.said(Arrange) if isinstance(call.header, Arrange)}
     assert generations == {2}
@@ -140,7 +140,7 @@ def test_without_a_cut_training_begins_anew() -> None:
     stage.register(1, 1)
     stage.talk()
     assert [call.header.restore for call in stage.said(Arrange)][-2:] == ["", ""]  # type: ignore[union-attr]
-    assert stage.leases.kept.generation == 2
+    assert stage.leases.state.generation == 2
     assert stage.notes == ["ps-1 was killed", "training restarts"]
 
 
@@ -161,7 +161,7 @@ def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_
         assert order.restore == "000001-000001"
         assert order.manifest is not None
         assert [shard.index for shard in order.manifest.shards] == [0, 1, 2]
-        assert stage.leases.kept.generation == 1
+        assert stage.leases.state.generation == 1
     assert ready(stage)
 
 
@@ -171,10 +171,10 @@ def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew
     stage.open()
     stage.complete()
     stage.lose(2)
-    assert stage.leases.kept.checkpoint is not None
+    assert stage.leases.state.checkpoint is not None
     stage.register(2, 1)
     stage.lose(0)  # before 2 got anything back
-    assert stage.leases.kept.checkpoint is None
+    assert stage.leases.state.checkpoint is None
     assert stage.notes[-2:] == [
         "ps-0 was killed, and with it the checkpoint in memory",
         "training restarts",
@@ -182,7 +182,7 @@ def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew
     stage.register(0, 1)
     stage.talk()
     actions = [call.header for call in stage.said(Arrange)][-3:]
-    generation = stage.leases.kept.generation
+    generation = stage.leases.state.generation
     assert generation == (2 if mode is ASYNC else 3)
     assert {(order.generation, order.restore) for order in actions if isinstance(order, Arrange)} == {
         (generation, "")
@@ -197,10 +197,10 @@ def test_what_nobody_has_in_memory_any_more_is_begun_anew_and_fails_no_job() -> 
     stage.register(1, 1)
     stage.refuse(SpecError("it is not in memory"))
     assert not stage.leases.finished
-    assert stage.leases.kept.checkpoint is None
+    assert stage.leases.state.checkpoint is None
     stage.talk(1.0)
     assert ready(stage)
-    assert stage.leases.kept.generation == 2
+    assert stage.leases.state.generation == 2
 
 
 def test_one_server_has_no_neighbour_and_says_so() -> None:
@@ -231,7 +231,7 @@ def test_a_server_that_held_nothing_yet_is_only_replaced() -> None:
     stage.register(0, 1)
     stage.register(1)
     stage.talk()
-    assert stage.leases.kept.generation == 1
+    assert stage.leases.state.generation == 1
     assert ready(stage)
 
 
@@ -243,8 +243,8 @@ def test_what_cannot_be_restored_fails_the_job_and_who_is_away_is_asked_again() 
     assert not stage.leases.finished
     stage.now += 1.0
     stage.refuse(SpecError("the checkpoint is damaged"))
-    assert stage.leases.kept.failed is not None
-    assert stage.leases.kept.failed.message == "the checkpoint is damaged"
+    assert stage.leases.state.failed is not None
+    assert stage.leases.state.failed.message == "the checkpoint is damaged"
 
 
 def test_a_frozen_server_is_ended_after_three_leases_and_its_silence_is_not_ours() -> None:
@@ -281,7 +281,7 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
         stage.lost_cuts.add(checkpoint)
         stage.restart()
         stage.talk(1.0)
-        assert stage.leases.kept.generation == 1  # the server has what was trained
+        assert stage.leases.state.generation == 1  # the server has what was trained
         [*_, call] = stage.said(TakeCheckpoint)  # and writes it down again, without delay
         assert isinstance(call.header, TakeCheckpoint)
         assert call.header.folder > checkpoint
@@ -290,7 +290,7 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
     stage.said(Arrange)
     stage.talk()
     assert "training restarts" in stage.notes
-    assert stage.leases.kept.failed is None
+    assert stage.leases.state.failed is None
     [call] = stage.said(Arrange)
     assert isinstance(call.header, Arrange)
     assert call.header.restore == ""
@@ -382,7 +382,7 @@ def test_a_revocation_that_is_not_answered_is_asked_for_again_by_the_next_master
     stage.refuse(AwayError("lost"))
     stage.restart()
     stage.talk(1.0)
-    assert not stage.leases.kept.revoking
+    assert not stage.leases.state.revoking
     again = stage.take(stage.worker("worker-1"))
     assert again is not None
     assert (again.id, again.skip) == (task.id, 512)
@@ -470,9 +470,9 @@ def test_a_new_master_misses_a_server_that_is_gone() -> None:
     stage.complete()
     stage.restart()
     stage.instances.found([Change(Instance("ps-0", "ps", 0), "running")], stage.now)
-    assert [place.address for place in stage.leases.kept.servers] == ["ps-0:0", ""]
+    assert [place.address for place in stage.leases.state.servers] == ["ps-0:0", ""]
     assert "ps-1" in [order.instance.name for order in stage.instances.actions(stage.now)]
-    assert stage.leases.kept.generation == 1
+    assert stage.leases.state.generation == 1
 
 
 def test_a15_a_cut_that_an_earlier_master_began_is_forgotten() -> None:

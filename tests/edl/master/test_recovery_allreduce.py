@@ -7,7 +7,7 @@ import pytest
 from edl.jobs.failure import Failed
 from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, MEMBER_SECS
 from edl.master.state import MasterState
-from edl.master.tasks.recovery_allreduce import RING
+from edl.master.tasks.ownership import GROUP
 from edl.tasks import encoding
 from edl.tasks.protocol import Flag, Held, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
@@ -23,7 +23,7 @@ def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Ring
     for _ in range(3):
         task = trio.take("a")
         assert task is not None
-        assert trio.master.kept.leases[task.attempt].instance == RING
+        assert trio.master.state.leases[task.attempt].instance == GROUP
         trio.held["a"].clear()
         trio.say("a", finished(task))
     assert trio.take("c", "evaluate")
@@ -38,11 +38,11 @@ def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_th
     assert first is not None
     assert second is not None
     trio.kill("a")
-    assert set(trio.master.kept.leases) == {first.attempt, second.attempt}
+    assert set(trio.master.state.leases) == {first.attempt, second.attempt}
     trio.seek("bc")
     trio.held["b"] = [Held(first, 512, 1, 512.0)]
     trio.form("bc")
-    assert list(trio.master.kept.leases) == [first.attempt]
+    assert list(trio.master.state.leases) == [first.attempt]
     again = trio.take("b")
     assert again is not None
     assert again.id == second.id
@@ -86,7 +86,7 @@ def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: RingSt
 
 
 def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: RingStage) -> None:
-    kept = encoding.encode(trio.master.to_keep()[0])
+    kept = encoding.encode(trio.master.to_store()[0])
     task = trio.take("a")
     assert task is not None
     trio._start(encoding.decode(kept, MasterState))
@@ -106,13 +106,13 @@ def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: R
     error = Failed("JobError", "a bad row")
     for name, others in (("c", "ab"), ("b", "a")):
         trio.say(name, Report(task), kind="failed", error=error)
-        assert trio.master.kept.members[name].gone
+        assert trio.master.state.members[name].gone
         trio.seek(others)
         trio.form(others)
-        assert task.attempt in trio.master.kept.leases
+        assert task.attempt in trio.master.state.leases
     trio.say("a", Report(task), kind="failed", error=error)
-    assert trio.master.kept.failed is not None
-    assert "failed 3 times, the last time: a bad row" in trio.master.kept.failed.message
+    assert trio.master.state.failed is not None
+    assert "failed 3 times, the last time: a bad row" in trio.master.state.failed.message
 
 
 # Losses -----------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ def test_a1_a_preempted_member_loses_nothing(trio: RingStage, moment: str, gone:
     trio.work(leader)
     state = trio.master.job.state
     assert (state.finished, state.rows, len(state.curve.rows)) == (True, 2 * trio.plan.rows, 2)
-    assert trio.master.kept.done["export"] == 1
+    assert trio.master.state.done["export"] == 1
 
 
 def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
@@ -150,10 +150,10 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
         stage.seek(left)
         stage.held[left[0]] = [Held(task)]
         stage.form(left)
-    assert not stage.master.kept.failures
+    assert not stage.master.state.failures
     stage.work("f")
     assert stage.master.job.finished
-    assert stage.master.kept.generation == 1
+    assert stage.master.state.generation == 1
 
 
 def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> None:
@@ -162,10 +162,10 @@ def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> Non
     trio.seek("ac")
     trio.form("ac")
     trio.pass_time(LEASE + 1.0, speaking="a")
-    assert trio.master.kept.members["c"].gone
+    assert trio.master.state.members["c"].gone
     assert task is not None
-    assert list(trio.master.kept.leases) == [task.attempt]
-    assert trio.master.kept.generation == 1
+    assert list(trio.master.state.leases) == [task.attempt]
+    assert trio.master.state.generation == 1
 
 
 def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who_come(
@@ -175,7 +175,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     assert task is not None
     for name in "abc":
         trio.kill(name)
-    assert (trio.master.kept.generation, trio.master.kept.leases) == (2, {})
+    assert (trio.master.state.generation, trio.master.state.leases) == (2, {})
     assert trio.notes[-1] == "training restarts"
     assert (trio.rendezvous.present, trio.rendezvous.held) == (None, False)
     trio.start("b")
@@ -231,7 +231,7 @@ def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
     stage.seek("a")
     stage.kill("a")
     stage.kill("b")
-    assert stage.master.kept.generation == 1
+    assert stage.master.state.generation == 1
 
 
 def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: RingStage) -> None:
@@ -295,4 +295,4 @@ def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: RingStage) -> None:
     unheard(trio)
     for kind in ("checkpoint", "checkpoint written"):
         trio.say("b", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]
-    assert trio.master.kept.checkpoint is None
+    assert trio.master.state.checkpoint is None

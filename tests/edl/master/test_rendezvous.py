@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS
-from edl.master.tasks.recovery_allreduce import RING
+from edl.master.tasks.ownership import GROUP
 from edl.tasks.protocol import Flag, JoinRequest, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from tests.edl.master.ring_stage import RingStage
@@ -74,7 +74,7 @@ def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_
     trio.kill("b")
     trio.seek("a", after=1)
     assert (trio.present.members, trio.present.holders) == (("a",), 1)
-    assert trio.master.kept.generation == 1
+    assert trio.master.state.generation == 1
 
 
 def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
@@ -209,7 +209,7 @@ def test_the_last_one_does_not_pause(trio: RingStage) -> None:
     trio.form("ab")
     trio.kill("a")
     trio.kill("b")
-    assert trio.master.kept.generation == 2
+    assert trio.master.state.generation == 2
     trio.seek("c", after=1)
     trio.pass_time(JOIN_SECS)
     assert trio.present.members == ("c",)
@@ -229,19 +229,19 @@ def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Ring
 
 
 def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> None:
-    parameters = trio.master.parameters
+    rendezvous, owners = trio.master.rendezvous, trio.master.owners
     trio.seek("ab", without=("c",))
     trio.form("ab")
     trio.seek("c", after=1)
-    assert parameters.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
-    assert parameters.standing("a", trio.now) == ""
+    assert rendezvous.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
+    assert rendezvous.standing("a", trio.now) == ""
     trio.start("d")
-    assert parameters.standing("d", trio.now) == "not in the group"
+    assert rendezvous.standing("d", trio.now) == "not in the group"
     trio.seek("d", after=0)
-    assert parameters.standing("d", trio.now) == "joins"
+    assert rendezvous.standing("d", trio.now) == "joins"
     task = trio.take("a")
     assert task is not None
-    assert [parameters.owners(name) for name in "bd"] == [["b", RING], ["d"]]
+    assert [owners.of_worker(name) for name in "bd"] == [["b", GROUP], ["d"]]
 
 
 def test_what_a_ring_did_is_the_work_of_all_its_members(trio: RingStage) -> None:

@@ -26,7 +26,7 @@ def every_piece_once() -> Counter[Piece]:
 
 
 def check_the_job(world: World) -> None:
-    kept, state = world.master.kept, world.master.job.state
+    kept, state = world.master.state, world.master.job.state
     assert kept.failed is None
     assert state.rows == 2 * ROWS
     assert [(row.epoch, row.loss) for row in state.curve.rows if row.final] == [(1, 2.0), (2, 2.0)]

@@ -69,13 +69,13 @@ class World:
         plan: Plan,
         workers: int,
         *,
-        parameters: type[RecoveryPolicy] = RecoveryPolicy,
+        recovery: type[RecoveryPolicy] = RecoveryPolicy,
         loses_disks: bool = False,
     ) -> None:
         self.loses_disks = loses_disks
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
-        self.parameters = parameters
+        self.recovery = recovery
         self.now = 0.0
         self.disk: set[str] = set()  # cuts that the master keeps
         self.master = self.leases(None)
@@ -86,10 +86,10 @@ class World:
 
     def leases(self, kept: MasterState | None) -> TaskManager:
         is_there = self.disk.__contains__
-        return TaskManager(self.plan, kept, self.parameters, lease_secs=LEASE, is_there=is_there)
+        return TaskManager(self.plan, kept, self.recovery, lease_secs=LEASE, is_there=is_there)
 
     def write(self) -> None:
-        kept, marks = self.master.to_keep()
+        kept, marks = self.master.to_store()
         self.durable = encoding.encode(kept)
         self.master.written(marks)
 
@@ -108,12 +108,12 @@ class World:
         answer = self.master.exchange(mailbox.request(WANT), self.now)
         if not lose_answer:
             mailbox.answered(answer)
-            if mailbox.rejoin and self.parameters is TrainerRecovery:
+            if mailbox.rejoin and self.recovery is TrainerRecovery:
                 self.replace(worker)
 
     def begin(self, worker: Worker, joined: Joined) -> None:
         """A trainer goes on from its cut, if it can still have that."""
-        if self.parameters is TrainerRecovery:
+        if self.recovery is TrainerRecovery:
             if joined.resume and joined.resume not in self.disk:
                 self.kill(worker)
                 return
@@ -178,7 +178,7 @@ class World:
                 self.call(worker)
                 worker.do()
                 if (
-                    self.parameters is TrainerRecovery
+                    self.recovery is TrainerRecovery
                     and worker in self.workers
                     and self.random.random() < 0.1
                     and worker.task is None
@@ -191,7 +191,7 @@ class World:
 
     def take_cut(self, worker: Worker) -> None:
         """A trainer writes down its weights, in the middle of a task or between two."""
-        if self.parameters is not TrainerRecovery or worker.mailbox.rejoin:
+        if self.recovery is not TrainerRecovery or worker.mailbox.rejoin:
             return
         folder = f"cut-{len(self.checkpoints)}"
         self.checkpoints[folder] = list(worker.steps)
@@ -212,11 +212,11 @@ def run(
     plan: Plan,
     workers: int,
     *,
-    parameters: type[RecoveryPolicy] = RecoveryPolicy,
+    recovery: type[RecoveryPolicy] = RecoveryPolicy,
     loses_disks: bool = False,
     steps: int = 300,
 ) -> World:
-    world = World(seed, plan, workers, parameters=parameters, loses_disks=loses_disks)
+    world = World(seed, plan, workers, recovery=recovery, loses_disks=loses_disks)
     for _ in range(steps):
         if world.master.finished:
             break
@@ -231,8 +231,8 @@ def test_every_row_of_a_prediction_counts_once(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, plan, workers=3)
         assert world.master.job.finished
-        assert world.master.kept.done["predict"] >= 18
-        assert not world.master.kept.leases
+        assert world.master.state.done["predict"] >= 18
+        assert not world.master.state.leases
 
 
 @blocks(10, always=3)
@@ -254,7 +254,7 @@ def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
     for seed in range(100 * block, 100 * block + 100):
-        world = run(seed, plan, workers=1, parameters=TrainerRecovery, loses_disks=loses_disks)
+        world = run(seed, plan, workers=1, recovery=TrainerRecovery, loses_disks=loses_disks)
         assert world.master.job.state.rows == 2 * rows
         taken = [step[:3] for step in world.workers[0].steps if step[0]]
         assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)], seed

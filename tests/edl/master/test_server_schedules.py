@@ -36,12 +36,12 @@ def pieces(world: World, server: int) -> Counter[tuple[int, int]]:
 
 def check_the_job(world: World) -> None:
     state = world.master.job.state
-    assert world.master.kept.failed is None
+    assert world.master.state.failed is None
     assert state.rows == 2 * ROWS
     assert [(row.epoch, row.loss) for row in state.curve.rows if row.final] == [(1, 2.0), (2, 2.0)]
-    assert world.master.kept.done["export"] == 1
-    assert not world.master.kept.leases
-    assert not world.master.kept.revoking
+    assert world.master.state.done["export"] == 1
+    assert not world.master.state.leases
+    assert not world.master.state.revoking
 
 
 @blocks(10, always=3)

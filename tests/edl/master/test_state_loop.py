@@ -160,7 +160,7 @@ def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
         waiting = asyncio.create_task(subject.exchange(request("worker-1"), 15.0, Flag.TRAIN_OVER))
         await asyncio.sleep(0)
-        subject.leases.lost("worker-0", 0, subject.now())
+        subject.tasks.lost("worker-0", 0, subject.now())
         subject.ring()
         [again] = (await waiting).tasks
         assert (again.id, again.attempt > task.attempt) == (task.id, True)
@@ -196,8 +196,8 @@ def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() ->
             await subject.join(name, 0, {})
         assert subject.waits_for(["silent"])
         assert not subject.waits_for(["never came"])
-        subject.leases.lost("lost", 0, subject.now())
-        subject.leases.kept.members["silent"].seen -= subject.leases.lease_secs / 2
+        subject.tasks.lost("lost", 0, subject.now())
+        subject.tasks.state.members["silent"].seen -= subject.tasks.lease_secs / 2
         assert not subject.waits_for(["silent", "lost"])
         assert subject.waits_for(["silent", "lost", "there"])
 
@@ -230,7 +230,7 @@ def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
         ledger.full = True
         await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
         await running
-        failed = subject.leases.kept.failed
+        failed = subject.tasks.state.failed
         assert failed is not None
         assert "the disk is full" in failed.message
 
@@ -270,6 +270,6 @@ def test_a_ledger_of_another_master_ends_this_one_and_not_the_job() -> None:
             await subject.join("worker-0", 0, {})
         with pytest.raises(ClusterError, match="another master"):
             await running
-        assert not subject.leases.finished
+        assert not subject.tasks.finished
 
     run(work())

@@ -37,7 +37,7 @@ class Running:
 
     def __init__(self, folder: Path, kept: MasterState | None = None) -> None:
         self.notes: list[str] = []
-        self.leases = TaskManager(PLAN, kept, note=self.notes.append)
+        self.leases = TaskManager(PLAN, kept, log=self.notes.append)
         self.curves = Curves(spec(), folder, self.leases)
 
     def train(self, step: int, loss: float, rate: float = 100.0) -> None:
@@ -52,7 +52,7 @@ class Running:
 
     def look(self, rate: float = 100.0) -> None:
         workers = [Row(f"worker-{i}", "worker", 0, state) for i, state in enumerate(("running", "ended"))]
-        kept, state = self.leases.kept, self.leases.job.state
+        kept, state = self.leases.state, self.leases.job.state
         self.curves.point(
             Snapshot("", "", instances=(*workers,), step=state.step, generation=kept.generation, rate=rate)
         )
@@ -63,7 +63,7 @@ class Running:
 
     def kept(self) -> MasterState:
         """What the ledger has."""
-        return encoding.decode(encoding.encode(self.leases.to_keep()[0]), MasterState)
+        return encoding.decode(encoding.encode(self.leases.to_store()[0]), MasterState)
 
 
 def test_a_point_has_the_loss_of_what_was_trained_since_the_one_before(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_job_that_goes_back_takes_its_curves_along(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
-    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.train(20, 2.0)
     job.conclude(EpochEnd(2, 20, 0.25, {}, 2.0))
     job.leases.go_back()
@@ -111,7 +111,7 @@ def test_a_job_that_goes_back_to_where_nobody_looked_yet_tells_of_it(tmp_path: P
     job = Running(tmp_path)
     job.train(10, 3.0)
     job.advance(20, 1.0)
-    job.leases.kept.checkpoint = Checkpoint("20", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("20", job.kept().job or JobState())
     job.conclude(EpochEnd(1, 25, 0.5, {}, 1.0))
     job.leases.go_back()
     job.look()
@@ -126,12 +126,12 @@ def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_look
 ) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.train(20, 2.0)
     for step in (15, 30):
         job.leases.go_back()
         job.advance(step, 1.0)
-        job.leases.kept.checkpoint = Checkpoint(str(step), job.kept().job or JobState())
+        job.leases.state.checkpoint = Checkpoint(str(step), job.kept().job or JobState())
     job.conclude(EpochEnd(1, 30, 0.5, {}, 1.0))
     job.look()
     job.curves.close()
@@ -160,7 +160,7 @@ def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
 def test_a_job_that_goes_back_to_where_it_is_keeps_what_it_told(tmp_path: Path) -> None:
     job = Running(tmp_path)
     job.train(10, 3.0)
-    job.leases.kept.checkpoint = Checkpoint("10", job.kept().job or JobState())
+    job.leases.state.checkpoint = Checkpoint("10", job.kept().job or JobState())
     job.look()
     job.conclude(EpochEnd(1, 10, 0.5, {}, 1.0))
     job.leases.go_back()

@@ -76,7 +76,7 @@ def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_fo
     )
     assert cluster.lists == 1
     assert isinstance(task, Task)
-    assert list(stage.master.kept.leases) == [task.attempt]
-    assert stage.master.kept.generation == 1
+    assert list(stage.master.state.leases) == [task.attempt]
+    assert stage.master.state.generation == 1
     started = [order.instance for order in instances.actions(stage.now + 60.0) if not order.stop]
     assert started == [Instance(name, "worker", 1) for name in NAMES[1:]]

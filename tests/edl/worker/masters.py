@@ -54,7 +54,7 @@ class Master:
 
     def with_leases(self, do: Callable[[TaskManager], T]) -> T:
         async def work() -> T:
-            result = do(self.state_loop.leases)
+            result = do(self.state_loop.tasks)
             self.state_loop.ring()
             return result
 

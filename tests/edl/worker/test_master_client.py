@@ -129,7 +129,7 @@ def test_a_master_that_was_away_is_told_again(master: Master, tasks: RemoteTasks
             found.append(task.id)
             tasks.report(done(task))
     assert sorted(set(found)) == [0, 1, 2]
-    assert master.with_leases(lambda leases: leases.kept.done) == {"predict": 3}
+    assert master.with_leases(lambda leases: leases.state.done) == {"predict": 3}
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
@@ -232,7 +232,7 @@ def test_what_was_in_hands_is_void_when_the_job_goes_back(master: Master, tasks:
     assert task is not None
 
     def go_back(leases: TaskManager) -> None:
-        leases.kept.generation += 1
+        leases.state.generation += 1
         leases.servers = Servers(2, 2, ("a:1",), ready=True)
 
     assert tasks.valid(task)
@@ -252,7 +252,7 @@ def test_what_raises_is_done_again_and_what_is_fatal_ends_the_job(master: Master
     error = DivergedError("the loss became nan")
     assert not tasks.failed(again, error)
     assert tasks.is_reported(error)
-    failed = master.with_leases(lambda leases: leases.kept.failed)
+    failed = master.with_leases(lambda leases: leases.state.failed)
     assert failed is not None
     assert failed.message == "the loss became nan"
 
@@ -277,7 +277,9 @@ def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
         assert task is not None
         tasks.report(done(task))
         tasks.leave()
-    leases, done_tasks = master.with_leases(lambda leases: (dict(leases.kept.leases), dict(leases.kept.done)))
+    leases, done_tasks = master.with_leases(
+        lambda leases: (dict(leases.state.leases), dict(leases.state.done))
+    )
     assert (leases, done_tasks) == ({}, {"predict": 1})
 
 

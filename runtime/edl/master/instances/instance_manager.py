@@ -104,7 +104,7 @@ class InstanceManager:
         self._tasks = tasks
         self._servers = servers
         self.wanted = workers
-        tasks.parameters.want(workers)
+        tasks.want(workers)
         self._slots: dict[str, _Slot] = {}
         self._patience: dict[Role, int] = {
             "worker": patience or max(6, 3 * workers),
@@ -120,11 +120,11 @@ class InstanceManager:
         for change in changes:
             self.changed(change, now)
         listed = {change.instance.name for change in changes}
-        kept = self._tasks.kept
-        known = [Instance(name, "worker", member.incarnation) for name, member in kept.members.items()]
+        state = self._tasks.state
+        known = [Instance(name, "worker", member.incarnation) for name, member in state.members.items()]
         known += [
             Instance(record.instance, "ps", record.incarnation)
-            for record in kept.servers
+            for record in state.servers
             if record.instance.startswith("ps-")
         ]
         for instance in known:
@@ -159,7 +159,7 @@ class InstanceManager:
         slot.ending = "" if change.reason == "stopped" else why
         if change.reason == "out of memory":  # logged also for instances without tasks
             self._starved[slot.role] = (self._starved.get(slot.role, (0, ""))[0] + 1, change.hint)
-            self._tasks.note(f"{name} {why}")
+            self._tasks.log(f"{name} {why}")
         if self._servers is not None:
             self._servers.lost(name, incarnation, now, why)
         self._tasks.lost(name, incarnation, now, "" if change.reason == "out of memory" else why)
@@ -194,7 +194,7 @@ class InstanceManager:
     def resized(self, room: Room) -> None:
         """Set the number of instances that the cluster allows, and retry waiting slots at once."""
         self.room = room
-        self._tasks.parameters.want(self._possible)
+        self._tasks.want(self._possible)
         for slot in self._slots.values():
             if slot.waits:
                 slot.not_before, slot.refusals = 0.0, 0
@@ -202,7 +202,7 @@ class InstanceManager:
     def scale(self, workers: int) -> list[ScaleAction]:
         """Set the wanted number of workers, and return the stops of surplus ones."""
         self.wanted = workers
-        self._tasks.parameters.want(self._possible)
+        self._tasks.want(self._possible)
         there = self._there
         return [
             _dismiss(*there[name])
@@ -216,7 +216,7 @@ class InstanceManager:
         if isinstance(error, NoRoomError):
             slot.refusals += 1
             if slot.refusals == 1:
-                self._tasks.note(f"{instance.name} waits: {error.message}")
+                self._tasks.log(f"{instance.name} waits: {error.message}")
             slot.not_before = now + min(LONGEST_WAIT, 0.1 * 2 ** min(10, slot.refusals - 1))
             self._wait_for_room(slot)
             return
@@ -279,7 +279,7 @@ class InstanceManager:
             if silence is None:
                 silence = self._tasks.silence(*who, now)
             if silence > longest:
-                self._tasks.note(
+                self._tasks.log(
                     f"{slot.state.instance.name} has not answered for {silence:.0f} s and is stopped"
                 )
                 found.append(_dismiss(slot, slot.state.instance))
@@ -308,7 +308,7 @@ class InstanceManager:
         if self.room is None:
             return []
         staying = [(slot, instance) for slot, instance in self._there.values() if not slot.dismissed]
-        seated = {record.instance for record in self._tasks.kept.servers}
+        seated = {record.instance for record in self._tasks.state.servers}
         workers = [each for each in staying if each[0].role == "worker" and each[1].name not in seated]
         workers.sort(key=lambda each: (each[0].started, _number(each[1].name)), reverse=True)
         return [_dismiss(*each) for each in workers[: max(0, len(staying) - self.room.slots)]]
@@ -342,16 +342,16 @@ class InstanceManager:
         """Choose the last worker to replace the server, if another one continues to train."""
         if self._servers is None or self._is_stood_in(server.name):
             return
-        taken = {record.instance for record in self._tasks.kept.servers}
+        taken = {record.instance for record in self._tasks.state.servers}
         free = [name for name in self.workers if name not in taken]
         if len(free) > 1:
             chosen = max(free, key=_number)
             self._servers.replace_by(_number(server.name), chosen, self._slots[chosen].incarnation)
-            self._tasks.note(f"there is no room for {server.name}: {chosen} takes its place")
+            self._tasks.log(f"there is no room for {server.name}: {chosen} takes its place")
 
     def _promote_stand_ins(self) -> None:
         """Move each worker that has registered as a server to the server's slot, so that its own slot is vacant."""
-        for index, record in enumerate(self._tasks.kept.servers):
+        for index, record in enumerate(self._tasks.state.servers):
             slot = self._slots.get(record.instance)
             who = (record.instance, record.incarnation)
             if slot is None or slot.role == "ps" or slot.state is None or not record.address:

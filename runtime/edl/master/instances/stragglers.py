@@ -52,10 +52,10 @@ class Loads:
     def look(self, now: float) -> None:
         """Sample the counters of all instances; call it about once a second."""
         self._all.add(now, progress.rows(self._tasks))
-        members = self._tasks.kept.members
+        members = self._tasks.state.members
         workers = {(name, member.incarnation) for name, member in members.items() if not member.gone}
         servers = {
-            (record.instance, record.incarnation) for record in self._tasks.kept.servers if record.address
+            (record.instance, record.incarnation) for record in self._tasks.state.servers if record.address
         }
         for windows, there in ((self._workers, workers), (self._calls, servers)):
             for gone in windows.keys() - there:
@@ -98,7 +98,7 @@ class Loads:
         busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
-        slow = [*_slow(workers)] if self._tasks.parameters.independent else []
+        slow = [*_slow(workers)] if self._tasks.rendezvous.independent else []
         return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 

@@ -71,7 +71,7 @@ class CheckpointCoordinator:
         alone = self.in_memory and self._servers == 1
         if alone or self._taking is not None or now < self._not_before:
             return False
-        if self._tasks.kept.checkpoint is None or self._lost:
+        if self._tasks.state.checkpoint is None or self._lost:
             return True
         if self._at is None or step < self._at[1]:  # first call, or the job was rolled back
             self._at = (now, step)
@@ -86,7 +86,7 @@ class CheckpointCoordinator:
     def begin(self, steps: tuple[int, ...], now: float) -> str:
         """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
         self._counter += 1
-        name = f"{self._tasks.kept.epoch:06d}-{self._counter:06d}"
+        name = f"{self._tasks.state.epoch:06d}-{self._counter:06d}"
         self._taking = PendingCheckpoint(name, self._tasks.copy(), steps)
         self._at = (now, steps[0])
         return name
@@ -119,12 +119,12 @@ class CheckpointCoordinator:
         """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile."""
         if self._taking is not taking or taking.job is None:
             return False
-        kept = self._tasks.kept
-        kept.checkpoint = Checkpoint(taking.name, taking.job)
+        state = self._tasks.state
+        state.checkpoint = Checkpoint(taking.name, taking.job)
         if self.in_memory:  # the loss of a server meanwhile drops the checkpoint
-            kept.checkpoint.manifest, kept.checkpoint.epochs = (
+            state.checkpoint.manifest, state.checkpoint.epochs = (
                 manifest,
-                [place.epoch for place in kept.servers],
+                [place.epoch for place in state.servers],
             )
         self.steps = taking.steps
         self._taking, self._lost = None, False
@@ -132,7 +132,7 @@ class CheckpointCoordinator:
 
     def readable(self) -> bool:
         """Return True if there is no complete checkpoint, or every shard of it still exists somewhere."""
-        checkpoint, places = self._tasks.kept.checkpoint, self._tasks.kept.servers
+        checkpoint, places = self._tasks.state.checkpoint, self._tasks.state.servers
         if checkpoint is None or checkpoint.manifest is None:
             return True
         here = [
@@ -143,7 +143,7 @@ class CheckpointCoordinator:
 
     def held(self, arranged: Arrange) -> None:
         """Record that a server was arranged and has restored its shards in memory."""
-        checkpoint = self._tasks.kept.checkpoint
+        checkpoint = self._tasks.state.checkpoint
         if (
             checkpoint is not None
             and checkpoint.manifest is not None
@@ -159,7 +159,7 @@ class CheckpointCoordinator:
 
     def kept(self, complete: Iterable[str]) -> set[str]:
         """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""
-        last = self._tasks.kept.checkpoint
+        last = self._tasks.state.checkpoint
         known = sorted(name for name in complete if last is not None and name <= last.folder)
         keep = known[-self._when.keep :] if self._when.keep else known
         return {*keep, *([self._taking.name] if self._taking else [])}
@@ -173,8 +173,8 @@ def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Prog
     for part in sorted(progress, key=lambda part: part.task.attempt):
         number = part.task.attempt
         whole = part.rows >= part.task.rows
-        if whole and number in tasks.kept.leases:
-            tasks.kept.leases[number].pushed = part
+        if whole and number in tasks.state.leases:
+            tasks.state.leases[number].pushed = part
         task = course.claim(part.task, number)
         if task is None:
             continue
@@ -182,7 +182,7 @@ def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Prog
         if task.skip != part.task.skip:
             course.give_back(task)
         elif whole:
-            course.done(report_of(part), tasks.kept.seconds)
+            course.done(report_of(part), tasks.state.seconds)
         else:
             course.give_back(task, report_of(part) if part.rows else None)
     return course.kept()

@@ -129,7 +129,7 @@ class PsClient:
             if not self._servers.checkpoints.in_memory:
                 await asyncio.to_thread(manifests.write_manifest, self._store, taking.name, manifest)
         except (OSError, SQLFlowError) as error:
-            self._state_loop.leases.note(f"the checkpoint {taking.name} cannot be completed: {error}")
+            self._state_loop.tasks.log(f"the checkpoint {taking.name} cannot be completed: {error}")
             self._servers.checkpoints.drop(self._state_loop.now())
             return
         if self._servers.checkpoints.completed(taking, manifest):
@@ -148,7 +148,7 @@ class PsClient:
                 for name in found - self._servers.checkpoints.kept(complete):
                     await asyncio.to_thread(self._store.remove, name)
             except (OSError, SQLFlowError) as error:  # they only occupy space
-                self._state_loop.leases.note(f"old checkpoints cannot be removed: {error}")
+                self._state_loop.tasks.log(f"old checkpoints cannot be removed: {error}")
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

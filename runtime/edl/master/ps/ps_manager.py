@@ -55,15 +55,15 @@ class Servers:
         self._tasks = leases
         self._mode = mode
         self.checkpoints = checkpoints
-        kept = leases.kept
-        if len(kept.servers) != count:
+        state = leases.state
+        if len(state.servers) != count:
             self._begin_with(count)
-        self._slots = [ServerSlot(kept.seconds, holds=bool(record.address)) for record in kept.servers]
-        self._number = kept.epoch << _NUMBER
-        self._ticked = kept.seconds
+        self._slots = [ServerSlot(state.seconds, holds=bool(record.address)) for record in state.servers]
+        self._number = state.epoch << _NUMBER
+        self._ticked = state.seconds
         self._publish()
         if checkpoints.in_memory and count == 1:
-            leases.note(
+            leases.log(
                 "a single parameter server has no peer for copies: there are no checkpoints, "
                 "and its loss restarts training"
             )
@@ -107,7 +107,7 @@ class Servers:
             self._slots[index] = ServerSlot(now)
             self._publish()
         leases = self._tasks
-        return Joined(leases.kept.epoch, leases.kept.generation, leases.lease_secs, leases.lease_secs / 3)
+        return Joined(leases.state.epoch, leases.state.generation, leases.lease_secs, leases.lease_secs / 3)
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """Handle the loss of an instance. No effect if it does not serve a slot any more."""
@@ -185,7 +185,7 @@ class Servers:
         elif isinstance(answer, Figures):
             self._look(call.index, slot, answer, now)
         elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
-            if call.header.generation == self._tasks.kept.generation:
+            if call.header.generation == self._tasks.state.generation:
                 self._revoked(slot, call.header.leases, answer.progress)
         elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
             self.checkpoints.taken(call.header.folder, answer)
@@ -207,17 +207,17 @@ class Servers:
         if isinstance(call.header, Arrange) and (
             call.header.manifest is not None or self._tasks.checkpoint_is_lost
         ):
-            if call.header.generation == self._tasks.kept.generation:
+            if call.header.generation == self._tasks.state.generation:
                 self._begin_anew(what)
                 self._publish()
             return
-        self._tasks.note(what)
+        self._tasks.log(what)
         if isinstance(call.header, Arrange):
             self._tasks.fail(to_failed(error, ""))
 
     def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
         """Return the headers to send to one server, with their timeouts in seconds."""
-        slot, kept = self._slots[index], self._tasks.kept
+        slot, state = self._slots[index], self._tasks.state
         found: list[tuple[Header, float]] = []
         if (
             now - slot.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
@@ -232,9 +232,9 @@ class Servers:
                 slot.holds = True
                 found.append((self._wanted(index), LONG_SECS))
         elif self.ready:
-            revoking = tuple(lease for lease in kept.revoking if lease not in slot.revoked)
+            revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
-                found.append((Revoke(kept.generation, revoking), self._tasks.lease_secs))
+                found.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
             if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
                 steps = tuple(each.step for each in self._slots)
                 if self.checkpoints.due(steps[0], now):
@@ -242,16 +242,16 @@ class Servers:
         return found
 
     def _take_checkpoint(self, name: str) -> TakeCheckpoint:
-        kept = self._tasks.kept
+        state = self._tasks.state
         if self.checkpoints.in_memory:
-            last = (kept.checkpoint.folder,) if kept.checkpoint else ()
-            return TakeCheckpoint(kept.generation, name, memory=True, kept=last)
-        return TakeCheckpoint(kept.generation, name)
+            last = (state.checkpoint.folder,) if state.checkpoint else ()
+            return TakeCheckpoint(state.generation, name, memory=True, kept=last)
+        return TakeCheckpoint(state.generation, name)
 
     @property
     def open(self) -> bool:
         """True if all servers answer pulls and pushes, according to their last status."""
-        generation = self._tasks.kept.generation
+        generation = self._tasks.state.generation
         figures = [slot.figures for slot in self._slots]
         return all(each is not None and each.open and each.generation == generation for each in figures)
 
@@ -282,14 +282,14 @@ class Servers:
         slot.figures = figures
         for name, shard in figures.written.items():
             if error := self.checkpoints.written(index, name, shard):
-                self._tasks.note(f"a checkpoint cannot be written: {error}")
+                self._tasks.log(f"a checkpoint cannot be written: {error}")
                 self.checkpoints.drop(now)
 
     # Slots ------------------------------------------------------------------------------------------------------
 
     @property
     def _records(self) -> list[ServerRecord]:
-        return self._tasks.kept.servers
+        return self._tasks.state.servers
 
     def _index(self, instance: str) -> int | None:
         role, _, number = instance.rpartition("-")
@@ -300,21 +300,19 @@ class Servers:
         )
 
     def _wanted(self, index: int) -> Arrange:
-        kept = self._tasks.kept
-        restore, manifest = "", None
-        if kept.checkpoint is not None:
-            restore, manifest = kept.checkpoint.folder, kept.checkpoint.manifest
+        state = self._tasks.state
+        manifest = state.checkpoint.manifest if state.checkpoint else None
         addresses = tuple(record.address for record in self._records)
         return Arrange(
             index,
-            kept.generation,
+            state.generation,
             self._records[index].epoch,
             addresses,
             self._mode,
-            restore,
+            state.checkpoint_name,
             manifest,
-            self._tasks.last,
-            tuple(number for number, lease in kept.leases.items() if lease.type == "train"),
+            state.last_lease,
+            tuple(state.of_type("train")),
         )
 
     def _is_arranged(self, index: int) -> bool:
@@ -324,12 +322,12 @@ class Servers:
 
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
         """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
-        checkpoint = self._tasks.kept.checkpoint
+        checkpoint = self._tasks.state.checkpoint
         others = any(slot.holds for slot in self._slots)
         if self._mode.kind == "async" and checkpoint is not None and others:
             steps = self.checkpoints.steps
             updates = f"{max(0, slot.step - steps[index]):,} updates" if steps else "updates"
-            self._tasks.note(
+            self._tasks.log(
                 f"{what}; it resumes from the checkpoint {checkpoint.folder}: {updates} of it are lost"
             )
             return
@@ -339,23 +337,20 @@ class Servers:
         """Set up the records for `count` servers: at the start, or when the job resumes with another number of
         servers.
         """
-        kept = self._tasks.kept
-        resumed = bool(kept.servers)
-        kept.servers = [ServerRecord() for _ in range(count)]
+        state = self._tasks.state
+        resumed = bool(state.servers)
+        state.reset_servers(count)
         if resumed:
-            # It is in the memory of these servers.
-            if kept.checkpoint is not None and kept.checkpoint.manifest is not None:
-                kept.checkpoint = None
-            self._tasks.note(f"the job continues with {count} parameter servers")
+            self._tasks.log(f"the job continues with {count} parameter servers")
             self._tasks.go_back()
 
     def _begin_anew(self, what: str) -> None:
         """Forget the lost checkpoint and start training anew."""
-        self._tasks.kept.checkpoint = None
+        self._tasks.state.checkpoint = None
         self._go_back(what)
 
     def _go_back(self, what: str) -> None:
-        self._tasks.note(what)
+        self._tasks.log(what)
         self._tasks.go_back()
         for other in self._slots:
             other.holds, other.arranged = False, None
@@ -363,16 +358,16 @@ class Servers:
 
     def _publish(self) -> None:
         """Publish the servers' addresses to the workers if they have changed."""
-        kept = self._tasks.kept
+        state = self._tasks.state
         addresses = tuple(record.address for record in self._records)
         before = self._tasks.servers
-        if before is None or (kept.generation, addresses, self.ready) != (
+        if before is None or (state.generation, addresses, self.ready) != (
             before.generation,
             before.addresses,
             before.ready,
         ):
             self._number += 1
-            self._tasks.servers = protocol.Servers(self._number, kept.generation, addresses, self.ready)
+            self._tasks.servers = protocol.Servers(self._number, state.generation, addresses, self.ready)
 
 
 def _same(one: Arrange, other: Arrange) -> bool:

@@ -66,26 +66,26 @@ class MetricsServer:
             address = await asyncio.to_thread(_serve, read, self._port or int(port or 0))
             self._folder.write_metrics(address)
         except OSError as error:
-            self._state_loop.leases.note(f"no metrics are served: {error.strerror or error}")
+            self._state_loop.tasks.log(f"no metrics are served: {error.strerror or error}")
 
     def tick(self, now: float) -> None:
         """Sample the checkpoints."""
-        kept = self._state_loop.leases.kept
-        begun = [checkpoint.folder for checkpoint in kept.pending_checkpoints]
+        state = self._state_loop.tasks.state
+        begun = [checkpoint.folder for checkpoint in state.pending_checkpoints]
         if self._servers is not None and self._servers.checkpoints.under_way:
             begun.append(self._servers.checkpoints.under_way)
         self._times.look(begun, self._last_checkpoint, now)
 
     @property
     def _last_checkpoint(self) -> str:
-        checkpoint = self._state_loop.leases.kept.checkpoint
+        checkpoint = self._state_loop.tasks.state.checkpoint
         return checkpoint.folder if checkpoint is not None else ""
 
     def _reading(self) -> Reading:
         from edl.master.reporting.prometheus import Reading
 
         state_loop, checkpoints = self._state_loop, self._times.complete
-        ring = state_loop.leases.kept.rendezvous.present
+        ring = state_loop.tasks.state.rendezvous.present
         return Reading(
             self._snapshot(),
             (ring.number, len(ring.members)) if ring is not None else None,
@@ -98,7 +98,7 @@ class MetricsServer:
 
     def _bytes(self) -> int | None:
         """Return the size of the last checkpoint in bytes, in files or in memory, or None without one."""
-        checkpoint = self._state_loop.leases.kept.checkpoint
+        checkpoint = self._state_loop.tasks.state.checkpoint
         if checkpoint is None:
             return None
         if checkpoint.manifest is not None:

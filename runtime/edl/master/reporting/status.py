@@ -71,11 +71,11 @@ class StatusReporter:
     @property
     def ended(self) -> End:
         """Outcome of a finished job."""
-        kept = self._tasks.kept
-        if kept.failed:
-            return kept.failed
-        if kept.cancelled:
-            return Failed(JobCancelledError.code, kept.cancelled)
+        state = self._tasks.state
+        if state.failed:
+            return state.failed
+        if state.cancelled:
+            return Failed(JobCancelledError.code, state.cancelled)
         return msgspec.structs.replace(self._outcome(), notes=self._instances.notes)
 
     def end(self, end: End) -> int:
@@ -91,7 +91,7 @@ class StatusReporter:
 
     def snapshot(self) -> Snapshot:
         tasks = self._tasks
-        state, ring = tasks.job.state, tasks.kept.rendezvous.present
+        state, ring = tasks.job.state, tasks.state.rendezvous.present
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -103,9 +103,9 @@ class StatusReporter:
             loss=progress.loss(tasks),
             rate=self._loads.job_rate,
             instances=tuple(self._row(name) for name in sorted(self._instances.slots)),
-            generation=tasks.kept.generation,
-            master_relaunches=tasks.kept.epoch - 1,
-            cut=tasks.kept.checkpoint.folder if tasks.kept.checkpoint else "",
+            generation=tasks.state.generation,
+            master_relaunches=tasks.state.epoch - 1,
+            cut=tasks.state.checkpoint_name,
             ring=ring.number if ring is not None else 0,
             members=ring.members if ring is not None else (),
         )
@@ -129,7 +129,7 @@ class StatusReporter:
             sum(count.doing for count in counts),
             sum(count.done for count in counts),
             self._instances.running,
-            relaunches + self._tasks.kept.epoch - 1,
+            relaunches + self._tasks.state.epoch - 1,
             len(self._instances.waiting),
             self._instances.starting,
         )
@@ -161,12 +161,12 @@ class StatusReporter:
 
     def _row(self, name: str) -> Row:
         change, relaunches = self._instances.slots[name]
-        parameters = self._tasks.parameters
-        owners = parameters.owners(name)
-        held = [lease for lease in self._tasks.kept.leases.values() if lease.instance in owners]
+        tasks = self._tasks
+        owners = tasks.owners.of_worker(name)
+        held = [lease for lease in tasks.state.leases.values() if lease.instance in owners]
         task = f"{held[0].type} task {held[0].id}" if held else ""
         instance = change.instance
-        standing = parameters.standing(name, self._tasks.kept.seconds) or self._loads.note(instance.name)
+        standing = tasks.rendezvous.standing(name, tasks.state.seconds) or self._loads.note(instance.name)
         ending = self._instances.ending(name)
         return Row(
             name,
@@ -189,4 +189,4 @@ class StatusReporter:
         if self._spec.work != "predict":
             raise JobError("the job ended without an outcome")
         plan = self._tasks.plan
-        return Outcome(self._spec.kind, plan.rows, self._tasks.kept.seconds, tasks=plan.parts)
+        return Outcome(self._spec.kind, plan.rows, self._tasks.state.seconds, tasks=plan.parts)

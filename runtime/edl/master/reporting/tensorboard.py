@@ -40,7 +40,7 @@ class Curves:
         self._step = self._trained.steps or progress.rows(tasks)
         self._told: dict[str, int] = {}  # last step of each curve
         with self._given_up():
-            name = f"{tasks.kept.epoch:010d}.{os.getpid()}"
+            name = f"{tasks.state.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
         self._tell_again()
 
@@ -105,7 +105,7 @@ class Curves:
         except OSError as error:
             self.close()
             why = error.strerror or error
-            self._tasks.note(f"the curves of the job are no longer written: {why}")
+            self._tasks.log(f"the curves of the job are no longer written: {why}")
 
 
 def learning_rate(spec: JobSpec, tasks: TaskManager, steps: int) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from edl.master.state import Lease, MasterState
+from edl.master.state import COUNTER_BITS, Lease, MasterState
 from edl.metrics import merge_states
 from edl.ps.messages import Progress
 from edl.tasks import encoding
@@ -17,46 +17,38 @@ from edl.tasks.job_state import Job, JobState, Plan
 from edl.tasks.pool import States
 from edl.tasks.task import Report, Summary, Task, TaskType
 
-_COUNTER = 40  # lower bits of a lease's number
-
 
 class LeaseTable:
-    """Leases of one job. `kept` is the stored state before a restart, with the epoch of the previous master. `note`
+    """Leases of one job. `state` is the stored state before a restart, with the epoch of the previous master. `log`
     logs problems. `is_there` returns True if the checkpoint of a name exists.
     """
 
     def __init__(
         self,
         plan: Plan,
-        kept: MasterState,
-        note: Callable[[str], None],
+        state: MasterState,
+        log: Callable[[str], None],
         is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
         self.plan = plan
-        self.kept = kept
-        self.note = note
+        self.state = state
+        self.log = log
         self._is_there = is_there
-        kept.epoch += 1
-        kept.counter = 0
-        self.job = Job(plan, kept.job, merge=self._merge)
+        state.begin_epoch()
+        self.job = Job(plan, state.job, merge=self._merge)
         self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
         # Leases of each instance, in their order.
         self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)
-        for number, lease in kept.leases.items():
+        for number, lease in state.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
             self._of[lease.instance][number] = None
-        for lease in kept.revoking.values():
+        for lease in state.revoking.values():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
 
     @property
     def finished(self) -> bool:
         """True if nothing is left to do, for whatever reason."""
-        return self.job.finished or bool(self.kept.failed or self.kept.cancelled)
-
-    @property
-    def last(self) -> int:
-        """Greatest lease number assigned so far."""
-        return (self.kept.epoch << _COUNTER) + self.kept.counter
+        return self.job.finished or bool(self.state.failed or self.state.cancelled)
 
     def of(self, owner: str) -> list[int]:
         """Return the leases of an owner, oldest first."""
@@ -64,8 +56,7 @@ class LeaseTable:
 
     def take(self, kind: TaskType, owner: str) -> Task | None:
         """Assign the next task of that type, or return None if none is available now."""
-        self.kept.counter += 1
-        task = self.job.take(kind, self.last)
+        task = self.job.take(kind, self.state.next_lease())
         if task is not None:
             self._add(task, owner)
         return task
@@ -75,10 +66,10 @@ class LeaseTable:
 
         The stored lease of the owner may be an earlier one of the same task; the later one counts.
         """
-        if task.attempt >> _COUNTER >= self.kept.epoch or self.finished:
+        if task.attempt >> COUNTER_BITS >= self.state.epoch or self.finished:
             return False
         for number in [number for number in self._of[owner] if number < task.attempt]:
-            lease = self.kept.leases[number]
+            lease = self.state.leases[number]
             if (lease.type, lease.number, lease.id) == (task.type, task.number, task.id):
                 self.give_back(number)
         if self.job.claim(task, task.attempt) is None:
@@ -88,7 +79,7 @@ class LeaseTable:
 
     def end(self, number: int) -> Lease:
         """Remove the lease and return it."""
-        lease = self.kept.leases.pop(number)
+        lease = self.state.leases.pop(number)
         del self._of[lease.instance][number]
         return lease
 
@@ -100,15 +91,15 @@ class LeaseTable:
         """Return a copy of the job's state in which assigned tasks are unassigned. See
         `edl.master.ps.checkpoint_coordinator`."""
         copy = Job(self.plan, _copied(self.job.kept()), merge=self._merge)
-        for number, lease in {**self.kept.leases, **self.kept.revoking}.items():
+        for number, lease in {**self.state.leases, **self.state.revoking}.items():
             if lease.pushed and copy.claim(task_of(number, lease), number):
-                copy.done(report_of(lease.pushed), self.kept.seconds)
+                copy.done(report_of(lease.pushed), self.state.seconds)
         return copy
 
     @property
     def checkpoint_is_lost(self) -> bool:
         """True if the checkpoint to go back to does not exist any more."""
-        checkpoint = self.kept.checkpoint
+        checkpoint = self.state.checkpoint
         return (
             checkpoint is not None and checkpoint.manifest is None and not self._is_there(checkpoint.folder)
         )
@@ -116,27 +107,23 @@ class LeaseTable:
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
         if self.checkpoint_is_lost:
-            self.note("the last checkpoint is lost, with the disk of the master that stored it")
-            self.kept.checkpoint = None
-        checkpoint = self.kept.checkpoint
-        self.kept.generation += 1
-        self.kept.pending_checkpoints = []
-        self.kept.leases.clear()
-        self.kept.revoking.clear()
+            self.log("the last checkpoint is lost, with the disk of the master that stored it")
+            self.state.checkpoint = None
+        before = self.state.go_back()
         self._of.clear()
-        self.job = Job(self.plan, _copied(checkpoint.job) if checkpoint else None, merge=self._merge)
+        self.job = Job(self.plan, _copied(before) if before else None, merge=self._merge)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
             self.went_back = Summary(state.rows, state.step, state.loss, state.weight)
-        self.note(f"training resumes from step {state.step:,}" if checkpoint else "training restarts")
+        self.log(f"training resumes from step {state.step:,}" if before else "training restarts")
 
     def _add(self, task: Task, owner: str) -> None:
-        self.kept.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
+        self.state.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
         self._of[owner][task.attempt] = None
 
     def _merge(self, one: States, other: States) -> States | None:
         """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""
-        return merge_states(self.kept.metric_kinds, one, other)
+        return merge_states(self.state.metric_kinds, one, other)
 
 
 def task_of(number: int, lease: Lease) -> Task:

@@ -10,40 +10,40 @@ from edl.master.tasks.task_manager import TaskManager
 from edl.tasks.task import Summary, TaskType
 
 
-def counts(leases: TaskManager) -> dict[str, Counts]:
+def counts(tasks: TaskManager) -> dict[str, Counts]:
     """Return the task counts by type."""
-    found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in leases.kept.done.items()}
-    for pool in leases.job.pools:
+    found: dict[TaskType, list[int]] = {kind: [0, 0, done] for kind, done in tasks.state.done.items()}
+    for pool in tasks.job.pools:
         of_type = found.setdefault(pool.state.type, [0, 0, 0])
         of_type[0] += pool.todo
         of_type[1] += len(pool.doing)
     return {kind: Counts(*of_type) for kind, of_type in found.items()}
 
 
-def rows(leases: TaskManager) -> int:
+def rows(tasks: TaskManager) -> int:
     """Return the number of rows trained over all epochs, evaluated, or predicted."""
-    kind = leases.plan.kind
+    kind = tasks.plan.kind
     if kind == "train":
-        return trained(leases).rows
-    total = leases.plan.rows
-    under_way = sum(lease.rows for lease in leases.kept.leases.values() if lease.type == kind)
-    open_pools = [pool for pool in leases.job.pools if pool.state.type == kind]
+        return trained(tasks).rows
+    total = tasks.plan.rows
+    under_way = sum(lease.rows for lease in tasks.state.of_type(kind).values())
+    open_pools = [pool for pool in tasks.job.pools if pool.state.type == kind]
     return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
 
 
-def trained(leases: TaskManager) -> Summary:
+def trained(tasks: TaskManager) -> Summary:
     """Return the sums over all epochs."""
-    state = leases.job.state
-    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    state = tasks.job.state
+    open_ones = tasks.state.of_type("train").values()
     return _with(Summary(state.rows, state.step, state.loss, state.weight), open_ones)
 
 
-def loss(leases: TaskManager) -> float | None:
+def loss(tasks: TaskManager) -> float | None:
     """Return the mean training loss of the earliest epoch with remaining rows."""
-    pools = [pool.state for pool in leases.job.pools if pool.state.type == "train"]
+    pools = [pool.state for pool in tasks.job.pools if pool.state.type == "train"]
     if not pools:
         return None
-    open_ones = [lease for lease in leases.kept.leases.values() if lease.type == "train"]
+    open_ones = tasks.state.of_type("train").values()
     of_epoch = [lease for lease in open_ones if lease.number == pools[0].number]
     return _with(pools[0].summary, of_epoch).mean_loss
 

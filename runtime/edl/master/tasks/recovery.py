@@ -9,9 +9,11 @@ AllReduceRecovery   all workers of a group hold them (`edl.master.tasks.recovery
 from __future__ import annotations
 
 from edl.cluster import Role
+from edl.master.rendezvous import NoGroups, RendezvousManager
 from edl.master.state import Checkpoint
 from edl.master.tasks.lease_table import LeaseTable
-from edl.tasks.protocol import Flag, Request, TaskUpdate, WorkerGroup
+from edl.master.tasks.ownership import Ownership
+from edl.tasks.protocol import Flag, Request, TaskUpdate
 from edl.tasks.task import Report, Task, TaskType
 
 Gain = tuple[int, ...]
@@ -22,19 +24,20 @@ class RecoveryPolicy:
 
     `readmits`: an instance that was given up may continue with its state. `adopts`: a lease that an earlier master did
     not persist may continue. `written_first`: leases are persisted before they are announced. `ends_on_failure`: a
-    worker counts as lost when a training task raises on it. `independent`: the rows that a worker has done show its
-    speed.
+    worker counts as lost when a training task raises on it. `rendezvous` forms the groups of workers, and `owners`
+    determines whose leases are whose.
     """
 
     readmits = True
     adopts = True
     written_first = False
     ends_on_failure = False
-    independent = True
+    rendezvous: NoGroups | RendezvousManager = NoGroups()
+    owners = Ownership()
 
     def __init__(self, table: LeaseTable) -> None:
         self.table = table
-        self.kept = table.kept
+        self.state = table.state
 
     @property
     def resume(self) -> str:
@@ -50,42 +53,12 @@ class RecoveryPolicy:
         """Return the flags for one instance."""
         return Flag.NONE
 
-    @property
-    def signal(self) -> tuple[object, ...]:
-        """Value that changes when there may be news for a waiting worker."""
-        return ()
-
     def begin(self) -> None:
         """Start this master, perhaps after earlier ones."""
 
-    def want(self, workers: int) -> None:
-        """Set the wanted number of workers."""
-
     def gained(self, role: Role) -> Gain:
         """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
-        return (sum(self.kept.done.values()),)
-
-    def tick(self, now: float) -> None:
-        """Advance the time."""
-
-    def hear(self, request: Request, now: float) -> None:
-        """Process the part of a request that is not about tasks; called before its tasks."""
-
-    def defers(self, told: TaskUpdate, request: Request) -> bool:
-        """Return True if the worker is to send a report again later."""
-        return False
-
-    def owner(self, kind: TaskType, request: Request) -> str:
-        """Return the owner of tasks of that type for the request, or an empty string if it has none."""
-        return request.instance
-
-    def owner_told(self, told: TaskUpdate, request: Request) -> str:
-        """Return the owner of a reported task, or an empty string if the report does not count."""
-        return request.instance
-
-    def named(self, request: Request) -> list[str]:
-        """Return the owners whose tasks the request lists completely."""
-        return [request.instance]
+        return (sum(self.state.done.values()),)
 
     def may_take(self, kind: TaskType, request: Request) -> bool:
         """Return True if tasks of that type may be assigned to the requesting instance now."""
@@ -102,45 +75,20 @@ class RecoveryPolicy:
     def stopped(self) -> None:
         """Handle an end of training before the last epoch."""
 
-    def owners(self, instance: str) -> list[str]:
-        """Return the owners whose tasks an instance does."""
-        return [instance]
-
-    def workers(self, owner: str) -> list[str]:
-        """Return the workers that do an owner's tasks."""
-        return [owner]
-
-    def standing(self, instance: str, now: float) -> str:
-        """Describe an instance that does not take part at present; empty otherwise."""
-        return ""
-
-    def takes_part(self, instance: str) -> bool:
-        """Return True if others depend on the instance, or it waits to do its part."""
-        return True
-
     def matters(self, instance: str) -> bool:
         """Return True if the loss of the instance is worth a log line although it holds no task."""
         return False
 
-    def lost(self, instance: str, now: float) -> None:
+    def lost(self, instance: str) -> None:
         """Handle the loss of an instance whose tasks were returned to the queue."""
 
-    def ring_for(self, request: Request) -> WorkerGroup | None:
-        """Return the group that the request asks for, once it may be announced."""
-        return None
-
-    def written(self, ring: int) -> None:
-        """Record that groups up to that number are durable."""
-
-    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
+    def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         """Record that a worker has copied its weights."""
-
-    def end_checkpoint(self, folder: str) -> None:
-        """Record that a worker's copy is written."""
 
     def go_back(self) -> None:
         """Go back to the last checkpoint."""
         self.table.go_back()
+        self.rendezvous.reset()
 
 
 class TrainerRecovery(RecoveryPolicy):
@@ -159,41 +107,29 @@ class TrainerRecovery(RecoveryPolicy):
     @property
     def _held(self) -> bool:
         """True if an instance may have the trained state."""
-        return not all(member.gone for member in self.kept.members.values())
+        return not all(member.gone for member in self.state.members.values())
 
     @property
     def resume(self) -> str:
-        return self.kept.checkpoint.folder if self.kept.checkpoint else ""
+        return self.state.checkpoint_name
 
     def gained(self, role: Role) -> Gain:
-        return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
+        return (self.state.checkpoint_step,)
 
     def matters(self, instance: str) -> bool:
         return True
 
-    def lost(self, instance: str, now: float) -> None:
+    def lost(self, instance: str) -> None:
         if not self.table.job.finished:
             self.go_back()
 
-    def begin_checkpoint(self, told: TaskUpdate, request: Request) -> None:
+    def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         """Record the job state at the checkpoint: all earlier reports, and the done part of the open task."""
         copy = self.table.copy()
-        part = told.report
+        part = update.report
         if part.rows and copy.claim(part.task, part.task.attempt):
             copy.give_back(part.task, part)
-        self.kept.pending_checkpoints = [
-            *self.kept.pending_checkpoints[-1:],
-            Checkpoint(told.folder, copy.kept()),
-        ]
-
-    def end_checkpoint(self, folder: str) -> None:
-        """Make this checkpoint the one to go back to."""
-        for checkpoint in self.kept.pending_checkpoints:
-            if checkpoint.folder == folder:
-                self.kept.checkpoint = checkpoint
-        self.kept.pending_checkpoints = [
-            checkpoint for checkpoint in self.kept.pending_checkpoints if checkpoint.folder != folder
-        ]
+        self.state.begin_checkpoint(Checkpoint(update.folder, copy.kept()))
 
 
 class ServerRecovery(RecoveryPolicy):
@@ -213,28 +149,22 @@ class ServerRecovery(RecoveryPolicy):
     def flags_for(self, request: Request) -> Flag:
         """Return TAKE_OVER if the worker is to become a parameter server; see `edl.master.ps.ps_manager`."""
         who = (request.instance, request.incarnation)
-        waited_for = any((record.instance, record.incarnation) == who for record in self.kept.servers)
+        waited_for = any((record.instance, record.incarnation) == who for record in self.state.servers)
         return Flag.TAKE_OVER if waited_for and not self.table.finished else Flag.NONE
 
-    @property
-    def signal(self) -> tuple[object, ...]:
-        return bool(self.kept.revoking), *(record.instance for record in self.kept.servers)
-
     def gained(self, role: Role) -> Gain:
-        if role == "ps":
-            return (self.kept.checkpoint.job.step if self.kept.checkpoint else 0,)
-        return super().gained(role)
+        return (self.state.checkpoint_step,) if role == "ps" else super().gained(role)
 
     def may_take(self, kind: TaskType, request: Request) -> bool:
-        return kind != "export" or not self.kept.revoking
+        return kind != "export" or not self.state.revoking
 
     def give_back(self, number: int, part: Report | None = None) -> None:
-        if self.kept.leases[number].type == "train":
-            self.kept.revoking[number] = self.table.end(number)
+        if self.state.leases[number].type == "train":
+            self.state.revoking[number] = self.table.end(number)
         else:
             super().give_back(number, part)
 
     def stopped(self) -> None:
         """Revoke all training leases, so that no gradient is pushed while the model is exported."""
-        for number in [number for number, lease in self.kept.leases.items() if lease.type == "train"]:
+        for number in self.state.of_type("train"):
             self.give_back(number)

@@ -22,7 +22,7 @@ import msgspec
 from edl.cluster import Role
 from edl.jobs.events import EpochEnd
 from edl.jobs.failure import Failed
-from edl.master.state import Failure, MasterState, Member
+from edl.master.state import MasterState, Member
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
@@ -43,37 +43,36 @@ class Marks(msgspec.Struct, frozen=True):
 
 
 class TaskManager:
-    """State of a job with workers. `kept` is the stored state before a restart, with the epoch of the previous master.
+    """State of a job with workers. `state` is the stored state before a restart, with the epoch of the previous master.
 
-    `parameters` is the recovery policy of a training job. `note` logs problems. `is_there` returns True if the
+    `recovery` is the policy of a training job. `log` logs problems. `is_there` returns True if the
     checkpoint of a name exists; an earlier master may have had it on a disk of its own.
     """
 
     def __init__(
         self,
         plan: Plan,
-        kept: MasterState | None = None,
-        parameters: type[RecoveryPolicy] = RecoveryPolicy,
+        state: MasterState | None = None,
+        recovery: type[RecoveryPolicy] = RecoveryPolicy,
         *,
         lease_secs: float = 10.0,
-        note: Callable[[str], None] = lambda text: None,
+        log: Callable[[str], None] = lambda text: None,
         is_there: Callable[[str], bool] = lambda name: True,
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
-        self.kept = kept or MasterState()
-        self.note = note
-        self._table = LeaseTable(plan, self.kept, note, is_there)
-        self.parameters = (parameters if plan.kind == "train" else RecoveryPolicy)(self._table)
-        for member in self.kept.members.values():
-            member.seen = self.kept.seconds
-        self.parameters.begin()
+        self.state = state or MasterState()
+        self.log = log
+        self._table = LeaseTable(plan, self.state, log, is_there)
+        self._recovery = (recovery if plan.kind == "train" else RecoveryPolicy)(self._table)
+        self.rendezvous, self.owners = self._recovery.rendezvous, self._recovery.owners
+        self._recovery.begin()
         self._durable = self._marks()
         self.servers: Servers | None = None  # parameter servers, if the job has any
         self._rows: Counter[str] = Counter()  # rows of done tasks by instance
-        self.told = 0  # number of accepted reports that are not durable
+        self.unstored = 0  # number of accepted reports that are not durable
         self.news: list[EpochEnd] = []  # unpublished events
-        self._ticked = self.kept.seconds
+        self._ticked = self.state.seconds
         self._awake = False  # True after the first tick
 
     @property
@@ -87,19 +86,14 @@ class TaskManager:
         return self._table.finished
 
     @property
-    def last(self) -> int:
-        """Number of the last lease."""
-        return self._table.last
-
-    @property
     def written_first(self) -> bool:
         """True if leases must be persisted before they are announced."""
-        return self.parameters.written_first
+        return self._recovery.written_first
 
     @property
     def awaited(self) -> bool:
         """True if a reply is blocked until the next write to the state store."""
-        return self.kept.rendezvous.number > self._durable.ring
+        return self.state.rendezvous.number > self._durable.ring
 
     @property
     def checkpoint_is_lost(self) -> bool:
@@ -116,82 +110,87 @@ class TaskManager:
         `metric_kinds` says how states of the program's metrics merge, see `edl.metrics.merge_kind`. Return None if the
         instance must exit, because a later incarnation has registered or its state is void.
         """
-        self.kept.seconds = now
-        self.kept.metric_kinds.update(metric_kinds or {})
-        member = self.kept.members.get(instance)
+        self.state.seconds = now
+        self.state.metric_kinds.update(metric_kinds or {})
+        member = self.state.members.get(instance)
         if member is not None and member.incarnation > incarnation:
             return None
         if member is None or member.incarnation < incarnation or member.gone:
             if member is not None:
                 self.lost(instance, member.incarnation, now)
             if member is None or member.incarnation < incarnation:
-                self.kept.members[instance] = Member(incarnation, now)
-            elif not self.parameters.readmits:
+                self.state.members[instance] = Member(incarnation, now)
+            elif not self._recovery.readmits:
                 return None
             else:
                 member.gone, member.seen = False, now
         return Joined(
-            self.kept.epoch,
-            self.kept.generation,
+            self.state.epoch,
+            self.state.generation,
             self.lease_secs,
             self.lease_secs / 3,
-            self.parameters.resume,
+            self._recovery.resume,
             self.finished,
             self.servers,
         )
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """Reassign the tasks of a lost instance. No effect if its loss is known or a later incarnation runs."""
-        member = self.kept.members.get(instance)
+        member = self.state.members.get(instance)
         if member is None or member.incarnation != incarnation or member.gone:
             return
         member.gone = True
         held = self._table.of(instance)
         for number in reversed(held):
-            self.parameters.give_back(number)
-        if why and (held or self.parameters.matters(instance)):
+            self._recovery.give_back(number)
+        if why and (held or self._recovery.matters(instance)):
             back = f"; {len(held)} task{'' if len(held) == 1 else 's'} given back" if held else ""
-            self.note(f"{instance} {why}{back}")
-        self.parameters.lost(instance, now)
+            self.log(f"{instance} {why}{back}")
+        self._recovery.lost(instance)
+        self.rendezvous.tick(now)
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:
         """Return the seconds since the last request of an instance that was given up, or 0 for any other."""
-        member = self.kept.members.get(instance)
+        member = self.state.members.get(instance)
         if member is None or member.incarnation != incarnation or not member.gone:
             return 0.0
         return now - member.seen
 
     def listens(self, instance: str, now: float) -> bool:
         """Return True if an instance that takes part was seen recently, so that it will receive the next answer."""
-        member = self.kept.members.get(instance)
-        if member is None or member.gone or not self.parameters.takes_part(instance):
+        member = self.state.members.get(instance)
+        if member is None or member.gone or not self.rendezvous.takes_part(instance):
             return False
         return now - member.seen < self.lease_secs / 2  # heartbeats come three times per lease
 
     def rows_of(self, instance: str) -> int:
         """Return the rows that an instance has done since this master started, including those of its open tasks."""
         return self._rows[instance] + sum(
-            self.kept.leases[number].rows for number in self._table.of(instance)
+            self.state.leases[number].rows for number in self._table.of(instance)
         )
 
     def gained(self, role: Role) -> Gain:
         """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
-        return self.parameters.gained(role)
+        return self._recovery.gained(role)
+
+    def want(self, workers: int) -> None:
+        """Set the wanted number of workers."""
+        self.rendezvous.wanted = workers
 
     def tick(self, now: float) -> None:
         """Advance the time: give up silent instances, and begin an evaluation round that is due."""
         if (slept := now - self._ticked) > self.lease_secs / 2:  # no request could arrive
             if self._awake:
-                self.note(f"was suspended for {slept:.1f} s: all leases start anew")
-            for member in self.kept.members.values():
+                self.log(f"was suspended for {slept:.1f} s: all leases start anew")
+            for member in self.state.members.values():
                 member.seen = member.seen + slept if member.gone else now
-        self._ticked = self.kept.seconds = now
+        self._ticked = self.state.seconds = now
         self._awake = True
-        for name, member in self.kept.members.items():
+        for name, member in self.state.members.items():
             if not member.gone and now - member.seen > self.lease_secs:
                 self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
         self.job.tick(now)
-        self.parameters.tick(now)
+        self.rendezvous.tick(now)
 
     # Exchange ---------------------------------------------------------------------------------------------
 
@@ -199,8 +198,8 @@ class TaskManager:
         """Apply a worker's reports, and assign the tasks that it wants."""
         member = self._known(request)
         if member is None:
-            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
-        self.kept.seconds = now
+            return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
+        self.state.seconds = now
         member.seen = now
         if request.number >= member.heard:
             member.heard = request.number
@@ -212,47 +211,49 @@ class TaskManager:
         """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
         member = self._known(request)
         if member is None:
-            return Answer(self.kept.epoch, flags=Flag.REJOIN | self._flags())
+            return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
         overtaken = request.number < member.heard  # a later request came first, on another connection
         # An earlier master had accepted more reports: the worker has to repeat them.
         if overtaken or request.seen_upto > member.upto:
-            return Answer(self.kept.epoch, flags=self._flags(), seen_upto=member.upto)
+            return Answer(self.state.epoch, flags=self._flags(), seen_upto=member.upto)
         tasks = tuple(self._grant(request)) if not self.finished else ()
         incarnation, upto = self._durable.reports.get(request.instance, (-1, 0))
         return Answer(
-            self.kept.epoch,
+            self.state.epoch,
             tasks,
             tuple(self._revoked(request)),
-            self._flags() | self.parameters.flags_for(request),
+            self._flags() | self._recovery.flags_for(request),
             member.upto,
             upto if incarnation == member.incarnation else 0,
             self.servers if self.servers and self.servers.number != request.servers else None,
-            self.parameters.ring_for(request),
+            self.rendezvous.requested(request),
         )
 
     def _known(self, request: Request) -> Member | None:
         """Return the requesting member, or None if it has to register (again)."""
-        member = self.kept.members.get(request.instance)
+        member = self.state.members.get(request.instance)
         if member is None or member.gone or member.incarnation != request.incarnation:
             return None
-        return member if request.generation == self.kept.generation else None
+        return member if request.generation == self.state.generation else None
 
     def _hear(self, request: Request, member: Member, now: float) -> None:
-        parameters = self.parameters
-        parameters.hear(request, now)
+        self.rendezvous.hear(request, now, self.job.state.step)
         for told in request.told:
-            if told.sequence == member.upto + 1 and not parameters.defers(told, request):
+            if told.sequence == member.upto + 1 and not self.rendezvous.defers(told, request):
                 member.upto = told.sequence
-                self.told += 1
+                self.unstored += 1
                 self._take(told, request, now)
         if member.gone:  # one of the reports ended it
             return
         named = {held.task.attempt for held in request.held}
-        for owner in parameters.named(request):
+        for owner in self.owners.listed(request):
             for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
-                parameters.give_back(number)
+                self._recovery.give_back(number)
         for held in request.held:
-            lease, owner = self.kept.leases.get(held.task.attempt), parameters.owner(held.task.type, request)
+            lease, owner = (
+                self.state.leases.get(held.task.attempt),
+                self.owners.of_request(held.task.type, request),
+            )
             if lease is None:
                 self._adopt(held.task, owner)
             elif lease.instance == owner:
@@ -260,12 +261,12 @@ class TaskManager:
                 lease.loss, lease.weight = held.loss, held.weight
 
     def _adopt(self, task: Task, owner: str) -> bool:
-        return bool(owner) and self.parameters.adopts and self._table.adopt(task, owner)
+        return bool(owner) and self._recovery.adopts and self._table.adopt(task, owner)
 
     def _grant(self, request: Request) -> Iterable[Task]:
         for kind, count in request.want.items():
-            owner = self.parameters.owner(kind, request)
-            if not owner or not self.parameters.may_take(kind, request):
+            owner = self.owners.of_request(kind, request)
+            if not owner or not self._recovery.may_take(kind, request):
                 continue
             for _ in range(count):
                 task = self._table.take(kind, owner)
@@ -276,7 +277,7 @@ class TaskManager:
     def _revoked(self, request: Request) -> Iterable[int]:
         """Yield the named leases that the worker has lost."""
         for held in request.held:
-            if held.task.attempt not in self.kept.leases and self.parameters.owner(held.task.type, request):
+            if held.task.attempt not in self.state.leases and self.owners.of_request(held.task.type, request):
                 yield held.task.attempt
 
     @property
@@ -284,11 +285,13 @@ class TaskManager:
         """Value that changes when there may be news for a waiting worker."""
         kinds: tuple[TaskType, ...] = ("train", "predict", *CONTROL)
         waits = map(self.job.waits, kinds)
-        return self._flags(), self.kept.generation, self.servers, *self.parameters.signal, *waits
+        stand_ins = tuple(record.instance for record in self.state.servers)
+        news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
+        return *news, *self.rendezvous.signal, *waits
 
     def _flags(self) -> Flag:
         job = self.job
-        flags = self.parameters.flags
+        flags = self._recovery.flags
         if self.finished:
             flags |= Flag.FINISHED
         if any(map(job.waits, CONTROL)):
@@ -306,66 +309,62 @@ class TaskManager:
     # Reports ------------------------------------------------------------------------------------------------
 
     def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
-        task, owner = told.report.task, self.parameters.owner_told(told, request)
+        task, owner = told.report.task, self.owners.of_update(told, request)
         if told.kind == "checkpoint":
-            self.parameters.begin_checkpoint(told, request)
+            self._recovery.begin_checkpoint(told, request)
             return
         if told.kind == "checkpoint written":
-            self.parameters.end_checkpoint(told.folder)
+            self.state.end_checkpoint(told.folder)
             return
         if told.fatal and told.error:
             self.fail(told.error)
             return
-        lease = self.kept.leases.get(task.attempt)
+        lease = self.state.leases.get(task.attempt)
         if lease is None and not self._adopt(task, owner):
             return  # void: the task is assigned to another worker, or done
-        if self.kept.leases[task.attempt].instance != owner:
+        if self.state.leases[task.attempt].instance != owner:
             return
         if told.kind == "done":
             self._table.end(task.attempt)
-            doers = self.parameters.workers(owner)
+            doers = self.owners.workers(owner)
             self._rows.update(dict.fromkeys(doers, told.report.rows // max(1, len(doers))))
             self._done(told.report, now)
         elif told.kind == "given back":
-            self.parameters.give_back(task.attempt, told.report if told.report.rows else None)
+            self._recovery.give_back(task.attempt, told.report if told.report.rows else None)
         elif told.error:
-            self.parameters.failed(task)
+            self._recovery.failed(task)
             self._count_failure(task, told.error, request.instance, now)
 
     def _done(self, report: Report, now: float) -> None:
-        kind = report.task.type
-        self.kept.failures.pop(_key(report.task), None)
-        self.kept.done[kind] = self.kept.done.get(kind, 0) + 1
+        self.state.count_done(report.task.type, _key(report.task))
         self.news += self.job.done(report, now)
         if self.job.stopped:
-            self.parameters.stopped()
+            self._recovery.stopped()
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
-        earlier = self.kept.failures.get(_key(task))
-        times = earlier.times + 1 if earlier else 1
-        self.kept.failures[_key(task)] = Failure(times, error)
-        self.note(f"{_named(task)} failed on {instance}: {error.message}")
+        times = self.state.count_failure(_key(task), error)
+        self.log(f"{_named(task)} failed on {instance}: {error.message}")
         if times >= ATTEMPTS:
             message = f"{_named(task)} failed {times} times, the last time: {error.message}"
             self.fail(Failed(error.code, message, error.hint, error.traceback))
-        elif self.parameters.ends_on_failure and task.type == "train":
-            member = self.kept.members[instance]
+        elif self._recovery.ends_on_failure and task.type == "train":
+            member = self.state.members[instance]
             self.lost(instance, member.incarnation, now)
 
     def fail(self, why: Failed) -> None:
         """Fail the job."""
         if not self.finished:
-            self.kept.failed = why
+            self.state.failed = why
 
     def cancel(self, reason: str) -> None:
         if not self.finished:
-            self.kept.cancelled = reason
+            self.state.cancelled = reason
 
     # Servers and rollbacks ----------------------------------------------------------------------------------
 
     def go_back(self) -> None:
         """Go back to the last checkpoint: the weights and the progress since are lost."""
-        self.parameters.go_back()
+        self._recovery.go_back()
 
     def take_went_back(self) -> Summary | None:
         """Return the earliest point that the job went back to since the last call, or None if it did not."""
@@ -376,12 +375,12 @@ class TaskManager:
         """Finish leases that no server accepts gradients of any more; `progress` is their durable part."""
         found = {each.task.attempt: each for each in progress}
         for number in sorted(numbers, reverse=True):  # each is put at the head of the queue
-            lease = self.kept.revoking.pop(number, None)
+            lease = self.state.revoking.pop(number, None)
             if lease is None:
                 continue
             part = found.get(number) or lease.pushed
             if part is not None and part.rows >= part.task.rows:
-                self._done(report_of(part), self.kept.seconds)
+                self._done(report_of(part), self.state.seconds)
             else:
                 done = report_of(part) if part is not None and part.rows else None
                 self.job.give_back(task_of(number, lease), done)
@@ -393,20 +392,20 @@ class TaskManager:
 
     # Durable state ------------------------------------------------------------------------------------------
 
-    def to_keep(self) -> tuple[MasterState, Marks]:
+    def to_store(self) -> tuple[MasterState, Marks]:
         """Return the state to write now, and the marks to pass to `written` afterwards."""
-        self.told = 0
-        return msgspec.structs.replace(self.kept, job=self.job.kept(doing=True)), self._marks()
+        self.unstored = 0
+        return msgspec.structs.replace(self.state, job=self.job.kept(doing=True)), self._marks()
 
     def written(self, marks: Marks) -> None:
         """Record that the state of these marks is durable."""
         self._durable = marks
-        self.parameters.written(marks.ring)
+        self.rendezvous.written(marks.ring)
 
     def _marks(self) -> Marks:
-        members = self.kept.members.items()
+        members = self.state.members.items()
         reports = {name: (member.incarnation, member.upto) for name, member in members}
-        return Marks(reports, self.kept.rendezvous.number)
+        return Marks(reports, self.state.rendezvous.number)
 
 
 def _key(task: Task) -> str:

@@ -117,7 +117,7 @@ class Stage:
         return self.members[-len(names) :]
 
     def want(self, workers: int) -> None:
-        self.master.with_leases(lambda leases: leases.parameters.want(workers))
+        self.master.with_leases(lambda leases: leases.want(workers))
 
     def form(self, members: Sequence[Member], done: Report | None = None) -> WorkerGroup:
         """The next ring is theirs; they go on from where the first of them is."""
@@ -148,7 +148,7 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    master = Master(tmp_path, PLAN, parameters=AllReduceRecovery)
+    master = Master(tmp_path, PLAN, recovery=AllReduceRecovery)
     made = Stage(master)
     yield made
     made.close()
@@ -157,7 +157,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 def trained(leases: TaskManager) -> tuple[int, int]:
     """Training tasks that are done, and their rows."""
-    return leases.kept.done.get("train", 0), leases.job.state.rows
+    return leases.state.done.get("train", 0), leases.job.state.rows
 
 
 def test_all_members_take_the_same_tasks_in_the_same_order(stage: Stage) -> None:
@@ -331,7 +331,7 @@ def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes
     for member in (first, second):
         stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
     assert stage.master.with_leases(trained) == (1, LEAST_ROWS + 2 * SIZE)
-    assert stage.master.with_leases(lambda leases: leases.kept.generation) == 2
+    assert stage.master.with_leases(lambda leases: leases.state.generation) == 2
 
 
 def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_come(stage: Stage) -> None:
@@ -368,6 +368,6 @@ def test_a_worker_ends_when_training_goes_back_to_before_what_it_holds(stage: St
     [one] = stage.enter("worker-0")
     stage.form([one])
     assert one.train() == 0
-    stage.master.with_leases(lambda leases: leases.parameters.go_back())
+    stage.master.with_leases(lambda leases: leases.go_back())
     with pytest.raises(RefusedError, match="went back"):
         one.tasks.next_group()

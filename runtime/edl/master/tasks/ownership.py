@@ -1,0 +1,62 @@
+"""Owners of tasks: the name that a lease belongs to is that of a worker, or of a group whose members share it."""
+
+from __future__ import annotations
+
+from edl.master.rendezvous import RendezvousManager
+from edl.tasks.protocol import Request, TaskUpdate
+from edl.tasks.task import TaskType
+
+GROUP = "ring"  # owner of a group's training tasks; no instance has this name
+
+
+class Ownership:
+    """Ownership in which each worker owns the tasks that it does."""
+
+    def of_request(self, kind: TaskType, request: Request) -> str:
+        """Return the owner of tasks of that type for the request, or an empty string if it has none."""
+        return request.instance
+
+    def of_update(self, update: TaskUpdate, request: Request) -> str:
+        """Return the owner of a reported task, or an empty string if the report does not count."""
+        return request.instance
+
+    def listed(self, request: Request) -> list[str]:
+        """Return the owners whose tasks the request lists completely."""
+        return [request.instance]
+
+    def of_worker(self, instance: str) -> list[str]:
+        """Return the owners whose tasks a worker does."""
+        return [instance]
+
+    def workers(self, owner: str) -> list[str]:
+        """Return the workers that do an owner's tasks."""
+        return [owner]
+
+
+class GroupOwnership(Ownership):
+    """Ownership in which training tasks belong to the present group: its first member, the *leader*, requests, lists
+    and reports them.
+    """
+
+    def __init__(self, rendezvous: RendezvousManager) -> None:
+        self._rendezvous = rendezvous
+
+    def of_request(self, kind: TaskType, request: Request) -> str:
+        if kind == "train":
+            return GROUP if self._rendezvous.leads(request) else ""
+        return request.instance
+
+    def of_update(self, update: TaskUpdate, request: Request) -> str:
+        if update.report.task.type != "train":
+            return request.instance
+        counts = self._rendezvous.was_in if update.kind == "failed" else self._rendezvous.has_led
+        return GROUP if counts(request) else ""
+
+    def listed(self, request: Request) -> list[str]:
+        return [request.instance, GROUP] if self._rendezvous.leads(request) else [request.instance]
+
+    def of_worker(self, instance: str) -> list[str]:
+        return [instance, GROUP] if instance in self._rendezvous.members else [instance]
+
+    def workers(self, owner: str) -> list[str]:
+        return list(self._rendezvous.members) if owner == GROUP else [owner]
