@@ -40,7 +40,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
         ),
         Row(f"{many}: a call", f"{calls * 1e6:.0f} µs"),
         Row(f"{many}: memory", f"{size:,.0f} MB"),
-        Row(f"{many}: ledger", f"{kept / 1024:,.0f} KiB"),
+        Row(f"{many}: state", f"{kept / 1024:,.0f} KiB"),
     ]
 
 
@@ -91,7 +91,7 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
                 box.answered(codec.answer_from(await stub.Exchange(request, metadata=metadata)))
                 calls[0] += 1
                 while task := box.take("predict"):
-                    box.tell("done", Report(task, task.rows))
+                    box.report("done", Report(task, task.rows))
                     done += 1
             return done
 
@@ -111,12 +111,12 @@ async def _serve(folder: Path, tasks: int) -> None:
     from edl.master.tasks.task_manager import TaskManager
     from edl.tasks.job_state import Plan
 
-    office = StateLoop(
-        TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileStateStore(folder / "ledger")
+    state_loop = StateLoop(
+        TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileStateStore(folder / "state")
     )
-    server, port = await serve(Service(office, lambda: b"", lambda workers: None), "127.0.0.1:0", TOKEN)
+    server, port = await serve(Service(state_loop, lambda: b"", lambda workers: None), "127.0.0.1:0", TOKEN)
     print(port, flush=True)
-    await office.run()
+    await state_loop.run()
     await server.wait_for_termination()
 
 
@@ -143,7 +143,7 @@ def _alone(workers: int, tasks: int) -> tuple[float, float, int]:
             task = box.take("predict")
             assert task is not None
             if calls < 2 * workers:
-                box.tell("done", Report(task, task.rows))
+                box.report("done", Report(task, task.rows))
             calls += 1
     seconds = (time.perf_counter() - began) / calls
     state, _ = leases.to_store()

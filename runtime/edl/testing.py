@@ -55,7 +55,7 @@ def _remote() -> Any:
     return RemoteTasks
 
 
-def _rings() -> Any:
+def _groups() -> Any:
     from edl.worker.strategies.allreduce.task_source import GroupTasks
 
     return GroupTasks
@@ -73,7 +73,7 @@ def _results() -> Any:
     return ResultFolder
 
 
-def _ledger() -> Any:
+def _state_store() -> Any:
     from edl.master.state_store import FileStateStore
 
     return FileStateStore
@@ -107,7 +107,7 @@ def _shards() -> Any:
     return shard_file
 
 
-def _cuts() -> Any:
+def _manifests() -> Any:
     from edl.ps.checkpoint import manifests
 
     return manifests
@@ -127,10 +127,10 @@ POINTS = {
     "in a round": Point(_server, "_commit", "before"),
     "while writing a shard": Point(_shards, "write", "before"),
     "while keeping a copy": Point(_server, "_keep", "before"),
-    "before the manifest": Point(_cuts, "write_manifest", "before"),
-    "after the manifest": Point(_cuts, "write_manifest", "after"),
-    "before durable": Point(_ledger, "write", "before"),
-    "after durable": Point(_ledger, "write", "after"),
+    "before the manifest": Point(_manifests, "write_manifest", "before"),
+    "after the manifest": Point(_manifests, "write_manifest", "after"),
+    "before durable": Point(_state_store, "write", "before"),
+    "after durable": Point(_state_store, "write", "after"),
 }
 
 
@@ -273,8 +273,8 @@ def _watch(note: Note) -> None:
     from edl.tasks.task import Report
     from edl.worker.outbox import Outbox
 
-    tasks, rings = _remote(), _rings()
-    progress, report, answered, follow = tasks.progress, tasks.report, Outbox.answered, rings.follow
+    tasks, groups = _remote(), _groups()
+    progress, report, answered, follow = tasks.progress, tasks.report, Outbox.answered, groups.follow
 
     def noted_progress(self: Any, done: Report) -> None:
         note(Moment(time.monotonic(), "batch", done.rows))
@@ -290,11 +290,11 @@ def _watch(note: Note) -> None:
         if self.seen_upto > before:
             note(Moment(time.monotonic(), "acknowledged", epoch=answer.master_epoch))
 
-    def noted_ring(self: Any, *formed: Any) -> None:
+    def noted_group(self: Any, *formed: Any) -> None:
         follow(self, *formed)
         note(Moment(time.monotonic(), "ring"))
 
-    tasks.progress, tasks.report, rings.follow = noted_progress, noted_report, noted_ring
+    tasks.progress, tasks.report, groups.follow = noted_progress, noted_report, noted_group
     setattr(Outbox, "answered", noted_answer)  # noqa: B010
 
 

@@ -44,7 +44,7 @@ class JobReport(msgspec.Struct, frozen=True):
     epochs: int
     rows: int
     generation: int
-    cut: str
+    checkpoint: str
     instances: tuple[Row, ...]
     logs: tuple[str, ...]
     notes: tuple[str, ...]
@@ -53,7 +53,7 @@ class JobReport(msgspec.Struct, frozen=True):
     rows_per_second: float
     metrics: str
     tensorboard: str
-    ring: int
+    group: int
     members: tuple[str, ...]
 
 
@@ -78,7 +78,7 @@ def report(job: JobFolder, look: Look) -> JobReport:
         epochs=snapshot.epochs,
         rows=snapshot.rows,
         generation=snapshot.generation,
-        cut=snapshot.cut,
+        checkpoint=snapshot.checkpoint,
         instances=instances,
         logs=look.logs,
         notes=look.notes,
@@ -86,7 +86,7 @@ def report(job: JobFolder, look: Look) -> JobReport:
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
         metrics=look.metrics,
-        ring=snapshot.ring,
+        group=snapshot.group,
         members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
     )
@@ -149,10 +149,10 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("loss", number(found.loss)))
     if found.generation > 1:
         rows.append(("generation", f"{found.generation}"))
-    if found.ring:
-        rows.append(("ring", f"{found.ring}: {', '.join(found.members)}"))
-    if found.cut:
-        rows.append(("checkpoint", found.cut))
+    if found.group:
+        rows.append(("group", f"{found.group}: {', '.join(found.members)}"))
+    if found.checkpoint:
+        rows.append(("checkpoint", found.checkpoint))
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
     rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]

@@ -99,9 +99,9 @@ def _pin_held_out(
     if not plan.held_out.query:
         return ColumnStatistics()
     with plan.held_out.placed():
-        pinned = source.pin(plan.held_out.query, job.held_out, seed=0, shuffle=False)
-    write_pinned(job.held_out, pinned)
-    reader = data.open_reader(pinned, job.held_out)
+        pinned = source.pin(plan.held_out.query, job.validation_rows, seed=0, shuffle=False)
+    write_pinned(job.validation_rows, pinned)
+    reader = data.open_reader(pinned, job.validation_rows)
     checks.hold_out(reader.read(0, reader.rows))
     return checks.held_out
 

@@ -27,34 +27,34 @@ class ObjectStore(Copies):
         return [name for name in self._listed(self._root) if not having or having in self._files(name)]
 
     def remove(self, name: str) -> None:
-        with contextlib.suppress(GoneError), self._told(f"remove {name}"):
+        with contextlib.suppress(GoneError), self._errors(f"remove {name}"):
             self._system.rm(f"{self._root}/{name}", recursive=True)
 
     def clear(self) -> None:
-        with contextlib.suppress(GoneError), self._told("remove the job's checkpoints"):
+        with contextlib.suppress(GoneError), self._errors("remove the job's checkpoints"):
             self._system.rm(self._root, recursive=True)
 
     def _send(self, name: str, path: Path) -> None:
-        with self._told(f"take {name}/{path.name}"):
+        with self._errors(f"take {name}/{path.name}"):
             self._system.makedirs(f"{self._root}/{name}", exist_ok=True)
             self._system.put_file(str(path), f"{self._root}/{name}/{path.name}")
 
     def _receive(self, name: str, file: str, path: Path) -> None:
-        with self._told(f"give {name}/{file}"):
+        with self._errors(f"give {name}/{file}"):
             self._system.get_file(f"{self._root}/{name}/{file}", str(path))
 
     def _files(self, name: str) -> Sequence[str]:
         return self._listed(f"{self._root}/{name}")
 
     def _listed(self, folder: str) -> list[str]:
-        with contextlib.suppress(GoneError), self._told("list its files"):
+        with contextlib.suppress(GoneError), self._errors("list its files"):
             self._system.invalidate_cache()
             found = self._system.ls(folder, detail=False)
             return sorted(PurePosixPath(path).name for path in found)
         return []
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str) -> Iterator[None]:
         """Convert any exception of a store's library to GoneError or JobError. `what` is the attempted operation."""
         try:
             yield

@@ -98,12 +98,12 @@ def _narrator(options: argparse.Namespace) -> Narrator:
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
     """Return the JobSpec with the pinned rows, which a master reads nowhere else."""
-    held_out = read_pinned(job.held_out).rows if job.held_out.is_dir() else 0
-    total = pinned.rows + held_out
+    validation = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
+    total = pinned.rows + validation
     if spec.kind != "train":
         rows = Rows(True, total, 0, 0, pinned.digest)
     else:
-        rows = split(spec.rows, total, spec.training.validation_fraction, held_out=held_out)
+        rows = split(spec.rows, total, spec.training.validation_fraction, validation=validation)
         rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     return msgspec.structs.replace(spec, rows=rows)
 
@@ -121,7 +121,7 @@ def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> 
         if pinned.table is not None:
             module = load_reader(folder)
             with user_code(folder / READER_FILE, "unpin()"):
-                for place in filter(Path.is_dir, (job.rows, job.held_out)):
+                for place in filter(Path.is_dir, (job.rows, job.validation_rows)):
                     module.unpin(read_pinned(place), place)
             unload(module)
 
@@ -137,7 +137,7 @@ def _pin(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> Pi
         with user_code(folder / READER_FILE, "pin()"):
             pinned: Pinned = module.pin(job.rows, seed=spec.training.seed, shuffle=shuffle)
             if train and hasattr(module, "pin_held_out"):
-                write_pinned(job.held_out, module.pin_held_out(job.held_out))
+                write_pinned(job.validation_rows, module.pin_held_out(job.validation_rows))
     finally:
         unload(module)
     write_pinned(job.rows, pinned)

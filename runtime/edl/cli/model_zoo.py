@@ -128,7 +128,7 @@ def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -
     """Pin the rows of the job, validation rows included."""
     pinned = pin(program, getattr(options, DATA[options.kind]), job.rows)
     if options.kind == "train" and options.validation_data is not None:
-        pin(program, options.validation_data, job.held_out)
+        pin(program, options.validation_data, job.validation_rows)
     return pinned
 
 

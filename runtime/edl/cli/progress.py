@@ -17,21 +17,21 @@ class Narrator:
     def __init__(self, file: TextIO, every: int = 0) -> None:
         self._file = file
         self._every = every
-        self._told = 0  # step of the last such line
+        self._last_step = 0  # step of the last such line
         self._live = file.isatty()
         self._waits = False
 
     def __call__(self, event: Progress | EpochEnd | Tally) -> None:
         if isinstance(event, Tally):
-            self._tell_waiting(event)
+            self._show_waiting(event)
             return
         if isinstance(event, EpochEnd):
             self._write(
                 f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}{_listed(event.metrics)}"
             )
             return
-        if self._every and event.loss is not None and event.step - self._told >= self._every:
-            self._told = event.step - event.step % self._every
+        if self._every and event.loss is not None and event.step - self._last_step >= self._every:
+            self._last_step = event.step - event.step % self._every
             self._write(f"epoch {event.epoch}  step {event.step:,}  loss {shown(event.loss)}")
         if self._live:
             share = 100 * event.rows / max(event.total, 1)
@@ -39,7 +39,7 @@ class Narrator:
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
 
-    def _tell_waiting(self, tally: Tally) -> None:
+    def _show_waiting(self, tally: Tally) -> None:
         """Print once that no slot is free."""
         if tally.waits and not self._waits:
             self._write(WAITING)

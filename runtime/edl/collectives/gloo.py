@@ -100,7 +100,7 @@ class Group:
         if self._shared is not None:
             self._shared.close()
         self.store.close()
-        threading.Thread(target=self._tear_down, name="edl-ring-close", daemon=True).start()
+        threading.Thread(target=self._tear_down, name="edl-group-close", daemon=True).start()
 
     def _tear_down(self) -> None:
         """Wait for the device's thread and for members that don't answer."""
@@ -138,10 +138,10 @@ class Store:
         with self._lock:
             self._check()
             found = self._waiting.setdefault(key, SimpleQueue())
-        threading.Thread(target=self._wait, args=(key, found), name="edl-ring-store", daemon=True).start()
+        threading.Thread(target=self._wait, args=(key, found), name="edl-group-store", daemon=True).start()
         value = found.get()
         if value == _GONE:
-            raise GroupError("the ring is gone")
+            raise GroupError("the group is gone")
         return value
 
     def close(self) -> None:
@@ -167,7 +167,7 @@ class Store:
 
     def _check(self) -> None:
         if self.closed:
-            raise GroupError("this ring was left")
+            raise GroupError("this group was left")
 
 
 def _connect(address: str, number: int, timeout: float) -> distributed.Store:

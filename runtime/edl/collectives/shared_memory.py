@@ -145,7 +145,7 @@ class SharedSums:
             yield
         except OSError as error:
             self.close()
-            raise GroupError(f"a member of the ring does not answer: {error}") from None
+            raise GroupError(f"a member of the group does not answer: {error}") from None
 
 
 def _socket(timeout: float) -> socket.socket:

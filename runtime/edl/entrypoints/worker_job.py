@@ -116,8 +116,8 @@ def _train(duty: Duty) -> None:
         store,
         writer=duty.writer,
         disk=duty.disk,
-        begin=duty.tasks.cut,
-        written=duty.tasks.checkpoint_written,
+        begin=duty.tasks.begin_checkpoint,
+        written=duty.tasks.end_checkpoint,
     )
     trainer.worker.draining = duty.draining
     trainer.run()
@@ -178,8 +178,8 @@ def _train_in_groups(duty: Duty) -> None:
             store,
             writer=duty.writer,
             disk=duty.disk,
-            begin=tasks.cut,
-            written=duty.tasks.checkpoint_written,
+            begin=tasks.begin_checkpoint,
+            written=duty.tasks.end_checkpoint,
             may=lambda: tasks.leads,
             unconcluded=lambda: tasks.unconcluded,
         )

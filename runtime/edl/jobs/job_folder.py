@@ -85,7 +85,7 @@ class JobFolder:
         return self.path / "rows"
 
     @property
-    def held_out(self) -> Path:
+    def validation_rows(self) -> Path:
         """Folder of validation rows pinned from a query of their own."""
         return self.rows / "held-out"
 

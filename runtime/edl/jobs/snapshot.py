@@ -59,7 +59,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     `rows` are done, over all epochs. `step` counts trained minibatches. `loss` is the mean of this epoch so far.
     `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
-    grows when the job is rolled back to a checkpoint, and `cut` is the last complete checkpoint. `ring` is the
+    grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
     """
 
@@ -72,11 +72,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     instances: tuple[Row, ...] = ()
     generation: int = 0
     master_relaunches: int = 0
-    cut: str = ""
+    checkpoint: str = msgspec.field(default="", name="cut")
     step: int = 0
     loss: float | None = None
     rate: float = 0.0
-    ring: int = 0
+    group: int = msgspec.field(default=0, name="ring")
     members: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:

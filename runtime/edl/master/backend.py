@@ -50,7 +50,7 @@ class Backend:
     """
 
     cluster: Cluster
-    ledger: StateStore
+    state_store: StateStore
     events: Events
     result_store: ResultStore
     show: Callable[[Snapshot], None]

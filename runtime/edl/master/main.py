@@ -35,17 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
     try:
-        ledger = FileStateStore(folder.path / "ledger")
+        state_store = FileStateStore(folder.path / "state")
     except ClusterError as error:  # the other master continues, and reports the job's end
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED
-    with EventLog(folder.events) as events, contextlib.closing(ledger):
+    with EventLog(folder.events) as events, contextlib.closing(state_store):
         try:
             spec = from_json((options.job / "program" / "job.json").read_bytes())
             with contextlib.closing(ProcessCluster(options.cluster_fd)) as cluster:
                 backend = Backend(
                     cluster=cluster,
-                    ledger=ledger,
+                    state_store=state_store,
                     events=events,
                     result_store=ClientResultStore(),
                     show=lambda snapshot: snapshot.write(folder.snapshot),

@@ -1,6 +1,6 @@
 """The master of a job on Kubernetes: `python -m edl.master.main_pod JOB_FOLDER`, in the pod of the job's Job.
 
-Nothing on its disk matters: the ledger and the present state are ConfigMaps, events go to its standard output among
+Nothing on its disk matters: the durable and the present state are ConfigMaps, events go to its standard output among
 other lines, and what the job made to its data source. A master that dies is followed by another one, of the same Job.
 """
 
@@ -55,13 +55,13 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     deployment, intent = _given(folder)
     with (
         connect(in_pod=True) as api,
-        closing(ConfigMapStateStore(api, deployment)) as ledger,
+        closing(ConfigMapStateStore(api, deployment)) as state_store,
         closing(StatusMap(api, deployment)) as board,
         closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
     ):
         backend = Backend(
             cluster=cluster,
-            ledger=ledger,
+            state_store=state_store,
             events=events,
             result_store=SourceResultStore(JobFolder(folder.job), intent),
             show=board.show,

@@ -70,7 +70,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
 
 def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
     """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
-    data = backend.ledger.read()
+    data = backend.state_store.read()
     state = encoding.decode(data, MasterState) if data is not None else None
     recovery = _recovery(spec)
     last_file = manifests.MANIFEST if recovery is ServerRecovery else POSITION
@@ -120,7 +120,7 @@ class Master:
         copies = factory.curves(folder.job)
         self._copies = CurveCopies(tensorboard, copies, tasks.log) if copies else None
         self._reporter = StatusReporter(spec, tasks, self._instances, backend, curves, self._servers)
-        self._state_loop = StateLoop(tasks, backend.ledger, self._servers, on_tick=self._on_tick)
+        self._state_loop = StateLoop(tasks, backend.state_store, self._servers, on_tick=self._on_tick)
         self._metrics_server = MetricsServer(
             self._state_loop,
             self._servers,
@@ -175,7 +175,7 @@ class Master:
 
     async def _end(self) -> int:
         """Release the workers, remove the checkpoints, store the result, and publish the outcome."""
-        self._reporter.tell(self._state_loop.now())
+        self._reporter.publish(self._state_loop.now())
         if self._ps_client is not None:
             await self._ps_client.close()
         await self._let_go()
@@ -202,7 +202,7 @@ class Master:
             self._scaler.submit(action)
         if self._ps_client is not None:
             self._ps_client.tick(now)
-        self._reporter.tell(now)
+        self._reporter.publish(now)
         self._metrics_server.tick(now)
 
     def _refused(self, instance: Instance, error: ClusterError) -> None:
@@ -220,7 +220,7 @@ class Master:
     def _found(self, changes: list[Change]) -> None:
         self._instances.found(changes, self._state_loop.now())
         self._on_tick(self._state_loop.now())
-        self._state_loop.ring()
+        self._state_loop.notify()
 
     def _changed(self, change: Change | Room) -> None:
         if isinstance(change, Room):
@@ -228,7 +228,7 @@ class Master:
         else:
             self._instances.changed(change, self._state_loop.now())
         self._on_tick(self._state_loop.now())
-        self._state_loop.ring()
+        self._state_loop.notify()
 
     def _scale(self, workers: int) -> None:
         for action in self._instances.scale(workers):
@@ -237,7 +237,7 @@ class Master:
 
     def _cancel(self) -> None:
         self._tasks.cancel("the job was cancelled")
-        self._state_loop.ring()
+        self._state_loop.notify()
 
     async def _let_go(self) -> None:
         """Wait until the running workers know that the job is over; the remaining ones are stopped later."""

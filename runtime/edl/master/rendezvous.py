@@ -61,7 +61,7 @@ class NoGroups:
         """Return the requested group, once it may be announced."""
         return None
 
-    def hear(self, request: Request, now: float, step: int) -> None:
+    def observe(self, request: Request, now: float, step: int) -> None:
         """Process the part of a request that is not about tasks; called before its tasks. `step` is the step of the
         job.
         """
@@ -77,11 +77,11 @@ class NoGroups:
 
 
 @dataclass
-class _Seeker:
+class _Candidate:
     """Worker that requests to join, and the second since when."""
 
     key: Key
-    seek: JoinRequest
+    request: JoinRequest
     since: float
 
 
@@ -96,7 +96,7 @@ class RendezvousManager:
         self._master_state = state
         self._state = state.rendezvous
         self._log = log
-        self._seekers: dict[str, _Seeker] = {}
+        self._candidates: dict[str, _Candidate] = {}
         self._written = self._state.number
         self._ending = False  # True if the present group has to end
         self._last_step = (0.0, 0)  # second and step of the leader's last report of a new step
@@ -141,7 +141,7 @@ class RendezvousManager:
 
     def is_holder(self, request: Request) -> bool:
         """Return True if the instance is in the present group and has its state."""
-        return request.ring == self.number and self._is_member((request.instance, request.incarnation))
+        return request.group == self.number and self._is_member((request.instance, request.incarnation))
 
     def leads(self, request: Request) -> bool:
         """Return True if the instance is the leader of the present group."""
@@ -153,7 +153,7 @@ class RendezvousManager:
         group.
         """
         holder = self._holder((request.instance, request.incarnation))
-        return holder is not None and 0 < holder.led == request.ring
+        return holder is not None and 0 < holder.led == request.group
 
     def defers(self, update: TaskUpdate, request: Request) -> bool:
         """Return True for results of a group that ended before it was confirmed: they may be lost until the next group
@@ -162,12 +162,12 @@ class RendezvousManager:
         if update.kind != "done" or update.report.task.type != "train":
             return False
         holder = self._holder((request.instance, request.incarnation))
-        return holder is not None and holder.ring < request.ring
+        return holder is not None and holder.group < request.group
 
     def was_in(self, request: Request) -> bool:
         """Return True if the group of this request is one whose state the present group includes."""
         holder = self._holder((request.instance, request.incarnation))
-        return holder is not None and 0 < holder.ring == request.ring
+        return holder is not None and 0 < holder.group == request.group
 
     def paused(self, instance: str, now: float) -> float:
         """Return the seconds until the instance may join a group again, or 0 if it may now."""
@@ -178,8 +178,8 @@ class RendezvousManager:
         """Describe the state of an instance that is not in the present group."""
         if seconds := self.paused(instance, now):
             return f"left out, {seconds:.0f} s: {self._state.pauses[instance].why}"
-        seeker = self._seekers.get(instance)
-        if seeker is not None and self._waits(seeker) and not self._is_member(seeker.key):
+        candidate = self._candidates.get(instance)
+        if candidate is not None and self._waits(candidate) and not self._is_member(candidate.key):
             return "joins"
         member = self._master_state.members.get(instance)
         there = member is not None and not member.gone
@@ -187,18 +187,18 @@ class RendezvousManager:
 
     def takes_part(self, instance: str) -> bool:
         """Return True if the instance is in the present group or requests to join one."""
-        return instance in self.members or instance in self._seekers
+        return instance in self.members or instance in self._candidates
 
     def requested(self, request: Request) -> WorkerGroup | None:
         """Return the requested group once it is durable."""
         present = self._state.present
-        if request.seek is None or present is None or self._written < present.number:
+        if request.join is None or present is None or self._written < present.number:
             return None
-        return present if self._is_for((request.instance, request.incarnation), request.seek) else None
+        return present if self._is_for((request.instance, request.incarnation), request.join) else None
 
     # Events -------------------------------------------------------------------------------------------------
 
-    def hear(self, request: Request, now: float, step: int) -> None:
+    def observe(self, request: Request, now: float, step: int) -> None:
         """Process the group and join request of a request. `step` is the step of the job before its reports."""
         self._process(request, now)
         if self.leads(request):
@@ -208,15 +208,15 @@ class RendezvousManager:
         key = (request.instance, request.incarnation)
         if self.is_holder(request):
             self._formed(key)
-        if request.seek is None:
-            self._seekers.pop(request.instance, None)
+        if request.join is None:
+            self._candidates.pop(request.instance, None)
             return
-        before = self._seekers.get(request.instance)
-        again = before is not None and before.key == key and before.seek.after == request.seek.after
+        before = self._candidates.get(request.instance)
+        again = before is not None and before.key == key and before.request.after == request.join.after
         since = before.since if before is not None and again else now
-        self._seekers[request.instance] = _Seeker(key, request.seek, since)
-        if self._is_member(key) and not self._is_for(key, request.seek):
-            self._pause(request.seek.without, now, "slower than the others")
+        self._candidates[request.instance] = _Candidate(key, request.join, since)
+        if self._is_member(key) and not self._is_for(key, request.join):
+            self._pause(request.join.without, now, "slower than the others")
         self.tick(now)
 
     def _time_steps(self, step: int, now: float) -> None:
@@ -229,15 +229,15 @@ class RendezvousManager:
 
     def tick(self, now: float) -> None:
         """Begin the next group, or end the present one, if that is due."""
-        seekers = [seeker for seeker in self._seekers.values() if self._waits(seeker)]
-        if self._is_due(seekers, now):
-            self._begin(seekers, now)
+        candidates = [candidate for candidate in self._candidates.values() if self._waits(candidate)]
+        if self._is_due(candidates, now):
+            self._begin(candidates, now)
         self._ending = self._is_to_end(now)
 
     def reset(self) -> None:
         """Forget all groups and holders: the state since the checkpoint is lost."""
         self._state.present, self._state.incarnations, self._state.holders = None, (), []
-        self._seekers.clear()
+        self._candidates.clear()
         self._ending = False
 
     def written(self, number: int) -> None:
@@ -264,20 +264,20 @@ class RendezvousManager:
     @property
     def _has_formed(self) -> bool:
         """True if a holder has confirmed the present group."""
-        return any(holder.ring == self.number for holder in self._state.holders)
+        return any(holder.group == self.number for holder in self._state.holders)
 
     @property
     def _is_broken(self) -> bool:
         """True if a member was lost before the group was confirmed."""
         return not self._has_formed and not all(map(self._is_alive, self._members))
 
-    def _is_for(self, key: Key, seek: JoinRequest) -> bool:
+    def _is_for(self, key: Key, request: JoinRequest) -> bool:
         """Return True if the present group satisfies the join request."""
-        return seek.after < self.number and self._is_member(key) and not self._is_broken
+        return request.after < self.number and self._is_member(key) and not self._is_broken
 
-    def _waits(self, seeker: _Seeker) -> bool:
+    def _waits(self, candidate: _Candidate) -> bool:
         """Return True if the worker waits for a group after the present one."""
-        return self._is_alive(seeker.key) and not self._is_for(seeker.key, seeker.seek)
+        return self._is_alive(candidate.key) and not self._is_for(candidate.key, candidate.request)
 
     # Next group ---------------------------------------------------------------------------------------------
 
@@ -292,7 +292,7 @@ class RendezvousManager:
         if holder is None:
             holder = Holder(*key)
             state.holders.append(holder)
-        holder.ring = self.number
+        holder.group = self.number
         if state.present is not None and state.present.members[0] == key[0]:
             holder.led = self.number
 
@@ -301,41 +301,43 @@ class RendezvousManager:
         found = {*self._members, *map(_key, self._state.holders)}
         return {key for key in found if self._is_alive(key) and not self.paused(key[0], now)}
 
-    def _is_due(self, seekers: list[_Seeker], now: float) -> bool:
-        if not seekers or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in seekers)):
+    def _is_due(self, candidates: list[_Candidate], now: float) -> bool:
+        if not candidates or (
+            self.has_live_holder and not any(self._holder(candidate.key) for candidate in candidates)
+        ):
             return False
         concerned = self._concerned(now)
-        here = [seeker for seeker in seekers if seeker.key in concerned]
+        here = [candidate for candidate in candidates if candidate.key in concerned]
         if not concerned:
-            return len(seekers) >= self.wanted or now >= _first(seekers) + JOIN_SECS
+            return len(candidates) >= self.wanted or now >= _first(candidates) + JOIN_SECS
         if not here:
             return False
         haste = BOUNDARY_SECS if self._ending else MEMBER_SECS
         return len(here) == len(concerned) or now >= _first(here) + max(haste, 2 * self.step_secs)
 
-    def _begin(self, seekers: list[_Seeker], now: float) -> None:
+    def _begin(self, candidates: list[_Candidate], now: float) -> None:
         state = self._state
-        self._count_vain(seekers, now)
-        free = [seeker for seeker in seekers if not self.paused(seeker.key[0], now)]
-        if not free or (self.has_live_holder and not any(self._holder(seeker.key) for seeker in free)):
-            free = seekers
-        by_key = {seeker.key: seeker for seeker in free}
+        self._count_vain(candidates, now)
+        free = [candidate for candidate in candidates if not self.paused(candidate.key[0], now)]
+        if not free or (self.has_live_holder and not any(self._holder(candidate.key) for candidate in free)):
+            free = candidates
+        by_key = {candidate.key: candidate for candidate in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
         members = [*holders, *(key for key in by_key if key not in holders)]
         for name, _ in sorted(self._concerned(now).difference(members)):
             self._log(f"{name} did not join: the next group forms without it")
         state.number += 1
         state.present = WorkerGroup(
-            state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].seek.address
+            state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].request.address
         )
         state.incarnations = tuple(incarnation for _, incarnation in members)
 
-    def _count_vain(self, seekers: list[_Seeker], now: float) -> None:
+    def _count_vain(self, candidates: list[_Candidate], now: float) -> None:
         """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
         members = self._members
         if not members or self._has_formed:
             return
-        back = {seeker.key for seeker in seekers if seeker.seek.after == self.number}
+        back = {candidate.key for candidate in candidates if candidate.request.after == self.number}
         if back.issuperset(members):
             self._state.vain += 1
             if self._state.vain > 1 and len(members) > 1:
@@ -346,7 +348,7 @@ class RendezvousManager:
         present = {name for name, _ in self._members}
         for name in present.intersection(names):
             before = self._state.pauses.get(name)
-            if before is not None and before.ring == self.number:
+            if before is not None and before.group == self.number:
                 continue
             times = before.times + 1 if before else 1
             seconds = min(LONGEST_PAUSE, PAUSE_SECS * times)
@@ -359,21 +361,26 @@ class RendezvousManager:
         if len(living) < len(members):
             return bool(living)
         joiners = [
-            seeker
-            for seeker in self._seekers.values()
-            if self._waits(seeker) and seeker.key not in members and not self.paused(seeker.key[0], now)
+            candidate
+            for candidate in self._candidates.values()
+            if self._waits(candidate)
+            and candidate.key not in members
+            and not self.paused(candidate.key[0], now)
         ]
         if not joiners or not living:
             return False
-        there = {*members, *(seeker.key for seeker in self._seekers.values() if self._is_alive(seeker.key))}
+        there = {
+            *members,
+            *(candidate.key for candidate in self._candidates.values() if self._is_alive(candidate.key)),
+        }
         return len(there) >= self.wanted or now >= self._first_free(joiners) + JOIN_SECS
 
-    def _first_free(self, seekers: list[_Seeker]) -> float:
+    def _first_free(self, candidates: list[_Candidate]) -> float:
         """Return the second at which the first of them could have joined."""
         pauses = self._state.pauses
         return min(
-            max(seeker.since, pauses[seeker.key[0]].until if seeker.key[0] in pauses else 0.0)
-            for seeker in seekers
+            max(candidate.since, pauses[candidate.key[0]].until if candidate.key[0] in pauses else 0.0)
+            for candidate in candidates
         )
 
 
@@ -381,5 +388,5 @@ def _key(holder: Holder) -> Key:
     return holder.instance, holder.incarnation
 
 
-def _first(seekers: list[_Seeker]) -> float:
-    return min(seeker.since for seeker in seekers)
+def _first(candidates: list[_Candidate]) -> float:
+    return min(candidate.since for candidate in candidates)

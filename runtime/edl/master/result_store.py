@@ -72,6 +72,6 @@ class SourceResultStore:
     def _unpin(self, source: Source) -> None:
         from edl.data.pinned import read_pinned  # imports Arrow
 
-        for folder in (self._job.rows, self._job.held_out):
+        for folder in (self._job.rows, self._job.validation_rows):
             if folder.is_dir():
                 source.unpin(read_pinned(folder), folder)

@@ -70,7 +70,7 @@ class Service(MasterServicer):
 
     async def Cancel(self, request: pb.CancelRequest, context: Any) -> pb.CancelResponse:  # noqa: N802
         self._state_loop.tasks.cancel(request.reason or "the job was cancelled")
-        self._state_loop.ring()
+        self._state_loop.notify()
         return pb.CancelResponse()
 
     async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802

@@ -35,15 +35,15 @@ class Lease(msgspec.Struct, array_like=True):
 
 
 class Member(msgspec.Struct, array_like=True):
-    """Registered instance. `seen` is the second of its last request, `upto` the number of its accepted reports, `heard`
-    the number of its last request.
+    """Registered instance. `seen` is the second of its last request, `upto` the number of its accepted reports,
+    `last_request` the number of its last request.
     """
 
     incarnation: int
     seen: float
     upto: int = 0
     gone: bool = False
-    heard: int = 0
+    last_request: int = 0
 
 
 class Failure(msgspec.Struct, array_like=True):
@@ -80,24 +80,24 @@ class ServerRecord(msgspec.Struct, array_like=True):
 
 
 class Holder(msgspec.Struct, array_like=True):
-    """Incarnation that holds the trained state. `ring` is the number of the last group that it reported, `led` the last
-    one that it was the first member of.
+    """Incarnation that holds the trained state. `group` is the number of the last group that it reported, `led` the
+    last one that it was the first member of.
     """
 
     instance: str
     incarnation: int
-    ring: int = 0
+    group: int = 0
     led: int = 0
 
 
 class Pause(msgspec.Struct, array_like=True):
-    """Exclusion of an instance from groups until the second `until`. `times` counts its exclusions, `ring` is the group
+    """Exclusion of an instance from groups until the second `until`. `times` counts its exclusions, `group` is the one
     in which the last one was decided, `why` the reason.
     """
 
     until: float
     times: int
-    ring: int
+    group: int
     why: str
 
 

@@ -35,17 +35,17 @@ class StateLoop:
     def __init__(
         self,
         tasks: TaskManager,
-        ledger: StateStore,
+        state_store: StateStore,
         servers: Servers | None = None,
         *,
         on_tick: Callable[[float], None] = lambda now: None,
     ) -> None:
         self.tasks = tasks
-        self._ledger = ledger
+        self._state_store = state_store
         self._servers = servers
         self._on_tick = on_tick
         self._offset = tasks.state.seconds - time.monotonic()
-        self._bell = asyncio.Event()
+        self._news = asyncio.Event()
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
         self._asked = self._answered = 0  # numbers of writes
@@ -65,7 +65,7 @@ class StateLoop:
         """Register a worker. Return None if it must exit."""
         joined = self.tasks.join(instance, incarnation, self.now(), metric_kinds)
         await self.write()
-        self.ring()
+        self.notify()
         return joined
 
     async def register_server(self, instance: str, incarnation: int, address: str) -> Joined | None:
@@ -74,21 +74,21 @@ class StateLoop:
             return None
         joined = self._servers.register(instance, incarnation, address, self.now())
         await self.write()
-        self.ring()
+        self.notify()
         return joined
 
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
         answer = self._masked(self.tasks.exchange(request, self.now()))
-        self.ring()
+        self.notify()
         end = asyncio.get_running_loop().time() + wait_secs
         while _nothing(answer, request, known):
             left = end - asyncio.get_running_loop().time()
             if left <= 0:
                 break
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._bell.wait(), left)
+                await asyncio.wait_for(self._news.wait(), left)
             answer = self._masked(self.tasks.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
@@ -100,14 +100,14 @@ class StateLoop:
         """Return True if one of the workers does not know yet that the job is over."""
         return any(name not in self.left and self.tasks.listens(name, self.now()) for name in workers)
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Wake waiting calls if there may be news for them, and request a write if one is needed."""
         tasks = self.tasks
         signal = (tasks.signal, self.ended.is_set())
         if signal != self._signal:
             self._signal = signal
-            self._bell.set()
-            self._bell = asyncio.Event()
+            self._news.set()
+            self._news = asyncio.Event()
         over = tasks.finished and not self.ended.is_set()
         if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over:
             self._group.set()
@@ -128,7 +128,7 @@ class StateLoop:
             self._lost = error
             self._group.set()
             raise
-        self.ring()
+        self.notify()
 
     async def _write(self, mine: int) -> None:
         async with self._writing:
@@ -139,7 +139,7 @@ class StateLoop:
             state, marks = self.tasks.to_store()
             data = encoding.encode(state)
             began = time.monotonic()
-            await asyncio.to_thread(self._ledger.write, data)
+            await asyncio.to_thread(self._state_store.write, data)
             self.writes.add(time.monotonic() - began)
             self.tasks.written(marks)
             self._answered = answered
@@ -173,13 +173,13 @@ class StateLoop:
                 except SQLFlowError as error:
                     self.tasks.fail(to_failed(error, ""))
                     self.ended.set()
-        self.ring()
+        self.notify()
 
     async def _tick(self) -> None:
         while True:
             self.tasks.tick(self.now())
             self._on_tick(self.now())
-            self.ring()
+            self.notify()
             await asyncio.sleep(TICK_SECS)
 
     def _masked(self, answer: Answer) -> Answer:
@@ -192,5 +192,5 @@ class StateLoop:
 def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
     """Return True if the answer contains no news, so that it may wait."""
     behind = answer.seen_upto < request.seen_upto
-    said = answer.tasks or answer.revoked or answer.servers or answer.ring
+    said = answer.tasks or answer.revoked or answer.servers or answer.group
     return not (said or behind or answer.flags != known)

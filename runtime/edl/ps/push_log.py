@@ -55,7 +55,7 @@ class PushLog:
         with self._lock:
             return lease in self._void
 
-    def note(self, push: Push, state: Floats | None) -> None:
+    def record(self, push: Push, state: Floats | None) -> None:
         """Record a push that was applied to the parameters."""
         with self._lock:
             worker = self._workers.setdefault(push.instance, Worker())
@@ -88,16 +88,16 @@ class PushLog:
 
     # Checkpoints -------------------------------------------------------------------------------------------
 
-    def snapshot(self, *, told: bool) -> tuple[PushLogState, dict[str, Floats]]:
+    def snapshot(self, *, reported: bool) -> tuple[PushLogState, dict[str, Floats]]:
         """Return everything for a checkpoint; the states are not modified any more.
 
-        `told` is True if the master receives the progress. Leases that are finished then are reported once more, in
+        `reported` is True if the master receives the progress. Leases that are finished then are reported once more, in
         case the checkpoint fails, and then dropped.
         """
         with self._lock:
             workers = {name: msgspec.structs.replace(worker) for name, worker in self._workers.items()}
             push_log = PushLogState(workers, tuple(self._progress.values()), tuple(sorted(self._void)))
-            if told:
+            if reported:
                 for lease in self._finished:
                     del self._progress[lease]
                 self._finished = {

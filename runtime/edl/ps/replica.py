@@ -184,7 +184,7 @@ class Replica:
                 if push.rows:
                     store.apply(gradients)
                     self._advance()
-                self.push_log.note(push, state)
+                self.push_log.record(push, state)
         return True
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
@@ -200,7 +200,7 @@ class Replica:
             pushes = [self._staged[ticket] for ticket in tickets]
             store.apply(mean([staged.gradients for staged in pushes]))
             for staged in pushes:
-                self.push_log.note(staged.push, staged.state)
+                self.push_log.record(staged.push, staged.state)
             self._staged.clear()  # tickets of the next round are granted after all servers have committed this one
             self._advance()
 
@@ -209,13 +209,13 @@ class Replica:
         with self.lock.exclusive():
             return self.push_log.revoke(leases)
 
-    def copied(self, *, told: bool = True) -> ReplicaSnapshot:
-        """Return a copy of everything between two pushes. See `PushLog.snapshot` for `told`."""
+    def copied(self, *, reported: bool = True) -> ReplicaSnapshot:
+        """Return a copy of everything between two pushes. See `PushLog.snapshot` for `reported`."""
         store = self.trained()
         room = store.room()  # allocated before the lock stops all calls
         with self.lock.exclusive():
             copied = store.copied(room)
-            push_log, states = self.push_log.snapshot(told=told)
+            push_log, states = self.push_log.snapshot(reported=reported)
             return ReplicaSnapshot(
                 self.arranged, self.version, store.definition, copied, push_log, self.push_log.first, states
             )

@@ -136,8 +136,8 @@ class Server:
         with coordinator.paused() if coordinator and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
-            told = not asked.wait  # a worker takes this checkpoint, not the master
-            taken = writer.take(asked.folder, write, told=told)
+            reported = not asked.wait  # a worker takes this checkpoint, not the master
+            taken = writer.take(asked.folder, write, reported=reported)
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")

@@ -78,15 +78,15 @@ class MasterChannel:
         try:
             response = method(request, timeout=seconds, metadata=self._metadata)
         except grpc.RpcError as error:
-            self._note(error.code())
+            self._record(error.code())
             raise translated(error) from None
-        self._note(grpc.StatusCode.OK)
+        self._record(grpc.StatusCode.OK)
         return response
 
     def begin(self, method: Any, request: Any, seconds: float) -> Any:
         """Begin a cancellable call; return the future of its response, which raises `grpc.RpcError`."""
         future = method.future(request, timeout=seconds, metadata=self._metadata)
-        future.add_done_callback(lambda done: self._note(done.code()))
+        future.add_done_callback(lambda done: self._record(done.code()))
         return future
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class MasterChannel:
             channel.close()
         self._channels = self._channels[-2:]
 
-    def _note(self, code: grpc.StatusCode) -> None:
+    def _record(self, code: grpc.StatusCode) -> None:
         """Record the status of a call: if the master is away, and since when."""
         with self._lock:
             away = code is grpc.StatusCode.UNAVAILABLE

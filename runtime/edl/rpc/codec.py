@@ -76,7 +76,7 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         instance=request.instance,
         incarnation=request.incarnation,
         generation=request.generation,
-        reports=map(_told_to, request.told),
+        reports=map(_update_to, request.updates),
         held=[
             pb.Held(
                 task=task_to(held.task, whole=False),
@@ -93,8 +93,8 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         seen_upto=request.seen_upto,
         servers=request.servers,
         number=request.number,
-        ring=request.ring,
-        seek=_seek_to(request.seek),
+        ring=request.group,
+        seek=_join_to(request.join),
     )
 
 
@@ -103,7 +103,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.instance,
         message.incarnation,
         message.generation,
-        tuple(map(_told_from, message.reports)),
+        tuple(map(_update_from, message.reports)),
         tuple(
             Held(task_from(held.task), held.rows, held.steps, held.loss, held.weight) for held in message.held
         ),
@@ -112,7 +112,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.servers,
         message.number,
         message.ring,
-        _seek_from(message),
+        _join_from(message),
     )
 
 
@@ -125,7 +125,7 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         seen_upto=answer.seen_upto,
         durable_upto=answer.durable_upto,
         servers=_servers_to(answer.servers),
-        ring=_ring_to(answer.ring),
+        ring=_group_to(answer.group),
     )
 
 
@@ -138,7 +138,7 @@ def answer_from(message: pb.ExchangeResponse) -> Answer:
         message.seen_upto,
         message.durable_upto,
         _servers_from(message),
-        _ring_from(message),
+        _group_from(message),
     )
 
 
@@ -189,29 +189,29 @@ def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | N
     return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
 
 
-def _seek_to(seek: JoinRequest | None) -> pb.Seek | None:
-    if seek is None:
+def _join_to(join: JoinRequest | None) -> pb.Seek | None:
+    if join is None:
         return None
-    return pb.Seek(address=seek.address, after=seek.after, without=seek.without)
+    return pb.Seek(address=join.address, after=join.after, without=join.without)
 
 
-def _seek_from(message: pb.ExchangeRequest) -> JoinRequest | None:
+def _join_from(message: pb.ExchangeRequest) -> JoinRequest | None:
     if not message.HasField("seek"):
         return None
     return JoinRequest(message.seek.address, message.seek.after, tuple(message.seek.without))
 
 
-def _ring_to(ring: WorkerGroup | None) -> pb.Ring | None:
-    if ring is None:
+def _group_to(group: WorkerGroup | None) -> pb.Ring | None:
+    if group is None:
         return None
-    return pb.Ring(number=ring.number, members=ring.members, holders=ring.holders, address=ring.address)
+    return pb.Ring(number=group.number, members=group.members, holders=group.holders, address=group.address)
 
 
-def _ring_from(message: pb.ExchangeResponse) -> WorkerGroup | None:
+def _group_from(message: pb.ExchangeResponse) -> WorkerGroup | None:
     if not message.HasField("ring"):
         return None
-    ring = message.ring
-    return WorkerGroup(ring.number, tuple(ring.members), ring.holders, ring.address)
+    group = message.ring
+    return WorkerGroup(group.number, tuple(group.members), group.holders, group.address)
 
 
 def _error_to(failed: Failed) -> pb.Error:
@@ -224,11 +224,11 @@ def _error_from(error: pb.Error) -> Failed:
     return Failed(error.code, error.message, error.hint or None, error.traceback)
 
 
-def _told_to(told: TaskUpdate) -> pb.Report:
-    report = told.report
+def _update_to(update: TaskUpdate) -> pb.Report:
+    report = update.report
     return pb.Report(
-        sequence=told.sequence,
-        kind=_KINDS[told.kind],
+        sequence=update.sequence,
+        kind=_KINDS[update.kind],
         task=task_to(report.task, whole=False),
         rows=report.rows,
         steps=report.steps,
@@ -236,13 +236,13 @@ def _told_to(told: TaskUpdate) -> pb.Report:
         weight=report.weight,
         states={name: dump(state) for name, state in report.states.items()},
         conclusion=encode(report.conclusion) if report.conclusion is not None else b"",
-        error=_error_to(told.error) if told.error else None,
-        fatal=told.fatal,
-        folder=told.folder,
+        error=_error_to(update.error) if update.error else None,
+        fatal=update.fatal,
+        folder=update.folder,
     )
 
 
-def _told_from(message: pb.Report) -> TaskUpdate:
+def _update_from(message: pb.Report) -> TaskUpdate:
     states: dict[str, State] = {name: load(state) for name, state in message.states.items()}
     report = Report(
         task_from(message.task),

@@ -85,9 +85,9 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     """Open the rows pinned in the job folder; validation rows with a query of their own come last."""
     pinned = read_pinned(job.rows)
     reader = _open_rows(program, pinned, job.rows)
-    if program.spec.kind == "train" and job.held_out.is_dir():
-        held_out = _open_rows(program, read_pinned(job.held_out), job.held_out)
-        reader = JoinedReader(reader, held_out)
+    if program.spec.kind == "train" and job.validation_rows.is_dir():
+        validation = _open_rows(program, read_pinned(job.validation_rows), job.validation_rows)
+        reader = JoinedReader(reader, validation)
     return pinned, reader
 
 
@@ -98,7 +98,7 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
         program.spec.rows,
         reader.rows,
         program.spec.training.validation_fraction,
-        held_out=reader.rows - pinned.rows,
+        validation=reader.rows - pinned.rows,
     )
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 

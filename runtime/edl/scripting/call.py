@@ -23,7 +23,7 @@ from edl.metrics import Metric, by_name
 from edl.program import Program
 from edl.program.contract import check
 from edl.scripting.datasets import Dataset, Feed, dataset
-from edl.scripting.options import Options, told, whole
+from edl.scripting.options import Options, described, whole
 from edl.spec import Checkpoints, Cluster, Component, Evaluation, JobSpec, Query, RawLabel, Rows, Training
 from edl.spec.job import Framework
 from edl.spec.strategy import problems
@@ -82,16 +82,16 @@ def call(
             f"the model is a {type(model).__qualname__}, neither a keras.Model nor a torch.nn.Module",
             hint="give such a model, or a function without parameters that makes one",
         )
-    held_out = None if _share(validation) is not None else validation
-    rows = dataset(given, held_out, framework, feed, shuffle=options.get("shuffle", True), seed=seed)
+    apart = None if _share(validation) is not None else validation
+    rows = dataset(given, apart, framework, feed, shuffle=options.get("shuffle", True), seed=seed)
     ours = objects(framework)
     measured = _metrics(metrics)
     rate = _rate(learning_rate, optimizer)
     if not isinstance(loss, str) and (inspect.isclass(loss) or not callable(loss)):
         hint = "give an object, a function, or a name such as mse"
-        raise SemanticError(f"the loss is {told(loss)}", hint=hint)
+        raise SemanticError(f"the loss is {described(loss)}", hint=hint)
     if not isinstance(callbacks, Iterable):
-        raise SemanticError(f"callbacks is {told(callbacks)}", hint="give a list of them")
+        raise SemanticError(f"callbacks is {described(callbacks)}", hint="give a list of them")
     functions: dict[str, Callable[..., Any]] = {
         "custom_model": lambda: model,
         "loss": ours.loss(loss),
@@ -172,7 +172,7 @@ def _rate(learning_rate: Rate | None, optimizer: object) -> float | None:
         return None
     if not isinstance(learning_rate, Real):
         hint = "give a number, or a function of the steps' numbers"
-        raise SemanticError(f"learning_rate is {told(learning_rate)}", hint=hint)
+        raise SemanticError(f"learning_rate is {described(learning_rate)}", hint=hint)
     if not isinstance(optimizer, str):
         raise SemanticError(
             "learning_rate needs an optimizer by name", hint="pass it to the optimizer itself"

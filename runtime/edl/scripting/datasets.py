@@ -234,29 +234,29 @@ class _NumberReader:
 class _Files:
     """Files read in place; the job folder holds their index."""
 
-    def __init__(self, files: str | Path, held_out: Any, feed: Feed) -> None:
-        if held_out is not None and not isinstance(held_out, str | Path):
+    def __init__(self, files: str | Path, validation: Any, feed: Feed) -> None:
+        if validation is not None and not isinstance(validation, str | Path):
             raise SemanticError(
-                f"validation is {_a(held_out)}, and the dataset files", hint="give both in the same form"
+                f"validation is {_a(validation)}, and the dataset files", hint="give both in the same form"
             )
         self._files = str(files)
-        self._held_out = None if held_out is None else str(held_out)
+        self._validation = None if validation is None else str(validation)
         self.functions = {"feed": feed}
 
     def pin(self, job: JobFolder) -> Pinned:
         pinned = pin_files(self._files, job.rows)
         write_pinned(job.rows, pinned)
-        if self._held_out is not None:
-            write_pinned(job.held_out, pin_files(self._held_out, job.held_out))
+        if self._validation is not None:
+            write_pinned(job.validation_rows, pin_files(self._validation, job.validation_rows))
         return pinned
 
 
 class _Readers:
     """Readers defined by the script."""
 
-    def __init__(self, rows: Reader, held_out: Any, feed: Feed) -> None:
+    def __init__(self, rows: Reader, validation: Any, feed: Feed) -> None:
         self._rows = rows
-        self._reader: Reader = rows if held_out is None else JoinedReader(rows, held_out)
+        self._reader: Reader = rows if validation is None else JoinedReader(rows, validation)
         self.functions: Mapping[str, Callable[..., Any]] = {"feed": feed, "custom_data_reader": self._open}
 
     def pin(self, job: JobFolder) -> Pinned:
@@ -272,8 +272,8 @@ class _Readers:
         return self._reader
 
     def _digest(self) -> str:
-        told = (self._reader.rows, fields(self._rows.schema), getattr(self._rows, "digest", ""))
-        return hashlib.blake2b(msgspec.json.encode(told), digest_size=32).hexdigest()
+        content = (self._reader.rows, fields(self._rows.schema), getattr(self._rows, "digest", ""))
+        return hashlib.blake2b(msgspec.json.encode(content), digest_size=32).hexdigest()
 
 
 # What is given -------------------------------------------------------------------------------------------------

@@ -72,30 +72,30 @@ def checked(options: Mapping[str, Any]) -> Options:
 def whole(name: str, value: object, least: int | None) -> int:
     if not isinstance(value, Integral) or (least is not None and value < least):
         kind = "a whole number" if least is None else f"a whole number from {least}"
-        raise SemanticError(f"{name} is {told(value)}, and must be {kind}")
+        raise SemanticError(f"{name} is {described(value)}, and must be {kind}")
     return int(value)
 
 
-def told(value: object) -> str:
+def described(value: object) -> str:
     """Return the text of a given value for an error message."""
     return f"the class {value.__qualname__}" if inspect.isclass(value) else repr(value)
 
 
 def _answer(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise SemanticError(f"{name} is {told(value)}, and must be True or False")
+        raise SemanticError(f"{name} is {described(value)}, and must be True or False")
     return value
 
 
 def _kept(name: str, value: object) -> object:
     if value not in ("best", "last"):
-        raise SemanticError(f"{name} is {told(value)}", hint='known: "best", "last"')
+        raise SemanticError(f"{name} is {described(value)}", hint='known: "best", "last"')
     return value
 
 
 def _strategy(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise SemanticError(f"{name} is {told(value)}", hint="give its name")
+        raise SemanticError(f"{name} is {described(value)}", hint="give its name")
     return value
 
 
@@ -105,7 +105,7 @@ def _threads(name: str, value: object) -> int | None:
 
 def _folder(name: str, value: object) -> object:
     if value is not None and not isinstance(value, str | os.PathLike):
-        raise SemanticError(f"{name} is {told(value)}", hint="give the folder that edl quota has made")
+        raise SemanticError(f"{name} is {described(value)}", hint="give the folder that edl quota has made")
     return value
 
 
@@ -114,7 +114,7 @@ def _priority(name: str, value: object) -> int:
     number = priority_of(written) if isinstance(written, str | int) else None
     if number is None:
         known = f"known: {', '.join(PRIORITIES)}, or a number from {LOWEST} to {HIGHEST}"
-        raise SemanticError(f"{name} is {told(value)}", hint=known)
+        raise SemanticError(f"{name} is {described(value)}", hint=known)
     return number
 
 

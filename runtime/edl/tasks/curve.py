@@ -1,6 +1,6 @@
 """The learning curve of a job, in bounded memory, and its standing: the best epoch and the epochs without a gain.
 
-The number of epochs has no limit, and the curve travels with the job's state: into the ledger, checkpoints and the
+The number of epochs has no limit, and the curve travels with the job's state: into the state store, checkpoints and the
 model's archive. So the curve is thinned while it grows, and the standing is kept up to date epoch by epoch in place of
 being computed from all epochs.
 """

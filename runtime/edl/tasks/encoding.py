@@ -18,7 +18,7 @@ _STATE = 1  # code of the extension that holds the state of a metric
 def _encode(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return msgspec.msgpack.Ext(_STATE, dump((value,)))
-    raise NotImplementedError(f"a {type(value).__name__} is no part of a job's course")
+    raise NotImplementedError(f"a {type(value).__name__} is no part of a job's state")
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -208,7 +208,7 @@ class Job:
         """
         return msgspec.structs.replace(self.state, pools=[pool.kept(doing=doing) for pool in self._pools])
 
-    # The course -------------------------------------------------------------------------------------------
+    # The progress-----------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         if self.plan.kind == "train":
@@ -310,7 +310,7 @@ class Job:
 
     def _export(self, found: Round, now: float) -> None:
         state = self.state
-        course = JobProgress(
+        progress = JobProgress(
             state.rows,
             state.step,
             now - self._began,
@@ -321,7 +321,7 @@ class Job:
             state.curve.epochs,
             state.curve.standing,
         )
-        self._open("export", 0, msgspec.structs.replace(found, course=course))
+        self._open("export", 0, msgspec.structs.replace(found, progress=progress))
 
     # Epochs and rounds ------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ class Flag(enum.IntFlag):
     REJOIN = 32  # this incarnation was given up: what it holds is void
     DRY = 64  # no training task is to hand out now
     TAKE_OVER = 128  # this worker is to give back what it has, and to go on as a parameter server
-    REGROUP = 256  # this ring is to end at the next minibatch: others wait to join it
+    REGROUP = 256  # this group is to end at the next minibatch: others wait to join it
     MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
 
 
@@ -86,21 +86,21 @@ class Request(msgspec.Struct, frozen=True):
     """Heartbeat of a worker, with its reports and wishes.
 
     `want` is the number of tasks by type. `seen_upto` is the last report that the last answer acknowledged, `servers`
-    the number of the known list of servers. `number` grows with every request of this incarnation. `ring` is the number
-    of the group whose weights it has (0: none), which its training reports belong to. `seek` requests to join a group.
+    the number of the known list of servers. `number` grows with every request of this incarnation. `group` is the
+    number of the group whose weights it has (0: none), which its training reports belong to. `join` requests the next.
     """
 
     instance: str
     incarnation: int
     generation: int = 0
-    told: tuple[TaskUpdate, ...] = ()
+    updates: tuple[TaskUpdate, ...] = ()
     held: tuple[Held, ...] = ()
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
     servers: int = 0
     number: int = 0
-    ring: int = 0
-    seek: JoinRequest | None = None
+    group: int = 0
+    join: JoinRequest | None = None
 
 
 class Servers(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ class Answer(msgspec.Struct, frozen=True):
     """Answer of the master. `revoked` are leases that are void.
 
     Reports up to `seen_upto` are accepted, and the next ones expected; those up to `durable_upto` survive the master.
-    `servers` are the present addresses if the request had older ones. `ring` is the requested group.
+    `servers` are the present addresses if the request had older ones. `group` is the requested group.
     """
 
     master_epoch: int
@@ -129,7 +129,7 @@ class Answer(msgspec.Struct, frozen=True):
     seen_upto: int = 0
     durable_upto: int = 0
     servers: Servers | None = None
-    ring: WorkerGroup | None = None
+    group: WorkerGroup | None = None
 
 
 class Joined(msgspec.Struct, frozen=True):

@@ -60,9 +60,9 @@ class Round(msgspec.Struct, frozen=True):
     """Subject of a `conclude` or `export` task; for a training task, the last round that set the learning rate.
 
     `epoch` is the epoch it falls in, 0 outside training; `final`: it ends that epoch. `step` is the optimizer step.
-    `trained` covers the epoch so far, `measured` the rows that `measured_on` names. `course` covers the whole job, for
-    the export. `standing` is that before a conclusion. `curve` is the learning curve so far, thinned, if the program
-    has callbacks. `rate` is the learning rate from now on.
+    `trained` covers the epoch so far, `measured` the rows that `measured_on` names. `progress` covers the whole job,
+    for the export. `standing` is that before a conclusion. `curve` is the learning curve so far, thinned, if the
+    program has callbacks. `rate` is the learning rate from now on.
     """
 
     number: int = 0
@@ -72,7 +72,7 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
-    course: JobProgress | None = None
+    progress: JobProgress | None = msgspec.field(default=None, name="course")
     curve: tuple[EpochEnd, ...] = ()
     rate: float | None = None
     standing: Standing = Standing()

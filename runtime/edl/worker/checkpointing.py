@@ -39,13 +39,13 @@ _PARTIAL = ".partial"
 class Position(msgspec.Struct, frozen=True):
     """Training position that is stored beside the arrays.
 
-    `heard` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if they
-    are kept. `unconcluded` is the epoch that has just ended and is not concluded, or 0: an all-reduce group keeps the
-    weights of such an epoch until it is concluded, and they are those of the checkpoint.
+    `notified` has the epochs with the logs that the callbacks received. `best` is the epoch of the best weights, if
+    they are kept. `unconcluded` is the epoch that has just ended and is not concluded, or 0: an all-reduce group keeps
+    the weights of such an epoch until it is concluded, and they are those of the checkpoint.
     """
 
     step: int
-    heard: tuple[tuple[int, dict[str, float]], ...] = ()
+    notified: tuple[tuple[int, dict[str, float]], ...] = msgspec.field(default=(), name="heard")
     best: int = 0
     unconcluded: int = 0
     version: int = VERSION
@@ -99,12 +99,12 @@ class Checkpointer:
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
 
-    def take(self, cut: Callable[[], TrainerCheckpoint], step: int) -> None:
+    def take(self, checkpoint: Callable[[], TrainerCheckpoint], step: int) -> None:
         """Copy the arrays now and write them in the background."""
         self.wait()
         name = f"{step:012d}-{self._writer}"
         disk = self._disk()
-        taken = cut()
+        taken = checkpoint()
         self._begin(name)
         self._thread = self._start(lambda: self._write(name, taken))
         self._at, self._step, self._on = self._clock(), step, disk
@@ -114,7 +114,7 @@ class Checkpointer:
         self._thread.join(seconds)
 
     def _start(self, work: Callable[[], None]) -> threading.Thread:
-        thread = threading.Thread(target=work, name="edl-cut", daemon=True)
+        thread = threading.Thread(target=work, name="edl-checkpoint", daemon=True)
         thread.start()
         return thread
 
@@ -124,11 +124,11 @@ class Checkpointer:
         except (OSError, SQLFlowError) as error:  # they stay until the job ends
             log(f"earlier checkpoints could not be listed: {error}")
 
-    def _write(self, name: str, cut: TrainerCheckpoint) -> None:
+    def _write(self, name: str, checkpoint: TrainerCheckpoint) -> None:
         folder = self._store.folder
         partial = folder / f"{name}{_PARTIAL}"
         try:
-            files = self._fill(partial, cut)
+            files = self._fill(partial, checkpoint)
             partial.replace(folder / name)
             sync(folder)
             self._store.publish(name, *files)
@@ -142,15 +142,15 @@ class Checkpointer:
         self._kept.append(name)
         self._remove_old()
 
-    def _fill(self, partial: Path, cut: TrainerCheckpoint) -> list[str]:
+    def _fill(self, partial: Path, checkpoint: TrainerCheckpoint) -> list[str]:
         """Write the files and return their names. The last one completes the checkpoint."""
         partial.mkdir(parents=True, exist_ok=True)
-        parts = {"weights": cut.weights, "state": cut.state}
-        if cut.best is not None:
-            parts["best"] = cut.best
+        parts = {"weights": checkpoint.weights, "state": checkpoint.state}
+        if checkpoint.best is not None:
+            parts["best"] = checkpoint.best
         for name, arrays in parts.items():
             _save(arrays, partial / f"{name}.safetensors")
-        (partial / POSITION).write_bytes(msgspec.msgpack.encode(cut.position))
+        (partial / POSITION).write_bytes(msgspec.msgpack.encode(checkpoint.position))
         files = [*(f"{name}.safetensors" for name in parts), POSITION]
         for file in files:
             sync(partial / file)

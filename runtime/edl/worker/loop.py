@@ -106,14 +106,14 @@ class Worker:
             with self._read_ahead(training) as blocks:
                 self._train_all(blocks, training, endings, pace, meter)
             self._flush()
-            meter.tell()
+            meter.show()
             while self.source.over("train") and not self._over:
-                self._next_aside(endings, None)
+                self._next_control_task(endings, None)
 
     def finish(self, endings: ControlTaskHandler, meter: Meter | None = None) -> None:
         """Do control tasks until the job is over."""
         while not self._over:
-            self._next_aside(endings, meter)
+            self._next_control_task(endings, meter)
 
     def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
         """Do the prediction tasks and write the result of each to `sink`."""
@@ -159,14 +159,14 @@ class Worker:
             elif self.source.turn():
                 self._flush()
             while self.source.pending and (task := self.source.next(*CONTROL)):
-                self._aside(task, endings, None)
+                self._do_control_task(task, endings, None)
             if self.source.stopped or self.draining.is_set():
                 return
 
-    def _next_aside(self, endings: ControlTaskHandler, meter: Meter | None) -> None:
+    def _next_control_task(self, endings: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
         if task := self.source.next(*CONTROL):
-            self._aside(task, endings, meter)
+            self._do_control_task(task, endings, meter)
 
     def _attempt(self, task: Task, do: Callable[[], Report]) -> None:
         """Do the task and report it. Its error is raised unless the source assigns the task again."""
@@ -216,7 +216,7 @@ class Worker:
         self.report_settled()
         return True
 
-    def _aside(self, task: Task, endings: ControlTaskHandler, meter: Meter | None) -> None:
+    def _do_control_task(self, task: Task, endings: ControlTaskHandler, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
                 with self.strategy.scoring(), self._stream(task, self.measured_as, meter) as blocks:

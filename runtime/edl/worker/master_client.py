@@ -151,7 +151,7 @@ class RemoteTasks:
     def report(self, report: Report) -> None:
         """Report a done task. If something may depend on it, wait until the master has it."""
         with self.changed:
-            number = self.outbox.tell("done", report)
+            number = self.outbox.report("done", report)
             followed = report.task.settles or report.task.type in ("conclude", "export")
             if followed or not self._gather_secs:
                 self.wake()
@@ -167,12 +167,12 @@ class RemoteTasks:
     def failed(self, task: Task, error: Exception) -> bool:
         self._error = error
         fatal = isinstance(error, DivergedError)
-        self._tell_failure(task, to_failed(error, self._log), fatal=fatal)
+        self._report_failure(task, to_failed(error, self._log), fatal=fatal)
         return not (fatal or (self._trainer and task.type == "train") or self._refused)
 
     def give_back(self, part: Report) -> None:
         with self.changed:
-            self.outbox.tell("given back", part)
+            self.outbox.report("given back", part)
             self.wake()
 
     @contextlib.contextmanager
@@ -215,21 +215,21 @@ class RemoteTasks:
 
     def give_up(self, error: Failed) -> None:
         """Report an error that fails the whole job, and wait until the master has it."""
-        self._tell_failure(Task(0, "export"), error, fatal=True)
+        self._report_failure(Task(0, "export"), error, fatal=True)
 
     @property
     def master_epoch(self) -> int:
         """Number that grows with every master of the job."""
         return self.outbox.master_epoch
 
-    def cut(self, folder: str, part: Report) -> None:
+    def begin_checkpoint(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`; they contain `part` of the open task."""
         with self.changed:
-            self.outbox.tell("checkpoint", part, folder=folder)
+            self.outbox.report("checkpoint", part, folder=folder)
 
-    def checkpoint_written(self, folder: str) -> None:
+    def end_checkpoint(self, folder: str) -> None:
         with self.changed:
-            self.outbox.tell("checkpoint written", Report(Task(0, "train")), folder=folder)
+            self.outbox.report("checkpoint written", Report(Task(0, "train")), folder=folder)
             self.wake()
 
     def leave(self, seconds: float = 5.0) -> None:
@@ -238,7 +238,7 @@ class RemoteTasks:
             self._ahead = {}
             self.outbox.give_back_received()
             self.wake()
-            self.changed.wait_for(lambda: not self.outbox.unsaid or self.disconnected, seconds)
+            self.changed.wait_for(lambda: not self.outbox.unacknowledged or self.disconnected, seconds)
 
     def close(self) -> None:
         with self.changed:
@@ -298,9 +298,9 @@ class RemoteTasks:
             self._call.cancel()
         self.changed.notify_all()
 
-    def _tell_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
+    def _report_failure(self, task: Task, error: Failed, *, fatal: bool) -> None:
         with self.changed:
-            number = self.outbox.tell("failed", Report(task), error=error, fatal=fatal)
+            number = self.outbox.report("failed", Report(task), error=error, fatal=fatal)
             self.wake()
             self.changed.wait_for(lambda: self.outbox.seen_upto >= number or self.disconnected)
 
@@ -320,7 +320,7 @@ class RemoteTasks:
         """Return True if the exchange in flight requests these types."""
         return self._call is not None and self._patient and all(kind in self._wanted for kind in types)
 
-    # The thread that talks ----------------------------------------------------------------------------------
+    # The exchange thread ------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         wait = SHORTEST_RETRY
@@ -347,14 +347,14 @@ class RemoteTasks:
             now = time.monotonic()
             self._unreachable_since = now if self._unreachable_since is None else self._unreachable_since
             if now - self._unreachable_since >= LEAVING_SECS:
-                raise RefusedError("told to leave, and the master is away")
+                raise RefusedError("asked to leave, and the master is away")
         self._pause(seconds)
         return min(2 * seconds, LONGEST_RETRY, self._heartbeat)  # in time for the master's lease
 
     def _exchange(self) -> None:
         """Send what is due and process the answer; send a heartbeat if nothing is due."""
         with self.changed:
-            self.changed.wait_for(self._has_to_talk, self._silence)
+            self.changed.wait_for(self._is_due, self._silence)
             if self._closed:
                 return
             self._wanted = self._want()
@@ -380,10 +380,10 @@ class RemoteTasks:
                 self._draining.set()
             self.changed.notify_all()
 
-    def _has_to_talk(self) -> bool:
+    def _is_due(self) -> bool:
         outbox = self.outbox
-        unsaid = outbox.unsaid and not self._gather_secs
-        return bool(self._closed or unsaid or self._waited_for or self._version or outbox.rejoin)
+        unacknowledged = outbox.unacknowledged and not self._gather_secs
+        return bool(self._closed or unacknowledged or self._waited_for or self._version or outbox.rejoin)
 
     @property
     def _waited_for(self) -> bool:

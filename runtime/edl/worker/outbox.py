@@ -29,8 +29,8 @@ from edl.tasks.task import Report, Task, TaskType
 class Outbox:
     """Exchange state of one incarnation of an instance. Not thread-safe.
 
-    `ring` is the number of the group whose parameters this worker has. `seek` is the open request for the next group,
-    and `found` its answer. `regroup` is True if the current group is to end.
+    `group` is the number of the group whose parameters this worker has. `join_request` is the open one for the next
+    group, and `found` its answer. `regroup` is True if the current group is to end.
     """
 
     def __init__(self, instance: str, incarnation: int) -> None:
@@ -42,18 +42,21 @@ class Outbox:
         self.informed = False  # True once an answer has come since registration
         self.seen_upto = 0
         self.servers: Servers | None = None
-        self.ring = 0
-        self.seek: JoinRequest | None = None
+        self.group = 0
+        self.join_request: JoinRequest | None = None
         self.found: WorkerGroup | None = None
         self.regroup = False
-        self._said: tuple[int, JoinRequest | None] = (0, None)  # ring and seek of the last request
+        self._requested: tuple[int, JoinRequest | None] = (
+            0,
+            None,
+        )  # group and join request of the last request
         self._sequence = self._requests = 0
-        self._told: deque[TaskUpdate] = deque()
+        self._updates: deque[TaskUpdate] = deque()
         self._held: dict[int, Held] = {}
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
 
     @property
-    def unsaid(self) -> bool:
+    def unacknowledged(self) -> bool:
         """True if the master has not acknowledged all reports."""
         return self._sequence > self.seen_upto
 
@@ -88,7 +91,7 @@ class Outbox:
         if task.attempt in self._held:
             self._held[task.attempt] = _held(done)
 
-    def tell(
+    def report(
         self,
         kind: UpdateKind,
         report: Report,
@@ -101,33 +104,33 @@ class Outbox:
         if kind not in ("checkpoint", "checkpoint written"):
             self._held.pop(report.task.attempt, None)
         self._sequence += 1
-        self._told.append(TaskUpdate(self._sequence, kind, report, error, fatal, folder))
+        self._updates.append(TaskUpdate(self._sequence, kind, report, error, fatal, folder))
         return self._sequence
 
     def give_back_received(self) -> None:
         """Return the tasks that were received and not begun."""
         for tasks in self._received.values():
             while tasks:
-                self.tell("given back", Report(tasks.pop()))
+                self.report("given back", Report(tasks.pop()))
 
     def request(self, want: dict[TaskType, int]) -> Request:
         """Return the next request. `want` is the number of tasks to have received, by type."""
-        told = tuple(told for told in self._told if told.sequence > self.seen_upto)
+        updates = tuple(update for update in self._updates if update.sequence > self.seen_upto)
         missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
         self._requests += 1
-        self._said = (self.ring, self.seek)
+        self._requested = (self.group, self.join_request)
         return Request(
             self.instance,
             self.incarnation,
             self.generation,
-            told,
+            updates,
             tuple(self._held.values()),
             {kind: count for kind, count in missing.items() if count > 0},
             self.seen_upto,
             self.servers.number if self.servers else 0,
             self._requests,
-            self.ring,
-            self.seek,
+            self.group,
+            self.join_request,
         )
 
     def answered(self, answer: Answer) -> None:
@@ -138,28 +141,32 @@ class Outbox:
             return
         self.seen_upto = answer.seen_upto
         self.servers = answer.servers or self.servers
-        if self._said == (
-            self.ring,
+        if self._requested == (
+            self.group,
             None,
         ):  # an answer to a request of another group doesn't concern this one
             self.regroup = bool(answer.flags & Flag.REGROUP)
-        if self.seek is not None and answer.ring is not None and answer.ring.number > self.seek.after:
-            self.found = answer.ring
-        while self._told and self._told[0].sequence <= answer.durable_upto:
-            self._told.popleft()
+        if (
+            self.join_request is not None
+            and answer.group is not None
+            and answer.group.number > self.join_request.after
+        ):
+            self.found = answer.group
+        while self._updates and self._updates[0].sequence <= answer.durable_upto:
+            self._updates.popleft()
         for lease in answer.revoked:
             self._drop(lease)
         for task in answer.tasks:
             self._held[task.attempt] = Held(task)
             self._received[task.type].append(task)
 
-    # Rings ------------------------------------------------------------------------------------------------------
+    # Groups -----------------------------------------------------------------------------------------------------
 
-    def seeks(self, seek: JoinRequest) -> None:
+    def join(self, request: JoinRequest) -> None:
         """Request a group, from the next request on."""
-        self.seek, self.found = seek, None
+        self.join_request, self.found = request, None
 
-    def enters(self, ring: int, tasks: Iterable[Report], told: Iterable[Report]) -> None:
+    def enter(self, group: int, tasks: Iterable[Report], reports: Iterable[Report]) -> None:
         """Enter a group after receiving its parameters. Its leader takes over its training tasks and sends its reports
         again.
         """
@@ -167,16 +174,16 @@ class Outbox:
         for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
             del self._held[lease]
         self._held.update((done.task.attempt, _held(done)) for done in tasks)
-        unwritten = self.unwritten
-        for report in told:
-            if report.task.attempt not in unwritten:
-                self.tell("done", report)
-        self.ring, self.regroup = ring, False
+        unstored = self.unstored
+        for report in reports:
+            if report.task.attempt not in unstored:
+                self.report("done", report)
+        self.group, self.regroup = group, False
 
     @property
-    def unwritten(self) -> set[int]:
+    def unstored(self) -> set[int]:
         """Leases of done tasks whose reports the master may not have stored."""
-        return {told.report.task.attempt for told in self._told if told.kind == "done"}
+        return {update.report.task.attempt for update in self._updates if update.kind == "done"}
 
     def _drop(self, lease: int) -> None:
         """Forget a revoked task. If it was begun it goes on, and its report is ignored."""

@@ -32,7 +32,7 @@ class Meter:
         self._clock = clock
         self._rows = self._step = self._epoch = 0
         self._loss = self._weight = 0.0  # since the last event
-        self._told_at = clock()
+        self._shown_at = clock()
         self._rate: RecentRate | None = None  # from the end of the first steps, which compile the model
 
     def add(self, rows: int, *, steps: int = 0, epoch: int = 0, loss: float | None = None) -> None:
@@ -44,10 +44,10 @@ class Meter:
             self._loss += loss * rows
             self._weight += rows
         self._rate = self._rate or RecentRate(self._clock(), self._rows)
-        if self._clock() - self._told_at >= INTERVAL:
-            self.tell()
+        if self._clock() - self._shown_at >= INTERVAL:
+            self.show()
 
-    def tell(self) -> None:
+    def show(self) -> None:
         """Notify the observer now."""
         now = self._clock()
         self._rate = self._rate or RecentRate(now, self._rows)
@@ -66,5 +66,5 @@ class Meter:
                 self._may_end_early,
             )
         )
-        self._told_at = now
+        self._shown_at = now
         self._loss = self._weight = 0.0

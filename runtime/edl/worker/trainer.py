@@ -63,15 +63,15 @@ def train(
     return outcome, trainer.adapter
 
 
-def split(rows: Rows, total: int, validation_fraction: float, held_out: int = 0) -> Rows:
+def split(rows: Rows, total: int, validation_fraction: float, validation: int = 0) -> Rows:
     """Split `total` rows into training and validation rows; the JobSpec's split is kept if it was made for as many
     rows.
 
-    `held_out` is the number of validation rows from a query of their own, which come last.
+    `validation` is the number of validation rows from a query of their own, which come last.
     """
     if rows.pinned and rows.total == total:
         return rows
-    validation = held_out or int(total * validation_fraction)
+    validation = validation or int(total * validation_fraction)
     return msgspec.structs.replace(rows, total=total, training=total - validation, validation=validation)
 
 
@@ -109,8 +109,8 @@ class Trainer:
         self._first_rate = self.adapter.learning_rate(0)
         self._rate: float | None = None
         self._round = 0  # number of the round that is being concluded
-        self._heard: Thinned[tuple[int, dict[str, float]]] = Thinned()
-        self._heard_to = 0  # last epoch in it
+        self._notified: Thinned[tuple[int, dict[str, float]]] = Thinned()
+        self._notified_to = 0  # last epoch in it
         self._before: tuple[
             tuple[int, dict[str, float]], ...
         ] = ()  # epoch logs of the checkpoint that training resumed from
@@ -175,23 +175,23 @@ class Trainer:
         self._may_checkpoint, self._unconcluded = may, unconcluded
         self.worker.after_steps = self._after_steps
 
-    def resume(self, cut: TrainerCheckpoint) -> None:
+    def resume(self, checkpoint: TrainerCheckpoint) -> None:
         """Resume from the checkpoint. Raises JobError if it is of another program."""
-        self.adapter.set_weights(cut.weights)
-        self.adapter.set_state(cut.state)
+        self.adapter.set_weights(checkpoint.weights)
+        self.adapter.set_state(checkpoint.state)
         local = self._local()
-        local.step = cut.position.step
-        local.kept = {} if cut.best is None else {cut.position.best: cut.best}
-        self._before = cut.position.heard
+        local.step = checkpoint.position.step
+        local.kept = {} if checkpoint.best is None else {checkpoint.position.best: checkpoint.best}
+        self._before = checkpoint.position.notified
         if self._began:
             self._replay_epochs()
 
     def _after_steps(self, done: Report) -> None:
         if self._make_checkpointer is None or not self._may_checkpoint():
             return
-        cuts = self._checkpointer = self._checkpointer or self._make_checkpointer()
-        if cuts.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
-            self._take_checkpoint(cuts, done)
+        checkpointer = self._checkpointer = self._checkpointer or self._make_checkpointer()
+        if checkpointer.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
+            self._take_checkpoint(checkpointer, done)
 
     def _leave(self) -> None:
         """Write a checkpoint before leaving, in case no other worker holds the weights."""
@@ -202,13 +202,13 @@ class Trainer:
             self._checkpointer = self._checkpointer or self._make_checkpointer()
             self._take_checkpoint(self._checkpointer, Report(Task(0, "train")))
 
-    def _take_checkpoint(self, cuts: Checkpointer, done: Report) -> None:
+    def _take_checkpoint(self, checkpointer: Checkpointer, done: Report) -> None:
         self._open = done
-        cuts.take(self._checkpoint, self._strategy.step)
+        checkpointer.take(self._checkpoint, self._strategy.step)
 
     def _checkpoint(self) -> TrainerCheckpoint:
         epoch, best = next(iter(self._best.items()), (0, None))
-        position = Position(self._local().step, tuple(self._heard.items), epoch, self._unconcluded())
+        position = Position(self._local().step, tuple(self._notified.items), epoch, self._unconcluded())
         return TrainerCheckpoint(position, self.adapter.get_weights(), self.adapter.get_state(), best)
 
     @property
@@ -220,7 +220,7 @@ class Trainer:
     def _local(self) -> Local:
         """Return the strategy as one that holds the weights; only such a worker writes checkpoints."""
         if not isinstance(self._strategy, Local):
-            raise RuntimeError("what the servers hold is theirs to cut")
+            raise RuntimeError("parameter servers write their own checkpoints")
         return self._strategy
 
     # Control tasks ------------------------------------------------------------------------------------------
@@ -236,26 +236,26 @@ class Trainer:
 
     def export(self, found: Round) -> Conclusion:
         """Write the model, with the weights of the best epoch if the JobSpec says so."""
-        course = found.course or JobProgress()
+        progress = found.progress or JobProgress()
         training = self._program.spec.training
-        best = course.standing
+        best = progress.standing
         wanted = best.best if training.keep == "best" else 0
         kept, weights = self._weights(wanted)
-        values = best.figures if kept else course.figures
+        values = best.figures if kept else progress.figures
         self._notify_callbacks(lambda callback: callback.on_train_end(_known(values)))
         outcome = Outcome(
             kind="train",
-            rows=course.rows,
-            seconds=course.seconds,
-            steps=course.steps,
-            epochs=course.epochs,
-            kept_epoch=kept if kept != course.epochs else 0,
+            rows=progress.rows,
+            seconds=progress.seconds,
+            steps=progress.steps,
+            epochs=progress.epochs,
+            kept_epoch=kept if kept != progress.epochs else 0,
             lost_epoch=wanted if wanted != kept else 0,
-            loss=course.curve[-1].loss if course.curve else None,
+            loss=progress.curve[-1].loss if progress.curve else None,
             figures=values,
-            measured_on=course.measured_on,
-            curve=course.curve,
-            stopped=course.stopped,
+            measured_on=progress.measured_on,
+            curve=progress.curve,
+            stopped=progress.stopped,
         )
         return Conclusion(values, outcome=self._export(outcome, weights))
 
@@ -270,40 +270,40 @@ class Trainer:
     def _end_epoch(self, found: Round, values: Figures) -> None:
         training = self._program.spec.training
         for row in found.curve:  # epochs that other workers concluded
-            if row.final and row.epoch > self._heard_to:
-                self._hear(row.epoch, row.loss, row.metrics)
+            if row.final and row.epoch > self._notified_to:
+                self._pass_logs(row.epoch, row.loss, row.metrics)
         if values:
             now = found.standing.after(found.epoch, values, training.min_delta)
             if training.keep == "best" and now.best == found.epoch:
                 self._strategy.keep(found.epoch)
             if 0 < training.early_stopping <= now.since:
                 self.stop_training(f"no lower validation loss in {now.since} epochs")
-        self._hear(found.epoch, found.trained.mean_loss, values)
+        self._pass_logs(found.epoch, found.trained.mean_loss, values)
 
-    def _hear(self, epoch: int, loss: float | None, values: Figures) -> None:
+    def _pass_logs(self, epoch: int, loss: float | None, values: Figures) -> None:
         """Pass the logs of an epoch to the callbacks."""
         if not self._callbacks:
             return
         renamed = {
             ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
         }
-        self._tell(epoch, {**_known({LOSS: loss}), **renamed})
+        self._notify_epoch_end(epoch, {**_known({LOSS: loss}), **renamed})
 
     def _replay_epochs(self) -> None:
         """Repeat to the callbacks the epoch logs from the checkpoint."""
-        for epoch, told in self._before:
-            if epoch > self._heard_to:
-                self._tell(epoch, told)
+        for epoch, logs in self._before:
+            if epoch > self._notified_to:
+                self._notify_epoch_end(epoch, logs)
 
-    def _tell(self, epoch: int, told: dict[str, float]) -> None:
-        self._heard.add((epoch, told))
-        self._heard_to = max(self._heard_to, epoch)
-        self._notify_callbacks(lambda callback: callback.on_epoch_end(epoch, told, self))
+    def _notify_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
+        self._notified.add((epoch, logs))
+        self._notified_to = max(self._notified_to, epoch)
+        self._notify_callbacks(lambda callback: callback.on_epoch_end(epoch, logs, self))
 
-    def _notify_callbacks(self, tell: Callable[[Callback], None]) -> None:
+    def _notify_callbacks(self, notify: Callable[[Callback], None]) -> None:
         with user_code(self._program.file, "a callback"):
             for callback in self._callbacks:
-                tell(callback)
+                notify(callback)
 
     # Control of the callbacks ----------------------------------------------------------------------------
 

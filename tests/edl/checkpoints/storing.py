@@ -20,9 +20,9 @@ TOKEN = "secret of the test"  # noqa: S105
 
 
 async def main(folder: Path, port: int, most: int) -> None:
-    office = StateLoop(TaskManager(Plan("predict", 1)), FileStateStore(folder / "ledger"))
+    state_loop = StateLoop(TaskManager(Plan("predict", 1)), FileStateStore(folder / "state"))
     keeper = Keeper(folder / "checkpoints", most)
-    service = Service(office, lambda: b"", lambda workers: None, keeper)
+    service = Service(state_loop, lambda: b"", lambda workers: None, keeper)
     server, port = await serve(service, f"127.0.0.1:{port}", TOKEN)
     print(port, flush=True)
     await server.wait_for_termination()

@@ -73,7 +73,7 @@ class SlowJob(Job):
         """Whether so many workers have got on since this was true the last time, and so many others wait for slots."""
 
         def true(now: Snapshot) -> bool:
-            if now.rows <= self._rows or (now.ring and len(now.members) != running):
+            if now.rows <= self._rows or (now.group and len(now.members) != running):
                 return False
             states = Counter(row.state for row in now.instances if row.role == "worker")
             del states["ended"]

@@ -105,7 +105,7 @@ def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_
         **options,
     )
     with job.running():
-        job.until(lambda now: now.cut and job.trains(2)(now))
+        job.until(lambda now: now.checkpoint and job.trains(2)(now))
         end_workers(job)
         job.until(lambda now: steps_gone_back_to(job) and job.trains(2)(now))
         end_workers(job)

@@ -113,45 +113,45 @@ def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
 
 
 def test_a26_a_second_master_leaves(tmp_path: Path) -> None:
-    first = FileStateStore(tmp_path / "ledger")
+    first = FileStateStore(tmp_path / "state")
     with pytest.raises(ClusterError, match="this job has a master already"):
-        FileStateStore(tmp_path / "ledger")
+        FileStateStore(tmp_path / "state")
     first.close()
-    FileStateStore(tmp_path / "ledger").close()
+    FileStateStore(tmp_path / "state").close()
 
 
 def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
-    first = FileStateStore(folder.path / "ledger")
+    first = FileStateStore(folder.path / "state")
     assert master.main([str(tmp_path), "--port", "1", "--cluster-fd", "0"]) == exit_codes.FAILED
     assert not folder.events.exists()
     first.close()
 
 
-def test_a26_a_ledger_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
+def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
     job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
     job.cluster.path.mkdir()
-    (job.cluster.path / "ledger").write_bytes(MAGIC.replace(b"1", b"9"))
+    (job.cluster.path / "state").write_bytes(MAGIC.replace(b"1", b"9"))
     with pytest.raises(SpecError, match="the state of this job is of another version: edl-ledger 9"):
         job.run()
 
 
-def test_a26_a_damaged_ledger_is_named(tmp_path: Path) -> None:
-    ledger = FileStateStore(tmp_path / "ledger")
-    ledger.write(b"what is done")
-    assert ledger.read() == b"what is done"
-    path = tmp_path / "ledger"
+def test_a26_a_damaged_state_store_is_named(tmp_path: Path) -> None:
+    state_store = FileStateStore(tmp_path / "state")
+    state_store.write(b"what is done")
+    assert state_store.read() == b"what is done"
+    path = tmp_path / "state"
     path.write_bytes(path.read_bytes()[:-1] + b"!")
     with pytest.raises(SpecError, match="is damaged"):
-        ledger.read()
+        state_store.read()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
-    ledger = FileStateStore(tmp_path / "ledger")
-    (tmp_path / "ledger.partial").symlink_to("/dev/full")
+    state_store = FileStateStore(tmp_path / "state")
+    (tmp_path / "state.partial").symlink_to("/dev/full")
     with pytest.raises(JobError, match="cannot be written; the disk is full"):
-        ledger.write(b"what is done")
+        state_store.write(b"what is done")
 
 
 def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:

@@ -97,8 +97,8 @@ class RingStage:
             tuple(self.held[name]),
             want or {},
             before,
-            ring=self.ring[name],
-            seek=seek,
+            group=self.ring[name],
+            join=seek,
         )
         found = self.master.exchange(request, self.now)
         self.held[name] += [Held(task) for task in found.tasks]

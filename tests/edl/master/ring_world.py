@@ -114,7 +114,7 @@ class Worker:
 
     def seek(self) -> None:
         """Wait for a ring after the last one that it was told of."""
-        self.mailbox.seeks(JoinRequest(f"{self.name}:1", self.after, self.without))
+        self.mailbox.join(JoinRequest(f"{self.name}:1", self.after, self.without))
 
     def leave(self) -> None:
         """Leave the ring, which fails for the others."""
@@ -133,7 +133,7 @@ class Worker:
         self.formed, self.read, self.reduced = True, 0, 0
         held = [Report(task, rows) for task, rows in self.state.open] if self.leads else []
         told = self.state.told.values() if self.leads else []
-        self.mailbox.enters(group.ring.number, held, told)
+        self.mailbox.enter(group.ring.number, held, told)
 
     # A minibatch ----------------------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Worker:
         for report in self.settling:
             self.state.told[report.task.attempt] = report
             if self.leads:
-                self.mailbox.tell("done", report)
+                self.mailbox.report("done", report)
         self.settling = []
 
     def _apply(self) -> None:
@@ -270,14 +270,14 @@ class World:
             return
         group = worker.group
         if group is not None and worker.leads:
-            group.durable |= worker.state.told.keys() - box.unwritten
+            group.durable |= worker.state.told.keys() - box.unstored
         if worker.formed and box.regroup:
             worker.leave()
         elif group is None and box.found is not None:
             ring = box.found
             worker.group = self.groups.setdefault(ring.number, Group(ring))
             assert worker.group.ring == ring
-            worker.after, worker.without, box.seek = ring.number, (), None
+            worker.after, worker.without, box.join_request = ring.number, (), None
             begins = not ring.holders and ring.members[0] == worker.name
             if begins and worker.resume and worker.resume not in self.disk:
                 self.kill(worker)
@@ -293,7 +293,7 @@ class World:
         if task := box.take(*CONTROL):
             if task.type == "export":
                 self.exports.append(Counter(worker.state.weights))
-            box.tell("done", finished(task))
+            box.report("done", finished(task))
         for lease in group.durable & worker.state.told.keys():
             del worker.state.told[lease]
         worker.train(group, self.random)
@@ -319,13 +319,13 @@ class World:
             task, rows = worker.state.open[0]
             part = Report(task, rows, rows // 512, 2.0 * rows, float(rows))
         self.checkpoints[folder] = list(worker.state.weights)
-        worker.mailbox.tell("checkpoint", part, folder=folder)
+        worker.mailbox.report("checkpoint", part, folder=folder)
         worker.writing.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         if worker.writing:
             self.disk.add(worker.writing[-1])
-            worker.mailbox.tell("checkpoint written", Report(Task(0, "train")), folder=worker.writing.pop())
+            worker.mailbox.report("checkpoint written", Report(Task(0, "train")), folder=worker.writing.pop())
 
     def name_as_slow(self, worker: Worker) -> None:
         if worker.leads and worker.group is not None:

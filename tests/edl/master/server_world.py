@@ -332,7 +332,7 @@ class World:
             worker.task = None
         elif task.type != "train" or worker.done == task.rows:
             self.exports += task.type == "export"
-            worker.mailbox.tell("done", finished(task))
+            worker.mailbox.report("done", finished(task))
             worker.task = None
         else:
             self.push(worker, task)
@@ -366,7 +366,7 @@ class World:
             machine.step += 1
             machine.rows[task.number, task.id, start] += 1
         if len(taken) < len(reached):
-            worker.mailbox.tell("given back", Report(task))
+            worker.mailbox.report("given back", Report(task))
             worker.task = None
 
     def replace(self, worker: Worker) -> None:
@@ -380,14 +380,14 @@ class World:
 
     def drain(self, worker: Worker) -> None:
         if worker.task is not None and worker.mailbox.valid(worker.task):
-            worker.mailbox.tell("given back", Report(worker.task, worker.done))
+            worker.mailbox.report("given back", Report(worker.task, worker.done))
             worker.task = None
             worker.mailbox.give_back_received()
 
     def raise_error(self, worker: Worker) -> None:
         """A task fails in its middle, with a part of it pushed; once in a job."""
         if worker.task is not None and worker.task.type == "train" and not self.master.state.failures:
-            worker.mailbox.tell("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
+            worker.mailbox.report("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
             worker.task = None
 
     # Instances ----------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_a_cut_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
     assert done and pushed and begun and held
     for task, rows in ((done, done.rows), (pushed, pushed.rows), (begun, 512)):
         stage.push(task, rows)
-    box.tell("done", Report(done, done.rows, 16, 1.0, 1.0))
+    box.report("done", Report(done, done.rows, 16, 1.0, 1.0))
     stage.take(box)
     stage.talk(11.0)
     stage.complete()
@@ -161,7 +161,7 @@ def test_the_last_ones_are_kept_and_the_one_under_way() -> None:
         stage.talk(11.0)
         stage.complete()
     names = [f"000001-00000{number}" for number in range(1, 6)]
-    assert stage.checkpoints.kept(names) == set(names[2:4])  # no ledger knows the fifth
+    assert stage.checkpoints.kept(names) == set(names[2:4])  # no state store knows the fifth
     begun(stage)
     assert stage.checkpoints.kept(names) == set(names[2:])
 

@@ -65,7 +65,7 @@ class Job:
         task = self.call(box)
         while task is not None and len(done) < tasks:
             done.append(task)
-            box.tell("done", finished(task))
+            box.report("done", finished(task))
             task = self.call(box) if len(done) < tasks else self.call(box, {})
         return done
 
@@ -96,11 +96,11 @@ def test_a1_a_preempted_worker_loses_nothing(moment: str) -> None:
     elif moment == "waiting for the end":
         task = job.call(other)
         while task is not None and task.type != "export":
-            other.tell("done", finished(task))
+            other.report("done", finished(task))
             task = job.call(other)
         assert task is not None
         assert job.call(gone) is None
-        other.tell("done", finished(task))
+        other.report("done", finished(task))
     job.master.lost("worker-0", 0, job.now, "preempted")
     job.work(other)
     state = job.master.job.state
@@ -127,7 +127,7 @@ def test_a3_a_task_that_always_raises_is_quarantined_and_named() -> None:
         assert not job.master.finished
         task = job.call(box)
         assert task is not None
-        box.tell("failed", Report(task), error=Failed(JobError.code, "no such number"))
+        box.report("failed", Report(task), error=Failed(JobError.code, "no such number"))
         job.call(box, {})
     failed = job.master.state.failed
     assert failed is not None
@@ -144,7 +144,7 @@ def test_a_task_that_raises_twice_and_then_does_not_is_done() -> None:
     for _ in range(ATTEMPTS - 1):
         task = job.call(box)
         assert task is not None
-        box.tell("failed", Report(task), error=Failed(JobError.code, "the disk is slow"))
+        box.report("failed", Report(task), error=Failed(JobError.code, "the disk is slow"))
         job.call(box, {})
     job.work(box)
     assert job.master.job.finished
@@ -156,7 +156,7 @@ def test_a4_workers_that_could_not_reach_the_master_go_on_where_they_were() -> N
     box = job.worker()
     task = job.call(box)
     assert task is not None
-    box.tell("done", finished(task))
+    box.report("done", finished(task))
     job.pass_time(60.0)  # the lease ran out six times over
     assert job.call(box) is None
     assert box.rejoin
@@ -177,7 +177,7 @@ def test_a5_todo_doing_epoch_and_rounds_survive_the_master() -> None:
     before = job.master.job.kept()
     job.restart()
     assert job.master.job.kept() == before
-    other.tell("done", finished(held))
+    other.report("done", finished(held))
     job.call(other, {})
     job.work(box)
     state = job.master.job.state
@@ -192,7 +192,7 @@ def test_a5_a_lease_that_was_not_written_down_counts_once() -> None:
     task = job.call(box)
     assert task is not None
     job.master = job._master(encoding.decode(kept, MasterState))
-    box.tell("done", finished(task))
+    box.report("done", finished(task))
     job.work(box)
     assert job.master.job.finished
     assert job.master.state.done == {"predict": 3}
@@ -213,7 +213,7 @@ def test_a11_a_worker_that_dies_before_its_report_is_not_counted_twice() -> None
     box = job.worker("worker-0")
     task = job.call(box)
     assert task is not None
-    box.tell("done", finished(task))  # and it dies before that is said
+    box.report("done", finished(task))  # and it dies before that is said
     job.master.lost("worker-0", 0, job.now)
     other = job.worker("worker-0", 1)
     exported = next(task for task in job.work(other) if task.type == "export")
@@ -243,7 +243,7 @@ def test_a_master_that_slept_gives_nobody_up() -> None:
     job.now += 3600.0
     job.master.tick(job.now)
     job.pass_time(LEASE - 1)  # a whole lease, to find the way back
-    box.tell("done", finished(task))
+    box.report("done", finished(task))
     assert job.call(box) is not None
     assert not box.rejoin
 
@@ -259,7 +259,7 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
     assert "worker-0 was silent for 10 s; 1 task given back" in job.notes
     done = job.work(other)
     assert [each.id for each in done] == [0, 1, 2]
-    frozen.tell("done", finished(task))
+    frozen.report("done", finished(task))
     assert job.call(frozen) is None
     assert job.master.state.done == {"predict": 3}
 
@@ -278,7 +278,7 @@ def cut_after(job: Job, box: Outbox, tasks: int) -> None:
     """The trainer does so many tasks, and cuts."""
     job.work(box, tasks)
     for kind in ("checkpoint", "checkpoint written"):
-        box.tell(kind, Report(Task(0, "train")), folder="cut-1")  # type: ignore[arg-type]
+        box.report(kind, Report(Task(0, "train")), folder="cut-1")  # type: ignore[arg-type]
     job.call(box, {})
 
 
@@ -330,7 +330,7 @@ def test_a_job_that_is_over_does_not_begin_anew_though_its_checkpoints_are_lost(
     assert job.notes == []
 
 
-def test_a_ledger_that_was_written_before_there_were_servers_is_read() -> None:
+def test_a_state_store_that_was_written_before_there_were_servers_is_read() -> None:
     job = Job(PREDICT)
     task = job.call(job.worker())
     assert task is not None
@@ -353,6 +353,6 @@ def test_a_request_that_was_overtaken_by_a_later_one_changes_nothing() -> None:
     task = job.call(box)
     assert task is not None
     assert not job.master.exchange(late, job.now).tasks
-    box.tell("done", finished(task))
+    box.report("done", finished(task))
     job.call(box, {})
     assert job.master.job.state.rows == task.rows

@@ -76,7 +76,7 @@ def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_
         mailbox.answered(job.leases.exchange(mailbox.request({"predict": 1}), now))
         task = mailbox.take("predict")
         assert task is not None
-        mailbox.tell("done", Report(task, task.rows))
+        mailbox.report("done", Report(task, task.rows))
         mailbox.answered(job.leases.exchange(mailbox.request({}), now))
         job.ended("worker-1", incarnation, "killed", now)
         began = now
@@ -497,12 +497,12 @@ class Trainers:
         box.answered(self.leases.exchange(box.request({"train": 1, "predict": 1}), self.now))
         task = box.take("train", "predict")
         assert task is not None
-        box.tell("done", finished(task))
+        box.report("done", finished(task))
         box.answered(self.leases.exchange(box.request({}), self.now))
 
     def checkpoint(self, box: Outbox) -> None:
         for kind in ("checkpoint", "checkpoint written"):
-            box.tell(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
+            box.report(kind, Report(Task(0, "train")), folder="a cut")  # type: ignore[arg-type]
         box.answered(self.leases.exchange(box.request({}), self.now))
 
     def crash(self, instance: Instance) -> None:

@@ -60,14 +60,17 @@ def test_instances_by_role_and_state_and_how_often_they_were_started_again() -> 
 
 
 def test_the_ring_and_who_is_in_it() -> None:
-    found = scraped(READING._replace(ring=(7, 3)))
-    assert (found["edl_ring"], found["edl_ring_members"]) == (7, 3)
+    found = scraped(READING._replace(group=(7, 3)))
+    assert (found["edl_group"], found["edl_group_members"]) == (7, 3)
 
 
 def test_what_the_master_does_for_it() -> None:
     found = scraped(READING)
     assert found["edl_exchanges_total"] == 17
-    assert (found["edl_ledger_write_seconds_count"], found["edl_ledger_write_seconds_sum"]) == (3, 0.25)
+    assert (found["edl_state_store_write_seconds_count"], found["edl_state_store_write_seconds_sum"]) == (
+        3,
+        0.25,
+    )
     assert (found["edl_checkpoint_seconds_count"], found["edl_checkpoint_seconds_sum"]) == (2, 1.5)
     assert "edl_checkpoint_bytes" not in found
     assert scraped(READING._replace(checkpoint_bytes=4096))["edl_checkpoint_bytes"] == 4096
@@ -94,7 +97,7 @@ def test_what_parameter_servers_hold_and_do() -> None:
 
 def test_what_is_not_known_is_left_out() -> None:
     found = scraped(READING._replace(snapshot=msgspec.structs.replace(SNAPSHOT, loss=None)))
-    assert not [name for name in found if name.startswith(("edl_loss", "edl_ring", "edl_server"))]
+    assert not [name for name in found if name.startswith(("edl_loss", "edl_group", "edl_server"))]
 
 
 def test_a_master_that_ends_tells_nothing() -> None:

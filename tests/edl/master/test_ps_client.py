@@ -24,7 +24,7 @@ from edl.spec import Checkpoints, Training
 from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Flag, Request
 from edl.tasks.ranges import LEAST_ROWS
-from tests.edl.master.test_state_loop import MemoryLedger, run
+from tests.edl.master.test_state_loop import MemoryStateStore, run
 from tests.edl.ps import servers
 from tests.edl.ps.servers import TOKEN, definition, first_values, progress
 
@@ -41,15 +41,15 @@ def machines() -> Iterator[servers.Servers]:
 
 
 class Master:
-    """An office that runs, with servers that have registered."""
+    """An state_loop that runs, with servers that have registered."""
 
     def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
         self.notes: list[str] = []
-        self.ledger = MemoryLedger()
+        self.state_store = MemoryStateStore()
         self.leases = TaskManager(PLAN, None, ServerRecovery, log=self.notes.append)
         self.servers = Servers(self.leases, ASYNC, 2, CheckpointCoordinator(self.leases, when, 2))
         self.state_loop = StateLoop(
-            self.leases, self.ledger, self.servers, on_tick=lambda now: self.serving.tick(now)
+            self.leases, self.state_store, self.servers, on_tick=lambda now: self.serving.tick(now)
         )
         self.store = SharedFolder(checkpoints)
         self.serving = PsClient(self.servers, self.state_loop, ASYNC, self.store, TOKEN)
@@ -86,7 +86,7 @@ def train(machines: servers.Servers, lease: int, rows: int) -> None:
     machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
 
 
-def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_ledger_says_so(
+def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_state_store_says_so(
     machines: servers.Servers, tmp_path: Path
 ) -> None:
     async def work() -> None:
@@ -94,9 +94,9 @@ def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_ledger_sa
             await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.state_store.written))
             assert manifests.complete(tmp_path) == ["000001-000001"]
-            [*_, kept] = subject.ledger.written
+            [*_, kept] = subject.state_store.written
             assert kept.checkpoint is not None
             assert kept.checkpoint.folder == "000001-000001"
 
@@ -197,7 +197,7 @@ def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
             await subject.register_server(machines)
             await asyncio.to_thread(machines.define, MODEL)
             await asyncio.to_thread(machines.open)
-            await subject.until(lambda: any(kept.checkpoint for kept in subject.ledger.written))
+            await subject.until(lambda: any(kept.checkpoint for kept in subject.state_store.written))
             before = await asyncio.to_thread(machines.pull, MODEL, {})
             await asyncio.to_thread(train, machines, LATER + 100, 1)
             await asyncio.to_thread(machines.replace, 1)

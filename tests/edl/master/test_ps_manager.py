@@ -112,7 +112,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     done = stage.take(box)
     assert done is not None
     stage.push(done, done.rows)
-    box.tell("done", Report(done, done.rows, 16, 1.0, 1.0))
+    box.report("done", Report(done, done.rows, 16, 1.0, 1.0))
     stage.take(box)
     stage.talk(31.0)
     checkpoint = stage.complete()
@@ -151,7 +151,7 @@ def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_
     assert call.header == TakeCheckpoint(1, "000001-000001", memory=True)
     stage.complete()
     stage.said(Arrange)
-    stage.restart()  # the ledger has it
+    stage.restart()  # the state store has it
     for lost in (1, 2, 0):  # each has its copies again before the next one is lost
         stage.lose(lost)
         stage.register(lost, 1)
@@ -214,7 +214,7 @@ def test_one_server_has_no_neighbour_and_says_so() -> None:
     ]
 
 
-def test_the_cut_that_the_ledger_has_stays_in_memory_while_the_next_is_taken() -> None:
+def test_the_cut_that_the_state_store_has_stays_in_memory_while_the_next_is_taken() -> None:
     stage = Stage(ASYNC, 2, MEMORY)
     stage.open()
     stage.complete()
@@ -395,7 +395,7 @@ def test_a_drained_worker_and_a_task_that_raised_go_the_same_way() -> None:
     task = stage.take(box)
     assert task is not None
     stage.push(task, 512)
-    box.tell("given back", Report(task))  # server 0 knows better
+    box.report("given back", Report(task))  # server 0 knows better
     assert stage.take(box) is not None
     stage.talk()
     assert stage.leases.job.state.rows == 512
@@ -420,12 +420,12 @@ def test_nothing_is_exported_while_what_is_trained_beyond_the_end_may_be_pushed(
     assert second is not None
     stage.push(first, first.rows)
     stage.push(second, 512)
-    box.tell("done", Report(first, first.rows, 16, 1.0, 1.0))
+    box.report("done", Report(first, first.rows, 16, 1.0, 1.0))
     conclude = ask(stage, box, "conclude")
-    box.tell("done", Report(conclude, conclusion=Conclusion({}, "it is enough")))
+    box.report("done", Report(conclude, conclusion=Conclusion({}, "it is enough")))
     measure = ask(stage, box, "evaluate")
-    box.tell("done", Report(measure, measure.rows, 1, 1.0, 1.0))
-    box.tell("done", Report(ask(stage, box, "conclude"), conclusion=Conclusion({})))
+    box.report("done", Report(measure, measure.rows, 1, 1.0, 1.0))
+    box.report("done", Report(ask(stage, box, "conclude"), conclusion=Conclusion({})))
     box.answered(stage.leases.exchange(box.request({"export": 1}), stage.now))
     assert box.take("export") is None
     other.answered(stage.leases.exchange(other.request({}), stage.now))

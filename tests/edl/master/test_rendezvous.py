@@ -34,12 +34,12 @@ def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() 
 def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
     stage = RingStage("a")
     seek = JoinRequest("a:1")
-    assert stage.say("a", seek=seek).ring is None
+    assert stage.say("a", seek=seek).group is None
     assert stage.master.awaited
     stage.write()
     assert not stage.master.awaited
-    assert stage.say("a", seek=seek).ring == stage.say("a", seek=seek).ring == stage.present
-    assert stage.say("a", seek=JoinRequest("a:1", after=1)).ring is None
+    assert stage.say("a", seek=seek).group == stage.say("a", seek=seek).group == stage.present
+    assert stage.say("a", seek=JoinRequest("a:1", after=1)).group is None
 
 
 def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingStage) -> None:

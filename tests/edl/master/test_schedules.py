@@ -44,7 +44,7 @@ class Worker:
             self.steps.append(
                 (done.number, done.id, done.skip, done.rows) if done.type == "train" else (0, 0, 0, 0)
             )
-            self.mailbox.tell("done", finished(done))
+            self.mailbox.report("done", finished(done))
         self.task = self.mailbox.take(*CONTROL, "train", "predict")
         return done
 
@@ -156,7 +156,7 @@ class World:
         """The worker is drained: it gives back what it has, in part done, and leaves."""
         if worker.task is None:
             return
-        worker.mailbox.tell("given back", Report(worker.task))
+        worker.mailbox.report("given back", Report(worker.task))
         worker.task = None
         worker.mailbox.give_back_received()
 
@@ -195,14 +195,14 @@ class World:
             return
         folder = f"cut-{len(self.checkpoints)}"
         self.checkpoints[folder] = list(worker.steps)
-        worker.mailbox.tell("checkpoint", Report(Task(0, "train")), folder=folder)
+        worker.mailbox.report("checkpoint", Report(Task(0, "train")), folder=folder)
         worker.pending_checkpoints.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         """What a trainer wrote in the background is complete."""
         if worker.pending_checkpoints:
             self.disk.add(worker.pending_checkpoints[-1])
-            worker.mailbox.tell(
+            worker.mailbox.report(
                 "checkpoint written", Report(Task(0, "train")), folder=worker.pending_checkpoints.pop()
             )
 

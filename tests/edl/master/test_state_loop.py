@@ -28,7 +28,7 @@ from tests.edl.master.stage import Stage
 T = TypeVar("T")
 
 
-class MemoryLedger:
+class MemoryStateStore:
     """Keeps what is written; `open` lets writes end."""
 
     def __init__(self) -> None:
@@ -60,9 +60,9 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(work, 20.0))
 
 
-def state_loop(tasks: int = 2) -> tuple[StateLoop, MemoryLedger]:
-    ledger = MemoryLedger()
-    return StateLoop(TaskManager(Plan("predict", tasks * STREAMED_ROWS)), ledger), ledger
+def state_loop(tasks: int = 2) -> tuple[StateLoop, MemoryStateStore]:
+    state_store = MemoryStateStore()
+    return StateLoop(TaskManager(Plan("predict", tasks * STREAMED_ROWS)), state_store), state_store
 
 
 def request(name: str = "worker-0", *told: Report, want: int = 1, seen: int = 0) -> Request:
@@ -72,40 +72,40 @@ def request(name: str = "worker-0", *told: Report, want: int = 1, seen: int = 0)
 
 def test_a_registration_is_written_down_before_it_is_answered() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
-        ledger.open.clear()
+        subject, state_store = state_loop()
+        state_store.open.clear()
         joining = asyncio.create_task(subject.join("worker-0", 0, {}))
         await asyncio.sleep(0)
         assert not joining.done()
-        ledger.open.set()
+        state_store.open.set()
         assert await joining is not None
-        assert "worker-0" in ledger.written[-1].members
+        assert "worker-0" in state_store.written[-1].members
 
     run(work())
 
 
 def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> None:
     async def work() -> None:
-        ledger = MemoryLedger()
+        state_store = MemoryStateStore()
         plan = Plan("train", LEAST_ROWS, 0, Training(batch_size=512))
-        subject = StateLoop(TaskManager(plan, None, ServerRecovery), ledger)
+        subject = StateLoop(TaskManager(plan, None, ServerRecovery), state_store)
         await subject.join("worker-0", 0, {})
         answer = await subject.exchange(Request("worker-0", 0, 1, want={"train": 1}), 0.0, Flag.NONE)
-        assert [task.attempt for task in answer.tasks] == list(ledger.written[-1].leases)
+        assert [task.attempt for task in answer.tasks] == list(state_store.written[-1].leases)
 
     run(work())
 
 
 def test_a_ring_is_written_down_before_it_is_told() -> None:
     async def work() -> None:
-        ledger = MemoryLedger()
-        subject = StateLoop(TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery), ledger)
+        state_store = MemoryStateStore()
+        subject = StateLoop(TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery), state_store)
         await subject.join("worker-0", 0, {})
         writing = asyncio.create_task(subject.run())
-        asked = Request("worker-0", 0, 1, seek=JoinRequest("a:1"))
+        asked = Request("worker-0", 0, 1, join=JoinRequest("a:1"))
         answer = await subject.exchange(asked, 10.0, Flag.PREDICT_OVER)
-        assert answer.ring is not None
-        assert answer.ring == ledger.written[-1].rendezvous.present
+        assert answer.group is not None
+        assert answer.group == state_store.written[-1].rendezvous.present
         writing.cancel()
 
     run(work())
@@ -113,31 +113,31 @@ def test_a_ring_is_written_down_before_it_is_told() -> None:
 
 def test_a_server_is_written_down_before_it_is_answered_and_wanted_only_where_there_are_some() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
+        subject, state_store = state_loop()
         assert await subject.register_server("ps-0", 0, "a:1") is None
         stage = Stage(Mode("async"))
-        subject = StateLoop(stage.leases, ledger, stage.servers)
+        subject = StateLoop(stage.leases, state_store, stage.servers)
         assert await subject.register_server("ps-1", 0, "a:1") is not None
-        assert [place.address for place in ledger.written[-1].servers] == ["", "a:1"]
+        assert [place.address for place in state_store.written[-1].servers] == ["", "a:1"]
 
     run(work())
 
 
 def test_registrations_at_the_same_time_share_a_write() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
+        subject, state_store = state_loop()
         await asyncio.gather(*(subject.join(f"worker-{number}", 0, {}) for number in range(100)))
-        assert len(ledger.written) <= 3
+        assert len(state_store.written) <= 3
 
     run(work())
 
 
 def test_a_write_goes_on_alone_when_who_asked_for_it_is_gone() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
-        ledger.open.clear()
+        subject, state_store = state_loop()
+        state_store.open.clear()
         gone = asyncio.create_task(subject.write())
-        while not ledger.writing:
+        while not state_store.writing:
             await asyncio.sleep(0)
         gone.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -145,9 +145,9 @@ def test_a_write_goes_on_alone_when_who_asked_for_it_is_gone() -> None:
         next_one = asyncio.create_task(subject.write())
         for _ in range(100):  # it does not begin
             await asyncio.sleep(0)
-        ledger.open.set()
+        state_store.open.set()
         await next_one
-        assert (len(ledger.written), ledger.most) == (2, 1)
+        assert (len(state_store.written), state_store.most) == (2, 1)
 
     run(work())
 
@@ -161,7 +161,7 @@ def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
         waiting = asyncio.create_task(subject.exchange(request("worker-1"), 15.0, Flag.TRAIN_OVER))
         await asyncio.sleep(0)
         subject.tasks.lost("worker-0", 0, subject.now())
-        subject.ring()
+        subject.notify()
         [again] = (await waiting).tasks
         assert (again.id, again.attempt > task.attempt) == (task.id, True)
 
@@ -170,17 +170,17 @@ def test_who_waits_is_answered_when_a_task_is_given_back() -> None:
 
 def test_the_end_is_told_when_it_is_written_down() -> None:
     async def work() -> None:
-        subject, ledger = state_loop(tasks=1)
+        subject, state_store = state_loop(tasks=1)
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
-        ledger.open.clear()
+        state_store.open.clear()
         answer = await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
         assert not answer.flags & Flag.FINISHED
-        ledger.open.set()
+        state_store.open.set()
         await running
-        assert ledger.written[-1].job is not None
-        assert ledger.written[-1].job.finished
+        assert state_store.written[-1].job is not None
+        assert state_store.written[-1].job.finished
         answer = await subject.exchange(request(seen=1), 0.0, Flag.NONE)
         assert answer.flags & Flag.FINISHED
         assert answer.durable_upto == 1
@@ -207,27 +207,27 @@ def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() ->
 def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_ring() -> None:
     async def work() -> None:
         leases = TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery)
-        subject = StateLoop(leases, MemoryLedger())
+        subject = StateLoop(leases, MemoryStateStore())
         for name in ("left out", "leader"):
             await subject.join(name, 0, {})
-        leases.exchange(Request("leader", 0, 1, seek=JoinRequest("a:1")), 0.0)
+        leases.exchange(Request("leader", 0, 1, join=JoinRequest("a:1")), 0.0)
         leases.tick(JOIN_SECS)
         assert subject.waits_for(["leader"])
         assert not subject.waits_for(["left out"])
-        leases.exchange(Request("left out", 0, 1, number=1, seek=JoinRequest("b:1")), subject.now())
+        leases.exchange(Request("left out", 0, 1, number=1, join=JoinRequest("b:1")), subject.now())
         assert subject.waits_for(["left out"])
 
     run(work())
 
 
-def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
+def test_a_state_store_that_cannot_be_written_ends_the_job() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
+        subject, state_store = state_loop()
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
         [task] = (await subject.exchange(request(), 0.0, Flag.TRAIN_OVER)).tasks
         await subject.write()  # and with it that of the beginning
-        ledger.full = True
+        state_store.full = True
         await subject.exchange(request("worker-0", Report(task, task.rows)), 0.0, Flag.NONE)
         await running
         failed = subject.tasks.state.failed
@@ -240,10 +240,10 @@ def test_a_ledger_that_cannot_be_written_ends_the_job() -> None:
 @pytest.mark.parametrize("reports", [1, 300])
 def test_reports_are_written_in_groups(reports: int) -> None:
     async def work() -> None:
-        subject, ledger = state_loop(tasks=reports + 1)
+        subject, state_store = state_loop(tasks=reports + 1)
         running = asyncio.create_task(subject.run())
         await subject.join("worker-0", 0, {})
-        before = len(ledger.written)
+        before = len(state_store.written)
         seen = 0
         tasks = (await subject.exchange(request(want=reports), 0.0, Flag.TRAIN_OVER)).tasks
         for task in tasks:
@@ -253,19 +253,19 @@ def test_reports_are_written_in_groups(reports: int) -> None:
             seen = answer.seen_upto
         while answer.durable_upto < seen:
             answer = await subject.exchange(request(want=0, seen=seen), 0.2, answer.flags)
-        assert len(ledger.written) - before <= 4
+        assert len(state_store.written) - before <= 4
         running.cancel()
 
     run(work())
 
 
-def test_a_ledger_of_another_master_ends_this_one_and_not_the_job() -> None:
+def test_a_state_store_of_another_master_ends_this_one_and_not_the_job() -> None:
     async def work() -> None:
-        subject, ledger = state_loop()
+        subject, state_store = state_loop()
         running = asyncio.create_task(subject.run())
-        while not ledger.written:
+        while not state_store.written:
             await asyncio.sleep(0)
-        ledger.taken = True
+        state_store.taken = True
         with pytest.raises(ClusterError, match="another master"):
             await subject.join("worker-0", 0, {})
         with pytest.raises(ClusterError, match="another master"):

@@ -62,7 +62,7 @@ class Running:
         self.curves.epoch_end(row)
 
     def kept(self) -> MasterState:
-        """What the ledger has."""
+        """Content of the state store."""
         return encoding.decode(encoding.encode(self.leases.to_store()[0]), MasterState)
 
 
@@ -139,7 +139,7 @@ def test_a_job_that_goes_back_and_writes_its_next_checkpoint_before_anybody_look
     assert (found["train/loss"], found["epoch/loss"]) == ([(10, 3.0), (30, 1.0)], [(30, 0.5)])
 
 
-def test_the_next_master_goes_on_from_its_ledger(tmp_path: Path) -> None:
+def test_the_next_master_goes_on_from_its_state_store(tmp_path: Path) -> None:
     first = Running(tmp_path)
     first.train(10, 3.0)
     first.train(20, 2.0)

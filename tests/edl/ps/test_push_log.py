@@ -16,8 +16,8 @@ FIRST = np.array([7, 7], np.float32)
 def push(
     instance: str, sequence: int, rows: int = 10, incarnation: int = 0, lease: int = 0, done: int = 0
 ) -> Push:
-    told = progress(lease, done) if lease else None
-    return Push(0, instance, incarnation, sequence, 0.1, rows, progress=told, private=f"{sequence}".encode())
+    found = progress(lease, done) if lease else None
+    return Push(0, instance, incarnation, sequence, 0.1, rows, progress=found, private=f"{sequence}".encode())
 
 
 def state(value: float) -> np.ndarray:
@@ -31,23 +31,23 @@ def test_the_state_before_any_push_is_the_first() -> None:
 def test_the_state_of_one_worker_is_exactly_its_own() -> None:
     push_log, own = PushLog(FIRST), np.array([0.1, 1e-30], np.float32)
     for sequence in (1, 2):
-        push_log.note(push("a", sequence), own * np.float32(sequence))
+        push_log.record(push("a", sequence), own * np.float32(sequence))
     np.testing.assert_array_equal(push_log.state(), own * np.float32(2))
 
 
 def test_the_state_of_several_is_weighted_by_the_rows_that_each_pushed() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1, rows=10), state(100))
-    push_log.note(push("a", 2, rows=10), None)
-    push_log.note(push("a", 3, rows=10), state(1))
-    push_log.note(push("b", 1, rows=10), state(5))
+    push_log.record(push("a", 1, rows=10), state(100))
+    push_log.record(push("a", 2, rows=10), None)
+    push_log.record(push("a", 3, rows=10), state(1))
+    push_log.record(push("b", 1, rows=10), state(5))
     assert push_log.state().tolist() == [2, 2]
 
 
 def test_states_that_come_without_rows_weigh_alike() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1, rows=0), state(1))
-    push_log.note(push("b", 1, rows=0), state(3))
+    push_log.record(push("a", 1, rows=0), state(1))
+    push_log.record(push("b", 1, rows=0), state(3))
     assert push_log.state().tolist() == [2, 2]
 
 
@@ -57,49 +57,49 @@ def test_states_that_come_without_rows_weigh_alike() -> None:
 )
 def test_a_push_is_known_by_instance_start_and_sequence(incarnation: int, sequence: int, known: bool) -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 5, incarnation=1), None)
+    push_log.record(push("a", 5, incarnation=1), None)
     assert push_log.knows(push("a", sequence, incarnation=incarnation)) == known
     assert not push_log.knows(push("b", 1))
 
 
 def test_each_worker_has_its_private_blob() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1), None)
-    push_log.note(msgspec.structs.replace(push("a", 2), private=b""), None)
+    push_log.record(push("a", 1), None)
+    push_log.record(msgspec.structs.replace(push("a", 2), private=b""), None)
     assert (push_log.private("a"), push_log.private("b")) == (b"1", b"")
 
 
 def test_a_revoked_lease_is_void_and_answered_with_its_progress() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1, lease=3, done=20), None)
-    push_log.note(push("a", 2, lease=3, done=40), None)
-    push_log.note(push("a", 3, lease=4, done=10), None)
+    push_log.record(push("a", 1, lease=3, done=20), None)
+    push_log.record(push("a", 2, lease=3, done=40), None)
+    push_log.record(push("a", 3, lease=4, done=10), None)
     assert push_log.revoke([3, 9]) == (progress(3, 40),)
     assert push_log.is_void(9) and not push_log.is_void(4)
 
 
 def test_a_cut_tells_of_a_finished_lease_twice_and_of_an_open_one_always() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1, lease=1, done=100), None)
-    push_log.note(push("a", 2, lease=2, done=40), None)
-    told = [[each.task.attempt for each in push_log.snapshot(told=True)[0].progress] for _ in range(4)]
-    assert told == [[1, 2], [1, 2], [2], [2]]
+    push_log.record(push("a", 1, lease=1, done=100), None)
+    push_log.record(push("a", 2, lease=2, done=40), None)
+    found = [[each.task.attempt for each in push_log.snapshot(reported=True)[0].progress] for _ in range(4)]
+    assert found == [[1, 2], [1, 2], [2], [2]]
 
 
 def test_a_cut_that_the_master_does_not_hear_of_tells_nothing() -> None:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 1, lease=1, done=100), None)
+    push_log.record(push("a", 1, lease=1, done=100), None)
     for _ in range(3):
-        push_log.snapshot(told=False)
-    assert [len(push_log.snapshot(told=True)[0].progress) for _ in range(3)] == [1, 1, 0]
+        push_log.snapshot(reported=False)
+    assert [len(push_log.snapshot(reported=True)[0].progress) for _ in range(3)] == [1, 1, 0]
 
 
 def restored(*, same_leases: bool) -> PushLog:
     push_log = PushLog(FIRST)
-    push_log.note(push("a", 5, rows=30, lease=3, done=20), state(1))
-    push_log.note(push("b", 5, rows=10, lease=4, done=20), state(5))
+    push_log.record(push("a", 5, rows=30, lease=3, done=20), state(1))
+    push_log.record(push("b", 5, rows=10, lease=4, done=20), state(5))
     push_log.revoke([4])
-    push_log, states = push_log.snapshot(told=True)
+    push_log, states = push_log.snapshot(reported=True)
     other = PushLog(FIRST)
     other.restore(
         msgspec.json.decode(msgspec.json.encode(push_log), type=PushLogState), states, same_leases=same_leases

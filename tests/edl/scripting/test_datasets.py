@@ -119,7 +119,7 @@ def test_files_are_read_where_they_lie(files: Path) -> None:
     rows, job = made(files, str(files), feed=feed), job_folder.create("train")
     assert rows.pin(job).rows == 5
     assert open_files(read_pinned(job.rows), job.rows).rows == 5
-    assert open_files(read_pinned(job.held_out), job.held_out).rows == 5
+    assert open_files(read_pinned(job.validation_rows), job.validation_rows).rows == 5
 
 
 def test_a_reader_is_read_by_range(files: Path) -> None:

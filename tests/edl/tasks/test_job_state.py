@@ -1,4 +1,4 @@
-"""The course of a job: what is handed out, and what follows when it is done."""
+"""The progress of a job: what is handed out, and what follows when it is done."""
 
 from __future__ import annotations
 
@@ -104,9 +104,9 @@ def test_without_held_out_rows_the_training_rows_are_measured_at_the_end() -> No
     assert [(task.start, task.end) for task in tasks if task.type == "evaluate"] == [(0, ROWS)]
     assert job.state.measured_on == "training"
     assert tasks[-1].round is not None
-    course = tasks[-1].round.course
-    assert course is not None
-    assert (course.rows, course.steps, course.epochs) == (2 * ROWS, 98, 2)
+    progress = tasks[-1].round.progress
+    assert progress is not None
+    assert (progress.rows, progress.steps, progress.epochs) == (2 * ROWS, 98, 2)
 
 
 def test_a_conclusion_ends_the_training_and_voids_what_was_handed_out() -> None:

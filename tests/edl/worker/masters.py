@@ -55,16 +55,16 @@ class Master:
     def with_leases(self, do: Callable[[TaskManager], T]) -> T:
         async def work() -> T:
             result = do(self.state_loop.tasks)
-            self.state_loop.ring()
+            self.state_loop.notify()
             return result
 
         return self._do(work())
 
     async def _start(self) -> None:
-        self._ledger = FileStateStore(self._folder / "ledger")
-        data = self._ledger.read()
+        self._state_store = FileStateStore(self._folder / "state")
+        data = self._state_store.read()
         kept = encoding.decode(data, MasterState) if data else None
-        self.state_loop = StateLoop(TaskManager(self._plan, kept, **self._how), self._ledger)
+        self.state_loop = StateLoop(TaskManager(self._plan, kept, **self._how), self._state_store)
         service = Service(self.state_loop, lambda: b"", lambda workers: None)
         self._server: aio.Server
         self._server, self.port = await serve(service, f"127.0.0.1:{self.port}", TOKEN)
@@ -74,7 +74,7 @@ class Master:
         self._running.cancel()
         await asyncio.gather(self._running, return_exceptions=True)
         await self._server.stop(0)
-        self._ledger.close()
+        self._state_store.close()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(SECONDS)

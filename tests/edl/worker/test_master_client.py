@@ -81,7 +81,7 @@ def test_reports_from_which_nothing_follows_are_told_together(master: Master) ->
         exchange = leases.exchange
 
         def counted(request: Request, now: float) -> Answer:
-            told.append(len(request.told))
+            told.append(len(request.updates))
             return exchange(request, now)
 
         leases.exchange = counted  # type: ignore[method-assign]
@@ -184,7 +184,7 @@ def test_a_worker_that_was_given_up_registers_again(master: Master, tasks: Remot
     assert found == [0, 1, 2]
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"parameters": TrainerRecovery}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"recovery": TrainerRecovery}], indirect=True)
 def test_a_trainer_that_was_given_up_leaves(master: Master) -> None:
     with (
         MasterChannel(f"127.0.0.1:{master.port}", TOKEN) as channel,
@@ -216,7 +216,7 @@ def test_who_asks_for_servers_waits_until_all_are_ready(master: Master, tasks: R
     assert tasks.servers == third
 
 
-@pytest.mark.parametrize("master", [TRAIN | {"parameters": ServerRecovery}], indirect=True)
+@pytest.mark.parametrize("master", [TRAIN | {"recovery": ServerRecovery}], indirect=True)
 def test_who_holds_tasks_turns_to_their_gradients_when_there_are_no_others(
     master: Master, tasks: RemoteTasks
 ) -> None:

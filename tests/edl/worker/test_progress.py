@@ -49,12 +49,12 @@ def test_time_that_goes_to_measuring_slows_the_rate() -> None:
 
 def test_an_event_says_that_early_stopping_may_end_the_training() -> None:
     events: list[Progress] = []
-    Meter(events.append, "training", 10, may_end_early=True, clock=Clock()).tell()  # type: ignore[arg-type]
+    Meter(events.append, "training", 10, may_end_early=True, clock=Clock()).show()  # type: ignore[arg-type]
     assert events[0].may_end_early
 
 
 def test_an_event_without_steps_has_no_loss() -> None:
     subject, events = meter(Clock())
-    subject.tell()
+    subject.show()
     assert events[0].loss is None
     assert events[0].rows_per_second == 0

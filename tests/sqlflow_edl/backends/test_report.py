@@ -75,16 +75,16 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
 
 
 def test_a_ring_is_told_with_its_members() -> None:
-    snapshot = msgspec.structs.replace(SNAPSHOT, ring=7, members=("worker-1", "worker-0"))
-    assert ("ring", "7: worker-1, worker-0") in facts(report(supervised(snapshot)))
-    assert "ring" not in dict(facts(report(supervised())))
+    snapshot = msgspec.structs.replace(SNAPSHOT, group=7, members=("worker-1", "worker-0"))
+    assert ("group", "7: worker-1, worker-0") in facts(report(supervised(snapshot)))
+    assert "group" not in dict(facts(report(supervised())))
 
 
 def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
     loaded = msgspec.structs.replace(server, load=Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876))
     rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
-    snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, cut="000002-000007")
+    snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, checkpoint="000002-000007")
     found = report(supervised(snapshot))
     assert [dict(zip(SERVERS, row, strict=True)) for row in server_rows(found)] == [
         {

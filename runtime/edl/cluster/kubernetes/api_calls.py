@@ -135,10 +135,10 @@ class Calls:
             raise _PassingError(_first_line(error)) from None
         if response.status < 300:
             return data
-        told = _refusal(data, response.reason or "")
+        refusal = _refusal(data, response.reason or "")
         if response.status in _TRANSIENT:
-            raise _PassingError(told.message, _retry_after(response))
-        raise RefusedError(response.status, told.reason, told.message)
+            raise _PassingError(refusal.message, _retry_after(response))
+        raise RefusedError(response.status, refusal.reason, refusal.message)
 
 
 def _refusal(data: bytes, reason: str) -> Refusal:
@@ -150,8 +150,8 @@ def _refusal(data: bytes, reason: str) -> Refusal:
 
 
 def _retry_after(response: BaseHTTPResponse) -> float:
-    told = response.headers.get("Retry-After", "")
-    return float(told) if told.isdecimal() else 0.0
+    seconds = response.headers.get("Retry-After", "")
+    return float(seconds) if seconds.isdecimal() else 0.0
 
 
 def _first_line(error: Exception) -> str:

@@ -120,7 +120,7 @@ class KubernetesCluster:
         try:
             while not self._closed.is_set():
                 news = stream.next(LOOK_SECS)
-                if news is not None and (change := self._hear(*news)) is not None:
+                if news is not None and (change := self._receive(*news)) is not None:
                     yield change
                 if time.monotonic() >= look_at:
                     yield from self._look()
@@ -180,7 +180,7 @@ class KubernetesCluster:
             raise
         return True
 
-    def _hear(self, pod: Pod, is_there: bool) -> Change | None:
+    def _receive(self, pod: Pod, is_there: bool) -> Change | None:
         with self._lock:
             return self._cache.seen(pod) if is_there else self._cache.gone(pod)
 

@@ -36,8 +36,8 @@ class Growth:
     """Growth of memory for the pods of a role: request and limit times the policy's factor, up to its limit."""
 
     def __init__(self, policy: Policy, manifest: dict[str, Any]) -> None:
-        told = manifest["spec"]["containers"][0].get("resources") or {}
-        self.first = of(msgspec.convert(told, Resources))
+        resources = manifest["spec"]["containers"][0].get("resources") or {}
+        self.first = of(msgspec.convert(resources, Resources))
         self._factor = policy.memory_factor
         self._most = _bytes(policy.memory_limit) or DEFAULT_LIMIT * self.first.size
 

@@ -37,8 +37,8 @@ def files(job: str, number: int) -> str:
     return f"{job}-files-{number}"
 
 
-def ledger(job: str) -> str:
-    return f"{job}-ledger"
+def state_store(job: str) -> str:
+    return f"{job}-state"
 
 
 def status(job: str) -> str:

@@ -54,13 +54,13 @@ class PodCache:
     def listed(self, pods: Iterable[Pod]) -> list[Change]:
         """Replace the cache by a complete list; return the state of each name's newest pod, including deleted ones."""
         found = {pod.instance.key: pod for pod in pods if pod.instance is not None}
-        told = [
+        changes = [
             change for key in self._known.keys() - found.keys() if (change := self._gone(key)) is not None
         ]
         for pod in found.values():
             self.seen(pod)
         newest: dict[str, Change] = {}
-        for change in [*told, *(known.change for known in self._known.values())]:
+        for change in [*changes, *(known.change for known in self._known.values())]:
             before = newest.get(change.instance.name)
             if before is None or before.instance.incarnation < change.instance.incarnation:
                 newest[change.instance.name] = change

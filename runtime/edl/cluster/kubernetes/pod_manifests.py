@@ -33,8 +33,11 @@ def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory
     }
     metadata["ownerReferences"] = [owner(job, deployment.uid)]
     container = made["spec"]["containers"][0]
-    told = {"name": "EDL_INSTANCE", "value": msgspec.json.encode(instance).decode()}
-    container["env"] = [told, *(each for each in container.get("env", []) if each["name"] != told["name"])]
+    variable = {"name": "EDL_INSTANCE", "value": msgspec.json.encode(instance).decode()}
+    container["env"] = [
+        variable,
+        *(each for each in container.get("env", []) if each["name"] != variable["name"]),
+    ]
     if memory is not None:
         _set_memory(container.setdefault("resources", {}), memory)
     if priority := _priority(deployment.priorities, instance, workers):

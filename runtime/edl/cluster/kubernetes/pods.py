@@ -97,9 +97,9 @@ class Pod(msgspec.Struct):
     def instance(self) -> Instance | None:
         """Instance of the pod, or None if its labels name none."""
         labels = self.metadata.labels or {}
-        told = (labels.get(names.INSTANCE), labels.get(names.ROLE), labels.get(names.INCARNATION))
+        found = (labels.get(names.INSTANCE), labels.get(names.ROLE), labels.get(names.INCARNATION))
         try:
-            return msgspec.convert(told, _Labels, strict=False).instance
+            return msgspec.convert(found, _Labels, strict=False).instance
         except msgspec.ValidationError:
             return None
 

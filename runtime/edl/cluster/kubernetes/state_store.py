@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 120.0  # seconds without the API server after which a master exits, for its successor to try
 LIMIT = (1 << 20) - 1024  # bytes in a ConfigMap besides the other key
-KEY = "ledger.1"  # includes the version
+KEY = "state.1"  # includes the version
 HOLDER = "holder"
 
 _Map = dict[str, Any]
@@ -38,7 +38,7 @@ class ConfigMapStateStore:
     def __init__(self, api: ApiClient, deployment: Deployment, patience: float = PATIENCE) -> None:
         self._calls = Calls(api, patience)
         folder = f"/api/v1/namespaces/{deployment.namespace}/configmaps"
-        self._path = f"{folder}/{names.ledger(deployment.name)}"
+        self._path = f"{folder}/{names.state_store(deployment.name)}"
         self._holder = secrets.token_hex(8)
         self._map = self._get()
         while not self._put({**(self._map.get("binaryData") or {})}):

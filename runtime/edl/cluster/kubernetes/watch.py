@@ -91,7 +91,7 @@ class PodStream:
             for line in _lines(response):
                 if self._closed.is_set():
                     return
-                self._hear(_events.decode(line))
+                self._receive(_events.decode(line))
         except (HTTPError, OSError, ValueError, msgspec.DecodeError) as error:
             raise UnreachableError(f"the watch of pods was interrupted: {error}") from None
         finally:
@@ -99,7 +99,7 @@ class PodStream:
             self._response = None
             response.close()
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         if event.type == "ERROR":
             raise ClusterError(f"the watch of pods ended: {_refusals.decode(event.object).message}")
         pod = _pods.decode(event.object)

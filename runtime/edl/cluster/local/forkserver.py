@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
     warm_up(ClusterFolder(job).spec(), JobFolder(job))
-    _tell(supervisor, Ready(time.monotonic() - began))
+    _send(supervisor, Ready(time.monotonic() - began))
     while packet := supervisor.recv(LONGEST):
         _fork(supervisor, instances.decode(packet), job, lifeline)
     return exit_codes.OK
@@ -87,7 +87,7 @@ def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: in
     try:
         between = os.fork()
     except OSError as error:
-        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+        _send(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
         return
     if between:
         os.waitpid(between, 0)
@@ -96,7 +96,7 @@ def _fork(supervisor: socket.socket, instance: Instance, job: Path, lifeline: in
         if os.fork() == 0:
             _be(supervisor, instance, job, lifeline)
     except OSError as error:
-        _tell(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
+        _send(supervisor, Refused(instance.key, f"the system cannot fork: {error.strerror}"))
     finally:
         os._exit(exit_codes.OK)
 
@@ -105,7 +105,7 @@ def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int)
     """Become the instance. The process itself reports its start, so no worker is unknown when the forkserver dies."""
     try:
         os.setsid()
-        _tell(supervisor, Forked(instance.key, os.getpid()))
+        _send(supervisor, Forked(instance.key, os.getpid()))
         supervisor.close()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
     except BaseException:
@@ -113,7 +113,7 @@ def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int)
     live(job, instance, lifeline)
 
 
-def _tell(supervisor: socket.socket, message: Born) -> None:
+def _send(supervisor: socket.socket, message: Born) -> None:
     supervisor.send(msgspec.json.encode(message))
 
 

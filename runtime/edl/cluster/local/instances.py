@@ -28,17 +28,19 @@ class _Record:
 class Instances:
     """Registry of instances that starts, stops and watches them. All calls come from the event loop's thread.
 
-    `tell` is called with every change. `slots` is the maximum number of instances, or None; `room` is the same if it
+    `notify` is called with every change. `slots` is the maximum number of instances, or None; `room` is the same if it
     may change. `launcher` is set before the first start.
     """
 
     launcher: Launcher
     room: Room | None = None
 
-    def __init__(self, children: Children, tell: Callable[[Change], None], slots: int | None = None) -> None:
+    def __init__(
+        self, children: Children, notify: Callable[[Change], None], slots: int | None = None
+    ) -> None:
         self._slots = slots
         self._children = children
-        self._tell = tell
+        self._notify = notify
         self._records: dict[Key, _Record] = {}
         self._newest: dict[str, int] = {}
         self._all_ended = asyncio.Event()
@@ -62,7 +64,7 @@ class Instances:
         self._newest[instance.name] = instance.incarnation
         self._all_ended.clear()
         self._records[instance.key] = _Record(Change(instance, "pending"))
-        self._tell(self._records[instance.key].change)
+        self._notify(self._records[instance.key].change)
         self.launcher.launch(instance)
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
@@ -121,7 +123,7 @@ class Instances:
 
     def _change(self, record: _Record, change: Change) -> None:
         record.change = change
-        self._tell(change)
+        self._notify(change)
 
     def _terminate(self, record: _Record) -> None:
         """Send SIGTERM, and kill its group after the grace period, at once without one."""

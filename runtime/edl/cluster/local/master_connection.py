@@ -32,7 +32,7 @@ class Link:
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
 
-    def tell(self, news: Change | Room) -> None:
+    def notify(self, news: Change | Room) -> None:
         self._send(Changed(news) if isinstance(news, Change) else Resized(news))
 
     async def serve(self, connection: socket.socket, instances: Instances, relaunches: int) -> None:

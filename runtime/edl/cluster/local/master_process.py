@@ -47,13 +47,13 @@ class Masters:
         self._instances = instances
         self._port = port
         self._pid = 0
-        self._told: End | None = None
+        self._last_end: End | None = None
         self._ending = asyncio.Event()
 
     def end(self, end: End, grace: float) -> None:
         """End the job with this status: ask the master to leave, and kill it after `grace` seconds."""
-        if self._told is None:
-            self._told = end
+        if self._last_end is None:
+            self._last_end = end
             self._ending.set()
         if self._pid and grace > 0:
             kill(self._pid, signal.SIGTERM)
@@ -64,7 +64,7 @@ class Masters:
     async def serve(self) -> End:
         """Run masters until the job has ended."""
         deaths, relaunches, done = 0, 0, self._progress()
-        while self._told is None:
+        while self._last_end is None:
             how = await self._one(relaunches)
             if end := self._end(how.code):
                 return end
@@ -75,7 +75,7 @@ class Masters:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ending.wait(), PAUSES[min(deaths, len(PAUSES)) - 1])
             relaunches += 1
-        return self._told
+        return self._last_end
 
     async def _one(self, relaunches: int) -> Exit:
         """Start a master and wait for its end. One that cannot be started counts as failed."""
@@ -106,15 +106,17 @@ class Masters:
 
     def _end(self, code: int) -> End | None:
         """Return the job's end, or None if the master died and the job goes on."""
-        if self._told is not None:
+        if self._last_end is not None:
             return (
-                End("finished") if isinstance(read_end(self._setting.folder.events), Outcome) else self._told
+                End("finished")
+                if isinstance(read_end(self._setting.folder.events), Outcome)
+                else self._last_end
             )
         if code == exit_codes.OK:
             return End("finished")
         if code == exit_codes.JOB_FAILED:
-            told = read_end(self._setting.folder.events)
-            error = told.message if isinstance(told, Failed) else "the master gave no reason; see its log"
+            end = read_end(self._setting.folder.events)
+            error = end.message if isinstance(end, Failed) else "the master gave no reason; see its log"
             return End("failed", error)
         if code == exit_codes.USAGE:
             return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")

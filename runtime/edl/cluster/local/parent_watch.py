@@ -48,12 +48,12 @@ def follow_masters(address: str, longest: float = LONGEST_ABSENCE, look_secs: fl
 
 
 def _look(address: str, longest: float, look_secs: float) -> None:
-    heard = time.monotonic()
+    received = time.monotonic()
     while True:
         time.sleep(look_secs)
         if _listens(address):
-            heard = time.monotonic()
-        elif time.monotonic() - heard >= longest:
+            received = time.monotonic()
+        elif time.monotonic() - received >= longest:
             log(f"exiting: the job has had no master for {longest:g} s")
             abandon()
 

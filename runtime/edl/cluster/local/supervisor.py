@@ -89,7 +89,7 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         children, link = Children(), Link()
         setting = LaunchSettings(self._job.path, self._spec, reading, children, say)
-        instances = Instances(children, link.tell, self._spec.slots or None)
+        instances = Instances(children, link.notify, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
         self._masters = Masters(setting, link, instances, port)
@@ -99,7 +99,7 @@ class Supervisor:
         async with contextlib.AsyncExitStack() as slots:
             try:
                 await slots.enter_async_context(
-                    sharing(self._spec.quota, self._job.id, instances, link.tell, say)
+                    sharing(self._spec.quota, self._job.id, instances, link.notify, say)
                 )
                 end = await self._masters.serve()
             except ClusterError as error:

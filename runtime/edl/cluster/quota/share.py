@@ -17,18 +17,18 @@ INTERVAL = 0.1  # seconds
 
 
 class Share:
-    """Slots of one job. `tell` is called when the limit of instances changes."""
+    """Slots of one job. `notify` is called when the limit of instances changes."""
 
     def __init__(
         self,
         membership: Membership,
         instances: Instances,
-        tell: Callable[[Room], None],
+        notify: Callable[[Room], None],
         say: Callable[[str], None],
     ) -> None:
         self._membership = membership
         self._instances = instances
-        self._tell = tell
+        self._notify = notify
         self._say = say
         self._trouble = ""
 
@@ -51,7 +51,7 @@ class Share:
         if (room := Room(slots)) != self._instances.room:
             self._say(f"slots: {slots}")
             self._instances.room = room
-            self._tell(room)
+            self._notify(room)
 
 
 @contextlib.asynccontextmanager
@@ -59,7 +59,7 @@ async def sharing(
     use: QuotaUse | None,
     job: str,
     instances: Instances,
-    tell: Callable[[Room], None],
+    notify: Callable[[Room], None],
     say: Callable[[str], None],
 ) -> AsyncIterator[None]:
     """Give the job slots of its quota, if any, within this context. Raises ClusterError if that is impossible."""
@@ -68,7 +68,7 @@ async def sharing(
         return
     membership = Quota(Path(use.folder)).join(job, use.request)
     instances.room = Room(0)
-    share = Share(membership, instances, tell, say)
+    share = Share(membership, instances, notify, say)
     share.look()
     keeping = asyncio.create_task(share.keep())
     try:

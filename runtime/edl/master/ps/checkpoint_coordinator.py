@@ -28,12 +28,12 @@ AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 
 class PendingCheckpoint(msgspec.Struct):
-    """Checkpoint in progress. `course` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
+    """Checkpoint in progress. `begun` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
     approximate step of each server.
     """
 
     name: str
-    course: Job
+    begun: Job
     steps: tuple[int, ...]
     job: JobState | None = None
     version: Version = Version()
@@ -96,7 +96,7 @@ class CheckpointCoordinator:
         taking = self._taking
         if taking is None or taking.name != name:
             return
-        taking.job = state_at_checkpoint(self._tasks, taking.course, answer.progress)
+        taking.job = state_at_checkpoint(self._tasks, taking.begun, answer.progress)
         taking.version = answer.version
 
     def written(self, index: int, name: str, shard: Shard) -> str:
@@ -165,8 +165,8 @@ class CheckpointCoordinator:
         return {*keep, *([self._taking.name] if self._taking else [])}
 
 
-def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Progress]) -> JobState:
-    """Return the state of the job at a checkpoint taken after the copy `course`. `progress` is that of each lease then.
+def state_at_checkpoint(tasks: TaskManager, job: Job, progress: Iterable[Progress]) -> JobState:
+    """Return the state of the job at a checkpoint taken after the copy `job`. `progress` is that of each lease then.
 
     A task may have two leases: a revoked one, and its successor.
     """
@@ -175,14 +175,14 @@ def state_at_checkpoint(tasks: TaskManager, course: Job, progress: Iterable[Prog
         whole = part.rows >= part.task.rows
         if whole and number in tasks.state.leases:
             tasks.state.leases[number].pushed = part
-        task = course.claim(part.task, number)
+        task = job.claim(part.task, number)
         if task is None:
             continue
         # The part of an earlier lease was counted when that was revoked.
         if task.skip != part.task.skip:
-            course.give_back(task)
+            job.give_back(task)
         elif whole:
-            course.done(report_of(part), tasks.state.seconds)
+            job.done(report_of(part), tasks.state.seconds)
         else:
-            course.give_back(task, report_of(part) if part.rows else None)
-    return course.kept()
+            job.give_back(task, report_of(part) if part.rows else None)
+    return job.kept()

@@ -88,7 +88,7 @@ class PsClient:
             self._servers.unanswered(call, error, self._state_loop.now())
         else:
             self._servers.answered(call, answer, self._state_loop.now())
-        self._state_loop.ring()
+        self._state_loop.notify()
         self.tick(self._state_loop.now())
 
     async def _ask(self, call: Call) -> Answer:

@@ -78,10 +78,10 @@ class Servers:
 
     def figures(self, instance: str) -> Figures | None:
         """Return the last reported figures of a server, or None if there are none."""
-        return self.told.get(instance)
+        return self.all_figures.get(instance)
 
     @property
-    def told(self) -> dict[str, Figures]:
+    def all_figures(self) -> dict[str, Figures]:
         """Last reported figures of each server, by name."""
         pairs = zip(self._records, self._slots, strict=True)
         return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
@@ -145,7 +145,7 @@ class Servers:
         """Return the seconds since the last answer of a server, or None if the instance is not a server."""
         for record, slot in zip(self._records, self._slots, strict=True):
             if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
-                return now - slot.heard
+                return now - slot.answered
         return None
 
     def tick(self, now: float) -> None:
@@ -153,7 +153,7 @@ class Servers:
         # This process was suspended: no answer could arrive.
         if now - self._ticked > self._tasks.lease_secs / 2:
             for slot in self._slots:
-                slot.heard += now - self._ticked
+                slot.answered += now - self._ticked
         self._ticked = now
 
     # Calls ----------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ class Servers:
         slot = self._done(call)
         if slot is None:
             return
-        slot.heard = now
+        slot.answered = now
         if isinstance(call.header, Arrange):
             slot.arranged = call.header
             self.checkpoints.held(call.header)
@@ -271,8 +271,8 @@ class Servers:
         """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
         progress of any server.
         """
-        told = {part.task.attempt: part for part in progress}
-        slot.revoked |= {lease: told.get(lease) for lease in leases}
+        found = {part.task.attempt: part for part in progress}
+        slot.revoked |= {lease: found.get(lease) for lease in leases}
         everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._slots)]
         parts = [each.revoked.pop(lease) for lease in everywhere for each in self._slots]
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)

@@ -41,13 +41,13 @@ class Call(msgspec.Struct, frozen=True):
 class ServerSlot:
     """State of a server that is not persisted.
 
-    `holds`: it may hold parameters of this generation. `arranged` is its last confirmed arrangement. `heard` is the
+    `holds`: it may hold parameters of this generation. `arranged` is its last confirmed arrangement. `answered` is the
     second of its last answer, `asked` that of its last status call. `under_way` are pending calls by name. `not_before`
     is the second of the next call other than a status call. `revoked` are leases that this server, but not every
     server, has revoked, with their progress.
     """
 
-    heard: float
+    answered: float
     holds: bool = False
     arranged: Arrange | None = None
     figures: Figures | None = None

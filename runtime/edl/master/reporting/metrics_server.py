@@ -85,11 +85,11 @@ class MetricsServer:
         from edl.master.reporting.prometheus import Reading
 
         state_loop, checkpoints = self._state_loop, self._times.complete
-        ring = state_loop.tasks.state.rendezvous.present
+        group = state_loop.tasks.state.rendezvous.present
         return Reading(
             self._snapshot(),
-            (ring.number, len(ring.members)) if ring is not None else None,
-            self._servers.told if self._servers is not None else {},
+            (group.number, len(group.members)) if group is not None else None,
+            self._servers.all_figures if self._servers is not None else {},
             state_loop.exchanges,
             (state_loop.writes.times, state_loop.writes.seconds),
             (checkpoints.times, checkpoints.seconds),

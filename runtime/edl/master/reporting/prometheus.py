@@ -20,16 +20,16 @@ from edl.ps.messages import Figures
 class Reading(NamedTuple):
     """State of a master at one moment.
 
-    `ring` is the number and size of the worker group, or None without one. `servers` are the last reported figures by
-    name. `ledger` and `checkpoints` are counts of writes and their total seconds. `checkpoint_bytes` is the size of the
-    last checkpoint, or None without one.
+    `group` is the number and size of the worker group, or None without one. `servers` are the last reported figures by
+    name. `state_store` and `checkpoints` are counts of writes and their total seconds. `checkpoint_bytes` is the size
+    of the last checkpoint, or None without one.
     """
 
     snapshot: Snapshot
-    ring: tuple[int, int] | None
+    group: tuple[int, int] | None
     servers: Mapping[str, Figures]
     exchanges: int
-    ledger: tuple[int, float]
+    state_store: tuple[int, float]
     checkpoints: tuple[int, float]
     checkpoint_bytes: int | None
 
@@ -48,8 +48,8 @@ class JobCollector(Collector):
             return
         yield from _progress(reading.snapshot)
         yield from _instances(reading.snapshot)
-        if reading.ring is not None:
-            yield from _ring(*reading.ring)
+        if reading.group is not None:
+            yield from _group(*reading.group)
         yield from _upkeep(reading)
         yield from _servers(reading.servers)
 
@@ -90,16 +90,18 @@ def _instances(snapshot: Snapshot) -> Iterator[Metric]:
     yield again
 
 
-def _ring(number: int, members: int) -> Iterator[Metric]:
-    yield GaugeMetricFamily("edl_ring", "Number of the last worker group", number)
-    yield GaugeMetricFamily("edl_ring_members", "Workers in the last group", members)
+def _group(number: int, members: int) -> Iterator[Metric]:
+    yield GaugeMetricFamily("edl_group", "Number of the last worker group", number)
+    yield GaugeMetricFamily("edl_group_members", "Workers in the last group", members)
 
 
 def _upkeep(reading: Reading) -> Iterator[Metric]:
     yield CounterMetricFamily(
         "edl_exchanges", "Requests of workers answered by this master", reading.exchanges
     )
-    yield SummaryMetricFamily("edl_ledger_write_seconds", "Writes to the state store", *reading.ledger)
+    yield SummaryMetricFamily(
+        "edl_state_store_write_seconds", "Writes to the state store", *reading.state_store
+    )
     yield SummaryMetricFamily("edl_checkpoint_seconds", "Checkpoints", *reading.checkpoints)
     if reading.checkpoint_bytes is not None:
         yield GaugeMetricFamily(

@@ -45,24 +45,24 @@ class StatusReporter:
         self._servers = servers
         self._loads = Loads(tasks, servers)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
-        self._told_at = self._written_at = -1.0
+        self._published_at = self._written_at = -1.0
         self._tally: Tally | None = None
         self._rate: RecentRate | None = None  # set with the first rows
         self._rows = 0  # at the last event
 
-    def tell(self, now: float) -> None:
+    def publish(self, now: float) -> None:
         """Publish news, at the backend's interval."""
         for news in self._take_news():
             self._backend.events.write(news)
             self._curves.epoch_end(news)
-        if now - self._told_at < self._backend.interval:
+        if now - self._published_at < self._backend.interval:
             return
-        self._told_at = now
+        self._published_at = now
         tally = self._count()
         if tally != self._tally:
             self._tally = tally
             self._backend.events.write(tally)
-        self._tell_progress(now)
+        self._publish_progress(now)
         if now - self._written_at >= SNAPSHOT_SECS:
             self._written_at = now
             self._loads.look(now)
@@ -91,7 +91,7 @@ class StatusReporter:
 
     def snapshot(self) -> Snapshot:
         tasks = self._tasks
-        state, ring = tasks.job.state, tasks.state.rendezvous.present
+        state, group = tasks.job.state, tasks.state.rendezvous.present
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -105,9 +105,9 @@ class StatusReporter:
             instances=tuple(self._row(name) for name in sorted(self._instances.slots)),
             generation=tasks.state.generation,
             master_relaunches=tasks.state.epoch - 1,
-            cut=tasks.state.checkpoint_name,
-            ring=ring.number if ring is not None else 0,
-            members=ring.members if ring is not None else (),
+            checkpoint=tasks.state.checkpoint_name,
+            group=group.number if group is not None else 0,
+            members=group.members if group is not None else (),
         )
 
     def _write(self) -> None:
@@ -134,7 +134,7 @@ class StatusReporter:
             self._instances.starting,
         )
 
-    def _tell_progress(self, now: float) -> None:
+    def _publish_progress(self, now: float) -> None:
         state, training = self._tasks.job.state, self._spec.training
         rows, kind = progress.rows(self._tasks), self._spec.kind
         if rows == self._rows:

@@ -38,11 +38,11 @@ class Curves:
         self._file: EventFile | None = None
         self._trained = progress.trained(tasks)  # at the last point
         self._step = self._trained.steps or progress.rows(tasks)
-        self._told: dict[str, int] = {}  # last step of each curve
+        self._last_steps: dict[str, int] = {}  # last step of each curve
         with self._given_up():
             name = f"{tasks.state.epoch:010d}.{os.getpid()}"
             self._file = EventFile(folder, name, self._step + 1)
-        self._tell_again()
+        self._repeat()
 
     def point(self, snapshot: Snapshot) -> None:
         """Write the job's position, if it has made progress."""
@@ -77,25 +77,25 @@ class Curves:
         """Restart the curves at a checkpoint that the job has gone back to, which voids later points."""
         if before.steps < self._step:
             self._trained, self._step = before, before.steps
-        self._told = {name: min(step, before.steps) for name, step in self._told.items()}
+        self._last_steps = {name: min(step, before.steps) for name, step in self._last_steps.items()}
         with self._given_up():
             if self._file is not None:
                 self._file.restart(before.steps + 1)
-        self._tell_again()
+        self._repeat()
 
-    def _tell_again(self) -> None:
+    def _repeat(self) -> None:
         """Write again the points that were voided, or perhaps never written, and are still valid."""
         for row in self._tasks.job.state.curve.rows:
             if row.step >= self._step:
                 self.epoch_end(row)
 
     def _write(self, step: int, values: Mapping[str, float | None]) -> None:
-        new = {name: value for name, value in values.items() if step > self._told.get(name, -1)}
+        new = {name: value for name, value in values.items() if step > self._last_steps.get(name, -1)}
         known = {name: value for name, value in new.items() if value is not None}
         with self._given_up():
             if self._file is not None and known:
                 self._file.write(step, known)
-                self._told |= dict.fromkeys(known, step)
+                self._last_steps |= dict.fromkeys(known, step)
 
     @contextlib.contextmanager
     def _given_up(self) -> Iterator[None]:

@@ -15,12 +15,12 @@ LAST_SECS = 10.0  # timeout of the last copy
 
 
 class CurveCopies:
-    """Background copier of the event files in `folder` to `place`, a folder or a URL. `note` logs the first failure."""
+    """Background copier of the event files in `folder` to `place`, a folder or a URL. `log` logs the first failure."""
 
-    def __init__(self, folder: Path, place: str, note: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, place: str, log: Callable[[str], None]) -> None:
         self._folder = folder
         self._place = place
-        self._note = note
+        self._log = log
         self._sent: dict[str, int] = {}  # copied bytes of each file
         self._failed = False
         self._closed = threading.Event()
@@ -48,5 +48,5 @@ class CurveCopies:
                     self._sent[path.name] = size
         except Exception as error:  # libraries of stores raise any type
             if not self._failed:
-                self._note(f"the curves of the job cannot be copied to {self._place}: {error}")
+                self._log(f"the curves of the job cannot be copied to {self._place}: {error}")
             self._failed = True

@@ -34,7 +34,7 @@ class AllReduceRecovery(TrainerRecovery):
 
     def flags_for(self, request: Request) -> Flag:
         """Return REGROUP if the group of the instance is to end or has ended."""
-        ends = self.rendezvous.ending if self.rendezvous.is_holder(request) else request.ring > 0
+        ends = self.rendezvous.ending if self.rendezvous.is_holder(request) else request.group > 0
         return Flag.REGROUP if ends else Flag.NONE
 
     def gained(self, role: Role) -> Gain:

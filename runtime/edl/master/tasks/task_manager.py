@@ -35,11 +35,11 @@ ATTEMPTS = 3  # attempts of a task that raises
 
 class Marks(msgspec.Struct, frozen=True):
     """Position of a write to the state store. `reports` maps each instance to its incarnation and number of accepted
-    reports; `ring` is the number of the last group.
+    reports; `group` is the number of the last group.
     """
 
     reports: dict[str, tuple[int, int]]
-    ring: int
+    group: int
 
 
 class TaskManager:
@@ -93,7 +93,7 @@ class TaskManager:
     @property
     def awaited(self) -> bool:
         """True if a reply is blocked until the next write to the state store."""
-        return self.state.rendezvous.number > self._durable.ring
+        return self.state.rendezvous.number > self._durable.group
 
     @property
     def checkpoint_is_lost(self) -> bool:
@@ -201,10 +201,10 @@ class TaskManager:
             return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
         self.state.seconds = now
         member.seen = now
-        if request.number >= member.heard:
-            member.heard = request.number
+        if request.number >= member.last_request:
+            member.last_request = request.number
             if request.seen_upto <= member.upto:
-                self._hear(request, member, now)
+                self._apply(request, member, now)
         return self.answer(request)
 
     def answer(self, request: Request) -> Answer:
@@ -212,7 +212,7 @@ class TaskManager:
         member = self._known(request)
         if member is None:
             return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
-        overtaken = request.number < member.heard  # a later request came first, on another connection
+        overtaken = request.number < member.last_request  # a later request came first, on another connection
         # An earlier master had accepted more reports: the worker has to repeat them.
         if overtaken or request.seen_upto > member.upto:
             return Answer(self.state.epoch, flags=self._flags(), seen_upto=member.upto)
@@ -236,13 +236,13 @@ class TaskManager:
             return None
         return member if request.generation == self.state.generation else None
 
-    def _hear(self, request: Request, member: Member, now: float) -> None:
-        self.rendezvous.hear(request, now, self.job.state.step)
-        for told in request.told:
-            if told.sequence == member.upto + 1 and not self.rendezvous.defers(told, request):
-                member.upto = told.sequence
+    def _apply(self, request: Request, member: Member, now: float) -> None:
+        self.rendezvous.observe(request, now, self.job.state.step)
+        for update in request.updates:
+            if update.sequence == member.upto + 1 and not self.rendezvous.defers(update, request):
+                member.upto = update.sequence
                 self.unstored += 1
-                self._take(told, request, now)
+                self._take(update, request, now)
         if member.gone:  # one of the reports ended it
             return
         named = {held.task.attempt for held in request.held}
@@ -308,32 +308,32 @@ class TaskManager:
 
     # Reports ------------------------------------------------------------------------------------------------
 
-    def _take(self, told: TaskUpdate, request: Request, now: float) -> None:
-        task, owner = told.report.task, self.owners.of_update(told, request)
-        if told.kind == "checkpoint":
-            self._recovery.begin_checkpoint(told, request)
+    def _take(self, update: TaskUpdate, request: Request, now: float) -> None:
+        task, owner = update.report.task, self.owners.of_update(update, request)
+        if update.kind == "checkpoint":
+            self._recovery.begin_checkpoint(update, request)
             return
-        if told.kind == "checkpoint written":
-            self.state.end_checkpoint(told.folder)
+        if update.kind == "checkpoint written":
+            self.state.end_checkpoint(update.folder)
             return
-        if told.fatal and told.error:
-            self.fail(told.error)
+        if update.fatal and update.error:
+            self.fail(update.error)
             return
         lease = self.state.leases.get(task.attempt)
         if lease is None and not self._adopt(task, owner):
             return  # void: the task is assigned to another worker, or done
         if self.state.leases[task.attempt].instance != owner:
             return
-        if told.kind == "done":
+        if update.kind == "done":
             self._table.end(task.attempt)
             doers = self.owners.workers(owner)
-            self._rows.update(dict.fromkeys(doers, told.report.rows // max(1, len(doers))))
-            self._done(told.report, now)
-        elif told.kind == "given back":
-            self._recovery.give_back(task.attempt, told.report if told.report.rows else None)
-        elif told.error:
+            self._rows.update(dict.fromkeys(doers, update.report.rows // max(1, len(doers))))
+            self._done(update.report, now)
+        elif update.kind == "given back":
+            self._recovery.give_back(task.attempt, update.report if update.report.rows else None)
+        elif update.error:
             self._recovery.failed(task)
-            self._count_failure(task, told.error, request.instance, now)
+            self._count_failure(task, update.error, request.instance, now)
 
     def _done(self, report: Report, now: float) -> None:
         self.state.count_done(report.task.type, _key(report.task))
@@ -400,7 +400,7 @@ class TaskManager:
     def written(self, marks: Marks) -> None:
         """Record that the state of these marks is durable."""
         self._durable = marks
-        self.rendezvous.written(marks.ring)
+        self.rendezvous.written(marks.group)
 
     def _marks(self) -> Marks:
         members = self.state.members.items()

@@ -31,7 +31,7 @@ class Objects:
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of all objects in the folder and its subfolders; empty if there is no such folder."""
-        with self._told("list what it has"):
+        with self._errors("list what it has"):
             self._system.invalidate_cache()
             try:
                 found = self._system.find(self._path(folder))
@@ -47,7 +47,7 @@ class Objects:
         paths = {self._path(name): name for name in names}
         if not paths:
             return {}
-        with self._told("be read"):
+        with self._errors("be read"):
             found = self._system.cat(list(paths), on_error="return")
             for content in found.values():
                 if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
@@ -56,7 +56,7 @@ class Objects:
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """Yield the object's content in pieces; nothing if it does not exist."""
-        with self._told("be read"):
+        with self._errors("be read"):
             try:
                 file = self._system.open(self._path(name), "rb")
             except FileNotFoundError:
@@ -66,16 +66,16 @@ class Objects:
                     yield piece
 
     def put(self, name: str, content: bytes) -> None:
-        with self._told("be written to"):
+        with self._errors("be written to"):
             self._system.pipe_file(self._path(name), content)
 
     def upload(self, name: str, file: Path) -> None:
-        with self._told("be written to"):
+        with self._errors("be written to"):
             self._system.put_file(str(file), self._path(name))
 
     def remove(self, name: str) -> None:
         """Remove the object if it exists."""
-        with self._told("be written to"), contextlib.suppress(FileNotFoundError):
+        with self._errors("be written to"), contextlib.suppress(FileNotFoundError):
             self._system.rm_file(self._path(name))
 
     def claim(self, folder: str) -> bool:
@@ -95,7 +95,7 @@ class Objects:
         return f"{self._root}/{name}".rstrip("/")
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _errors(self, what: str) -> Iterator[None]:
         """Translate the errors that a store's library raises."""
         try:
             yield
@@ -112,7 +112,7 @@ class Files(Objects):
     def put(self, name: str, content: bytes) -> None:
         path = Path(self._path(name))
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with self._told("be written to"):
+        with self._errors("be written to"):
             path.parent.mkdir(parents=True, exist_ok=True)
             partial.write_bytes(content)
             partial.replace(path)
@@ -120,13 +120,13 @@ class Files(Objects):
     def read(self, names: Iterable[str]) -> dict[str, bytes]:
         found = {}
         for name in names:
-            with self._told("be read"), contextlib.suppress(FileNotFoundError):
+            with self._errors("be read"), contextlib.suppress(FileNotFoundError):
                 found[name] = Path(self._path(name)).read_bytes()
         return found
 
     def claim(self, folder: str) -> bool:
         path = Path(self._path(folder)) / CLAIM
-        with self._told("be written to"):
+        with self._errors("be written to"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))

@@ -79,10 +79,10 @@ def complete(checkpoints: Path) -> list[str]:
     """
     if not checkpoints.is_dir():
         return []
-    cuts = [
+    folders = [
         path.parent for path in checkpoints.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(BEST)
     ]
-    found = [(written, folder.name) for folder in cuts if (written := _written(folder))]
+    found = [(written, folder.name) for folder in folders if (written := _written(folder))]
     return [name for _, name in sorted(found)]
 
 

@@ -45,18 +45,18 @@ class CheckpointWriter:
         self._replica = replica
         self._taking = threading.Lock()
         self._lock = threading.Lock()  # guards `_taken`; readers must not wait for a copy
-        self._writer = ThreadPoolExecutor(1, "edl-cut")
+        self._writer = ThreadPoolExecutor(1, "edl-checkpoint")
         self._taken: dict[str, Taken] = {}
 
-    def take(self, name: str, write: Write, *, told: bool = True) -> Taken:
+    def take(self, name: str, write: Write, *, reported: bool = True) -> Taken:
         """Copy everything now and write it in the background; return the known one if it was taken already.
 
-        See `PushLog.snapshot` for `told`.
+        See `PushLog.snapshot` for `reported`.
         """
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
-            copied = self._replica.copied(told=told)
+            copied = self._replica.copied(reported=reported)
             shard = self._writer.submit(_written, write, name, copied)
             taken = Taken(copied.version, copied.push_log.progress, shard)
             with self._lock:

@@ -265,7 +265,7 @@ class MaxComputeSource(BaseSource):
 
 def _shown(results: dict[str, Any]) -> pa.RecordBatchReader | None:
     """Return the output of a statement such as SHOW or DESC as lines, or None if it is empty."""
-    lines = [line for told in results.values() for line in str(told or "").splitlines()]
+    lines = [line for text in results.values() for line in str(text or "").splitlines()]
     if not lines:
         return None
     return pa.table({"result": lines}).to_reader()

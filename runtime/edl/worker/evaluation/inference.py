@@ -99,13 +99,13 @@ class Measuring:
         raise RuntimeError("what is measured has one round, which the export ends")
 
     def export(self, found: Round) -> Conclusion:
-        course, summary = found.course or JobProgress(), found.measured
+        progress, summary = found.progress or JobProgress(), found.measured
         values, table = self.finding.figures(summary), self.finding.table(summary)
         self.sink.stage(0, 0, [table])
         outcome = Outcome(
             self.kind,
             summary.rows,
-            course.seconds,
+            progress.seconds,
             figures=values,
             measured_on="all",
             tasks=1,

@@ -64,7 +64,7 @@ class Synchronous(ServerStrategy):
             self._ready()
             header = msg.Flush(self._servers.generation, WAIT_SECS)
             answer = self._servers.ask(header, msg.Confirmed, CALL_SECS + WAIT_SECS)
-            self._heard(answer.version)
+            self._saw_version(answer.version)
             if answer.idle:  # the gradients are applied, or their lease is void
                 self._confirmed.clear()
 
@@ -138,12 +138,12 @@ class Synchronous(ServerStrategy):
         self._parameters.push(push).result()
         confirmed = self._servers.ask(msg.Confirm(self._servers.generation, ticket), msg.Confirmed)
         if confirmed.stale:
-            self._heard(confirmed.version)
+            self._saw_version(confirmed.version)
             return False
         self._mark += 1
         self._confirmed.append((self._mark, pulled.least.step))
         self._own += 1
-        self._heard(confirmed.version)
+        self._saw_version(confirmed.version)
         return True
 
     def _ticket(self, lease: int, version: msg.Version) -> int:
@@ -156,13 +156,13 @@ class Synchronous(ServerStrategy):
                 self._own = 0
                 raise VoidError
             if answer.outcome == "stale":
-                self._heard(answer.version)
+                self._saw_version(answer.version)
                 return 0
 
     def _learn(self, pulled: Pulled) -> None:
-        self._heard(pulled.least)
+        self._saw_version(pulled.least)
 
-    def _heard(self, version: msg.Version) -> None:
+    def _saw_version(self, version: msg.Version) -> None:
         """Record that a version of the parameters was committed."""
         if version.step > self.step:
             self.step = version.step

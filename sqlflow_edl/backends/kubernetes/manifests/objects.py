@@ -115,7 +115,7 @@ class Objects:
         return [
             self._service(uid),
             *(self._config_map(name, uid, each) for name, each in files.items()),
-            self._config_map(names.ledger(self.name), uid),
+            self._config_map(names.state_store(self.name), uid),
             self._config_map(names.status(self.name), uid),
             self._secret(uid),
             *([] if self._settings.text("service_account") else self._rights(uid)),
@@ -138,7 +138,7 @@ class Objects:
     def _rights(self, uid: str) -> list[Object]:
         """Return the account and permissions of the master; other pods have none."""
         metadata = self._metadata(self.name, uid)
-        maps = [names.ledger(self.name), names.status(self.name)]
+        maps = [names.state_store(self.name), names.status(self.name)]
         return [
             render("service_account", metadata=metadata),
             render("role", metadata=metadata, config_maps=maps),

@@ -45,14 +45,14 @@ class Site:
             name, self.namespace, f"id-{name}", manifest, manifest, uid=made["metadata"]["uid"]
         )
         self._clusters: list[KubernetesCluster] = []
-        for kept in (names.ledger(name), names.status(name)):
+        for kept in (names.state_store(name), names.status(name)):
             body = {"metadata": {"name": kept, "labels": {"team": "a"}}}
             double.ask("POST", f"/api/v1/namespaces/{self.namespace}/configmaps", body)
 
     def token_of_a_master(self) -> str:
         """With the rights of its role, and no others."""
         name, core = self.deployment.name, f"/api/v1/namespaces/{self.namespace}"
-        kept = [names.ledger(name), names.status(name)]
+        kept = [names.state_store(name), names.status(name)]
         rules = [
             {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete", "get", "list", "watch"]},
             {

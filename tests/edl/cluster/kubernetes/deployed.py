@@ -218,7 +218,7 @@ class _Objects:
     def make_rest(self, job: Path, secrets: dict[str, str], ledger: dict[str, str]) -> None:
         data = {_key(path): (job / path).read_text() for path in self.files}
         self._make("/api/v1", "configmaps", names.files(self.name, 0), data=data)
-        self._make("/api/v1", "configmaps", names.ledger(self.name), binaryData=ledger)
+        self._make("/api/v1", "configmaps", names.state_store(self.name), binaryData=ledger)
         self._make("/api/v1", "configmaps", names.status(self.name))
         told = {"token": "t0ken", "secrets.json": msgspec.json.encode(secrets).decode()}
         self._make("/api/v1", "secrets", names.secrets(self.name), stringData=told)
@@ -233,7 +233,7 @@ class _Objects:
             "verbs": ["create", "delete", "get", "list", "watch"],
         }
         maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"]}
-        maps["resourceNames"] = [names.ledger(self.name), names.status(self.name)]
+        maps["resourceNames"] = [names.state_store(self.name), names.status(self.name)]
         self._make(RBAC, "roles", self.name, rules=[pods, maps])
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name}
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}

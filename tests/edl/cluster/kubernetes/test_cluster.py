@@ -194,9 +194,9 @@ def test_a_master_needs_no_more_rights_than_its_role_gives(site: Sites, followed
     place.up(worker())
     cluster.end_all(20.0)
     following.comes_to("ended", worker())
-    ledger = ConfigMapStateStore(api, place.deployment)
-    ledger.write(b"one")
-    assert ledger.read() == b"one"
+    state_store = ConfigMapStateStore(api, place.deployment)
+    state_store.write(b"one")
+    assert state_store.read() == b"one"
     board = StatusMap(api, place.deployment)
     board.end(Failed("runtime", "it broke"))
     board.close()

@@ -141,7 +141,7 @@ def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
 ) -> None:
     intent = Intent("train", source.url, "c.m", RECORD)
     job = job_of(source, "SELECT x, y FROM t", intent, Rows(True, TABLE, TABLE, 0))
-    deployed = run(kubernetes, job, source, tmp_path, ledger={"ledger.1": "bm9uc2Vuc2U="})
+    deployed = run(kubernetes, job, source, tmp_path, state_store={"state_store.1": "bm9uc2Vuc2U="})
     assert deployed.until(lambda: deployed.conditions().get("Failed")) == "PodFailurePolicy"
     end = status_map.read_end(deployed.status())
     assert isinstance(end, Failed)
@@ -171,7 +171,7 @@ def test_a_trainer_finds_its_checkpoint_with_the_master_and_with_the_one_that_fo
 
     def cut_of(worker: str) -> bool:
         found = status_map.read_snapshot(deployed.status())
-        return found is not None and found.cut.endswith(worker)
+        return found is not None and found.checkpoint.endswith(worker)
 
     deployed.until(lambda: cut_of("worker-0-0"))
     deployed.delete(f"{deployed.deployment.name}-worker-0-0")

@@ -1,4 +1,4 @@
-"""A ledger in a ConfigMap: one master has it at a time, and what was written is not lost with an answer."""
+"""A state store in a ConfigMap: one master has it at a time, and what was written is not lost with an answer."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from tests.edl.cluster.kubernetes.conftest import Site
 from tests.kubernetes.faults import Fault
 
 Sites = Callable[..., Site]
-WRITE = "PUT.*/configmaps/.*-ledger"
+WRITE = "PUT.*/configmaps/.*-state"
 
 
-def ledger(site: Site, patience: float = 30.0) -> ConfigMapStateStore:
+def state_store(site: Site, patience: float = 30.0) -> ConfigMapStateStore:
     return ConfigMapStateStore(site.double.client(), site.deployment, patience)
 
 
 def change(site: Site, **fields: Any) -> None:
     """As somebody who writes over it."""
-    name = names.ledger(site.deployment.name)
+    name = names.state_store(site.deployment.name)
     path = f"/api/v1/namespaces/{site.namespace}/configmaps/{name}"
     site.double.ask("PUT", path, {**site.kept(name), **fields})
 
 
 def test_the_next_master_reads_what_the_last_one_wrote(site: Sites) -> None:
     place = site()
-    first = ledger(place)
+    first = state_store(place)
     assert first.read() is None
     first.write(b"one")
     first.write(b"two")
-    assert ledger(place).read() == b"two"
-    assert place.kept(names.ledger(place.deployment.name))["metadata"]["labels"] == {"team": "a"}
+    assert state_store(place).read() == b"two"
+    assert place.kept(names.state_store(place.deployment.name))["metadata"]["labels"] == {"team": "a"}
 
 
 def test_a_master_that_another_one_followed_can_write_no_more(site: Sites) -> None:
     place = site()
-    first = ledger(place)
+    first = state_store(place)
     first.write(b"one")
-    second = ledger(place)
+    second = state_store(place)
     with pytest.raises(ClusterError, match="this job has another master"):
         first.write(b"late")
     second.write(b"two")
-    assert ledger(place).read() == b"two"
+    assert state_store(place).read() == b"two"
 
 
 @pytest.mark.parametrize(
@@ -63,62 +63,64 @@ def test_a_master_that_another_one_followed_can_write_no_more(site: Sites) -> No
 )
 def test_a_write_that_the_server_fumbles_is_no_conflict(site: Sites, fault: Fault) -> None:
     place = site()
-    mine = ledger(place)
+    mine = state_store(place)
     place.double.go_wrong(fault)
     mine.write(b"one")
     mine.write(b"two")
-    assert ledger(place).read() == b"two"
+    assert state_store(place).read() == b"two"
 
 
 def test_a_master_takes_over_though_the_answer_is_lost(site: Sites) -> None:
     place = site()
-    ledger(place).write(b"one")
+    state_store(place).write(b"one")
     place.double.go_wrong(Fault("lose", WRITE))
-    mine = ledger(place)
+    mine = state_store(place)
     assert mine.read() == b"one"
     mine.write(b"two")
 
 
 def test_who_only_labels_the_map_is_no_other_master(site: Sites) -> None:
     place = site()
-    mine = ledger(place)
+    mine = state_store(place)
     change(
-        place, metadata={**place.kept(names.ledger(place.deployment.name))["metadata"], "labels": {"a": "b"}}
+        place,
+        metadata={**place.kept(names.state_store(place.deployment.name))["metadata"], "labels": {"a": "b"}},
     )
     mine.write(b"one")
-    assert ledger(place).read() == b"one"
-    assert place.kept(names.ledger(place.deployment.name))["metadata"]["labels"] == {"a": "b"}
+    assert state_store(place).read() == b"one"
+    assert place.kept(names.state_store(place.deployment.name))["metadata"]["labels"] == {"a": "b"}
 
 
 def test_a_server_that_stays_away_is_said_to(site: Sites) -> None:
     place = site()
-    mine = ledger(place, patience=0.2)
+    mine = state_store(place, patience=0.2)
     place.double.go_wrong(Fault("drop", WRITE, times=100))
     with pytest.raises(ClusterError, match="does not answer"):
         mine.write(b"one")
 
 
-def test_a_ledger_is_small_because_it_is_packed_and_one_that_is_not_is_refused(site: Sites) -> None:
+def test_a_state_store_is_small_because_it_is_packed_and_one_that_is_not_is_refused(site: Sites) -> None:
     place = site()
-    mine = ledger(place)
+    mine = state_store(place)
     mine.write(b"0123456789" * 500_000)
     with pytest.raises(JobError, match=r"grown to 2\.0 MiB, more than a ConfigMap takes"):
         mine.write(os.urandom(2 << 20))
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [("ledger.9", "is of another version: ledger.9"), ("ledger.1", "is damaged")]
+    ("key", "said"),
+    [("state_store.9", "is of another version: state_store.9"), ("state.1", "is damaged")],
 )
 def test_one_that_cannot_be_read_is_said_to_be(site: Sites, key: str, said: str) -> None:
     place = site()
     change(place, binaryData={key: "AAAA"})
     with pytest.raises(SpecError, match=said):
-        ledger(place).read()
+        state_store(place).read()
 
 
 def test_a_job_without_one_is_refused(site: Sites) -> None:
     place = site()
-    name = names.ledger(place.deployment.name)
+    name = names.state_store(place.deployment.name)
     place.double.ask("DELETE", f"/api/v1/namespaces/{place.namespace}/configmaps/{name}")
     with pytest.raises(ClusterError, match=r"the state of the job cannot be read: .*not found"):
-        ledger(place)
+        state_store(place)

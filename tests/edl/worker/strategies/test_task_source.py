@@ -325,8 +325,8 @@ def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes
         with pytest.raises(VoidError):
             member.tasks.next_group(Report(task, 2 * SIZE, 2, 2.0, 2.0 * SIZE))
     assert (first.tasks.leads, second.tasks.leads) == (True, False)
-    first.tasks.cut("now", Report(Task(0, "train")))
-    first.source.checkpoint_written("now")
+    first.tasks.begin_checkpoint("now", Report(Task(0, "train")))
+    first.source.end_checkpoint("now")
     first.source.leave()
     for member in (first, second):
         stage.master.with_leases(lambda leases, name=member.name: leases.lost(name, 0, 1.0))
@@ -344,8 +344,8 @@ def test_an_epoch_that_is_measured_when_all_have_to_go_is_measured_by_those_who_
     with pytest.raises(VoidError):
         one.tasks.next_group()
     assert (one.tasks.leads, one.tasks.unconcluded) == (True, 1)
-    one.tasks.cut("now", Report(Task(0, "train")))
-    one.source.checkpoint_written("now")
+    one.tasks.begin_checkpoint("now", Report(Task(0, "train")))
+    one.source.end_checkpoint("now")
     one.source.leave()
     stage.lose(one)
     assert stage.master.with_leases(trained) == (3, 3 * LEAST_ROWS)

@@ -121,7 +121,7 @@ class SlowJob:
         """Whether so many workers got on since this was true the last time, and so many others wait for a node."""
 
         def true(now: Snapshot) -> bool:
-            if now.rows <= self._rows or (now.ring and len(now.members) != running):
+            if now.rows <= self._rows or (now.group and len(now.members) != running):
                 return False
             if workers(now) != Counter(running=running) + Counter(pending=pending):
                 return False

@@ -188,7 +188,7 @@ def test_what_cannot_be_taken_away_is_named(
 def test_what_has_the_name_and_is_not_of_this_job_stays(
     kubernetes: Cluster, namespace: str, job: JobFolder, kind: str
 ) -> None:
-    name = f"sqlflow-edl-incomes-{job.id[-6:]}" + ("-ledger" if kind == "configmaps" else "")
+    name = f"sqlflow-edl-incomes-{job.id[-6:]}" + ("-state" if kind == "configmaps" else "")
     other: dict[str, Any] = {"metadata": {"name": name}}
     if kind == "jobs":
         containers = [{"name": "c", "image": "i"}]

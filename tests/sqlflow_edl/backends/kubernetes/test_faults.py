@@ -85,7 +85,7 @@ def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Y
 def test_a6_a_server_is_replaced_and_where_no_node_has_room_a_worker_takes_its_place(yard: Yard) -> None:
     when = Checkpoints(steps=10, secs=0)
     job = yard.slow("a6", MORE, ClusterSpec(2, 2, "async"), when, ps_cpu="0.2", pending_secs="1")
-    job.until(lambda now: now.cut)
+    job.until(lambda now: now.checkpoint)
     job.kill("ps-1")
     job.until(lambda now: relaunches(now) == {"ps-1": 1} and job.trains(2)(now))
     yard.double.capacity(cpu="2.3")
@@ -128,7 +128,7 @@ def test_a21_everything_happens_in_one_job_one_thing_after_another(yard: Yard) -
     cluster, when = ClusterSpec(3, 2, "async"), Checkpoints(steps=10, secs=0)
     job = yard.slow("a21", MORE, cluster, when)
     job.until(job.trains(3))
-    job.until(lambda now: now.cut)
+    job.until(lambda now: now.checkpoint)
     job.kill("worker-0")
     job.until(lambda now: relaunches(now).get("worker-0") == 1 and job.trains(3)(now))
     job.evict("worker-1")

@@ -113,7 +113,7 @@ def test_the_master_may_do_what_it_needs_and_nothing_else() -> None:
         ["create", "delete", "get", "list", "watch"],
     )
     assert (maps["resources"], maps["verbs"]) == (["configmaps"], ["get", "update"])
-    assert maps["resourceNames"] == [f"{name}-ledger", f"{name}-status"]
+    assert maps["resourceNames"] == [f"{name}-state", f"{name}-status"]
 
 
 def test_a_given_service_account_is_used_and_none_is_made() -> None:

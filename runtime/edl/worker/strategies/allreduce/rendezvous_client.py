@@ -38,12 +38,12 @@ class RendezvousClient:
     @property
     def acknowledged(self) -> bool:
         """True if the master has all reports, and its answer to them has come."""
-        return self._outbox.informed and not self._outbox.unsaid
+        return self._outbox.informed and not self._outbox.unacknowledged
 
     @property
     def unstored(self) -> set[int]:
         """Leases of done tasks whose reports the master may not have stored."""
-        return self._outbox.unwritten
+        return self._outbox.unstored
 
     def join(self, request: JoinRequest, leaving: Callable[[], bool]) -> WorkerGroup | None:
         """Wait for the next group; return None if there will be none or this worker has to leave.
@@ -54,7 +54,7 @@ class RendezvousClient:
         with tasks.awaiting():
             if tasks.disconnected or leaving():
                 return None
-            outbox.seeks(request)
+            outbox.join(request)
             tasks.wake()
             try:
                 while outbox.found is None and not (tasks.disconnected or leaving()):
@@ -63,7 +63,7 @@ class RendezvousClient:
                 tasks.check()
                 return outbox.found
             finally:
-                outbox.seek = None
+                outbox.join_request = None
 
     def enter(self, group: int, tasks: Iterable[Report], reports: Iterable[Report]) -> None:
         """Report that this worker has the parameters of the group.
@@ -72,7 +72,7 @@ class RendezvousClient:
         stored.
         """
         with self._tasks.changed:
-            self._outbox.enters(group, tasks, reports)
+            self._outbox.enter(group, tasks, reports)
             self._outbox.informed = False
             self._tasks.wake()
 

@@ -223,11 +223,11 @@ class GroupTasks:
         finally:
             self._awake = False
 
-    def cut(self, folder: str, part: Report) -> None:
+    def begin_checkpoint(self, folder: str, part: Report) -> None:
         """Report that the present weights go to `folder`, together with the task that has begun."""
         with self._changed:
             begun = next((report for report in self._log.open if report.rows), part)
-            self._tasks.cut(folder, begun)
+            self._tasks.begin_checkpoint(folder, begun)
 
     def _next_of_log(self) -> Task | None:
         with self._changed:

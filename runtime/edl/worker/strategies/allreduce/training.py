@@ -36,9 +36,9 @@ class GroupParameters:
         keep_only(self._store, self._resume)
         if not self._resume:
             return 0
-        cut = read_checkpoint(self._store.fetch(self._resume))
-        self._trainer.resume(cut)
-        return cut.position.unconcluded
+        checkpoint = read_checkpoint(self._store.fetch(self._resume))
+        self._trainer.resume(checkpoint)
+        return checkpoint.position.unconcluded
 
     def keep(self, epoch: int) -> None:
         self._strategy.keep(epoch)
