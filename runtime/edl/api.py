@@ -21,6 +21,7 @@ from edl.cli.progress import Narrator
 from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
+from edl.frameworks.adapter import with_gradients
 from edl.jobs import job_folder as jobs
 from edl.jobs.events import EpochEnd, Figures, Progress, Tally
 from edl.jobs.failure import Failed, to_error, to_failed
@@ -174,7 +175,7 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
         else:
             adapter = _built(program, reader, rows)
             kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
-            shared = chosen(spec.cluster, adapter.tables.largest)
+            shared = chosen(spec.cluster, with_gradients(adapter).tables.largest)
             full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
             script.write(job, started)
             try:

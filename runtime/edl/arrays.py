@@ -54,8 +54,8 @@ def count_rows(features: Features) -> int:
     return next((len(array) for _, array in arrays(features)), 0)
 
 
-def checked_features(features: Features, rows: int, by: str = "feed") -> Features:
-    """Return the features with every array as float32 or int64.
+def checked_features(features: Features, rows: int, by: str = "feed", *, exact: bool = False) -> Features:
+    """Return the features with every array as float32 or int64; with `exact`, float64 stays.
 
     `by` is the function that returned them. Raises JobError that names an array without `rows` rows.
     """
@@ -67,7 +67,7 @@ def checked_features(features: Features, rows: int, by: str = "feed") -> Feature
         raise JobError(
             f"{by} gives no features", hint="return (features, labels), features an array, dict or tuple"
         )
-    return map_arrays(_narrow, features)
+    return map_arrays(_same if exact else _narrow, features)
 
 
 def checked_labels(labels: object, rows: int, by: str = "feed") -> Array:
@@ -105,6 +105,10 @@ def _check(path: str, array: object, rows: int, by: str) -> None:
         raise JobError(f"{by} gives {path} of type {array.dtype}", hint="float32 for numbers, int64 for ids")
     if len(array) != rows:
         raise JobError(f"{by} gives {len(array)} rows as {path} for a batch of {rows}")
+
+
+def _same(array: Any) -> Any:
+    return array if isinstance(array, Ragged) or array.dtype == np.float64 else _narrowed(array)
 
 
 def _narrow(array: Any) -> Any:

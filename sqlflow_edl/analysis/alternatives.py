@@ -1,7 +1,7 @@
 """Models of other systems that a statement may name: why they are missing, and which model to use instead.
 
-They are matched by a part of their names, as every system spells them in its own way: XGBClassifier,
-BOOSTED_TREE_CLASSIFIER, BoostedTreesRegressor.
+They are matched by a part of their names, as every system spells them in its own way: RandomForestClassifier,
+RANDOM_FOREST_REGRESSOR, randomforests.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 HINT = (
-    "there are DNN, Linear, DNNLinearCombined and DeepFM, each as Classifier and Regressor; "
+    "there are DNN, Linear, DNNLinearCombined, DeepFM and BoostedTrees, each as Classifier and Regressor; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
@@ -44,7 +44,9 @@ class _Kind:
 
 _RENAMED = "it has another name here"
 _KINDS = (
-    _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|forest|^gbm", "trees are planned", "DNN"),
+    _Kind("rank", "rankings are planned", "BoostedTrees"),
+    _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
+    _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
     _Kind(
         "k_?means|k_?medoids|dbscan|cluster|gaussian_?mixture|^gmm",
         "clustering is planned",

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
-from sqlflow_edl.analysis.entries import Catalog, Entry, normalized
-from sqlflow_edl.analysis.models import deepfm, dnn, wide_deep
+from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry, normalized
+from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, wide_deep
+from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
-MODELS = Catalog("model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS))
+MODELS = Catalog("model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS, *boosted_trees.MODELS))
 
 
 def family(name: str) -> str | None:
@@ -157,6 +158,9 @@ OPTIMIZERS = Catalog(
 )
 
 
+BOOSTING = Entry("boosting", "Gradient boosting.", (trees.RATE,), frameworks=tuple(trees.LIBRARIES))
+
+
 def _schedule_parameter(
     name: str, default: Setting, doc: str, type_: Type, high: float | None = None
 ) -> Attribute:
@@ -232,10 +236,15 @@ SCHEDULES = Catalog(
 )
 
 
-def _loss_parameter(name: str, default: float, doc: str, low: float, high: float | None = None) -> Attribute:
-    return Attribute(
-        f"loss.{name}", "number", doc, default, low=low, high=high, aliases=(f"model.loss.{name}",)
-    )
+def _loss_parameter(
+    name: str, default: float, doc: str, low: float, high: float | None = None, also: tuple[str, ...] = ()
+) -> Attribute:
+    aliases = (f"model.loss.{name}", *also)
+    return Attribute(f"loss.{name}", "number", doc, default, low=low, high=high, aliases=aliases)
+
+
+_ALL = (*NETWORKS, *trees.LIBRARIES)
+_TREES = tuple(trees.LIBRARIES)
 
 
 LOSSES = Catalog(
@@ -244,10 +253,17 @@ LOSSES = Catalog(
         Entry(
             "mean_squared_error",
             "Squared error.",
-            aliases=("mse", "squared_error", "l2"),
+            aliases=("mse", "squared_error", "l2", "reg:squarederror", "reg:linear", "regression"),
             task="regression",
+            frameworks=_ALL,
         ),
-        Entry("mean_absolute_error", "Absolute error.", aliases=("mae", "l1"), task="regression"),
+        Entry(
+            "mean_absolute_error",
+            "Absolute error.",
+            aliases=("mae", "l1", "reg:absoluteerror", "regression_l1"),
+            task="regression",
+            frameworks=_ALL,
+        ),
         Entry(
             "huber",
             "Squared near zero, absolute beyond delta deviations.",
@@ -256,9 +272,59 @@ LOSSES = Catalog(
                     "delta", 1.0, "Error at which it turns linear, in standard deviations of the label.", 1e-9
                 ),
             ),
+            aliases=("reg:pseudohubererror",),
             task="regression",
+            frameworks=_ALL,
         ),
         Entry("log_cosh", "Logarithm of the hyperbolic cosine of the error.", task="regression"),
+        Entry(
+            "quantile",
+            "Pinball loss: the model predicts a quantile of the label, not its mean.",
+            (
+                _loss_parameter(
+                    "quantile",
+                    0.5,
+                    "Share of the labels below the prediction.",
+                    1e-6,
+                    0.999999,
+                    ("loss.alpha", "quantile_alpha", "quantile"),
+                ),
+            ),
+            aliases=("reg:quantileerror", "pinball"),
+            task="regression",
+            frameworks=_TREES,
+        ),
+        Entry(
+            "poisson",
+            "Negative log-likelihood of a Poisson distribution, for counts; labels from 0.",
+            aliases=("count:poisson",),
+            task="regression",
+            frameworks=_TREES,
+        ),
+        Entry(
+            "gamma",
+            "Negative log-likelihood of a gamma distribution, for amounts; labels above 0.",
+            aliases=("reg:gamma",),
+            task="regression",
+            frameworks=_TREES,
+        ),
+        Entry(
+            "tweedie",
+            "Negative log-likelihood of a Tweedie distribution, for amounts that are often 0; labels from 0.",
+            (
+                _loss_parameter(
+                    "power",
+                    1.5,
+                    "Exponent of the variance: near 1 like Poisson, near 2 like gamma.",
+                    1.000001,
+                    1.999999,
+                    ("tweedie_variance_power", "model.tweedie_variance_power"),
+                ),
+            ),
+            aliases=("reg:tweedie",),
+            task="regression",
+            frameworks=_TREES,
+        ),
         Entry(
             "cross_entropy",
             "Negative log-likelihood of the class.",
@@ -269,8 +335,15 @@ LOSSES = Catalog(
                 "sigmoid_cross_entropy",
                 "softmax_cross_entropy",
                 "log_loss",
+                "binary:logistic",
+                "binary:logitraw",
+                "multi:softprob",
+                "multi:softmax",
+                "binary",
+                "multiclass",
             ),
             task="classification",
+            frameworks=_ALL,
         ),
         Entry(
             "focal",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.program.user_model import OwnModel
 from sqlflow_edl.analysis import alternatives, catalog, user_model
+from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.settings import trees
+from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
 
@@ -16,12 +20,18 @@ class Choice:
     """Chosen model.
 
     entry: the model, or None for that of `family` which suits the label. own: the user's own model, as its source
-    describes it.
+    describes it. named: the framework that its name implies, and params: the parameters, as those of xgboost.dart.
     """
 
     entry: Model | None
     family: str = ""
     own: OwnModel | None = None
+    named: str = ""
+    params: Mapping[str, Setting] = field(default_factory=dict)
+
+    @property
+    def is_trees(self) -> bool:
+        return self.example.architecture is boosted_trees.ARCHITECTURE
 
     @property
     def example(self) -> Model:
@@ -31,7 +41,7 @@ class Choice:
     @property
     def framework(self) -> str:
         """Framework if WITH model.framework is not given."""
-        return self.example.frameworks[0]
+        return self.named or self.example.frameworks[0]
 
 
 def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
@@ -53,6 +63,9 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
 
 def _built_in(name: str) -> Choice | None:
     """Return the model or family of that name, or None."""
+    if tree := trees.named(name):
+        entry = catalog.MODELS.find(tree.model)
+        return Choice(entry, "" if entry else tree.model, named=tree.framework, params=tree.params)
     if found := catalog.MODELS.find(name):
         return Choice(found)
     family = catalog.family(name)

@@ -10,6 +10,7 @@ from edl.errors import SemanticError, Span, did_you_mean
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 
 Task = Literal["classification", "regression"]
+NETWORKS = ("keras", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,7 @@ class Entry:
     params: tuple[Attribute, ...] = ()
     aliases: tuple[str, ...] = ()
     task: Task | None = None  # of models and losses: the kind of label
-    frameworks: tuple[str, ...] = ("keras", "torch")
+    frameworks: tuple[str, ...] = NETWORKS  # of a model, the first is the default
 
 
 E_co = TypeVar("E_co", bound=Entry, covariant=True)

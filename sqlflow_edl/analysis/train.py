@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from edl import spec
@@ -15,6 +15,7 @@ from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose
+from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
@@ -24,7 +25,7 @@ from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings import losses, running
+from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
@@ -52,6 +53,10 @@ class Settings:
     def model(self) -> Model | None:
         """Model, or None if the label chooses it."""
         return self.choice.entry
+
+    @property
+    def is_trees(self) -> bool:
+        return self.choice.is_trees
 
     def get(self, name: str) -> Setting:
         return self.resolved[name].value if name in self.resolved else None
@@ -141,11 +146,11 @@ class TrainingPlan:
             query=self.query,
             rows=rows,
             framework=self.settings.framework,
-            model=spec.Component(model.name, self._model_parameters(model)),
+            model=spec.Component(model.name, self._model_parameters(model, rows.training)),
             inputs=inputs,
             label=label,
             optimizer=self.settings.theirs("optimizer")
-            or steps.optimizer(self.settings.optimizer, self.settings.resolved),
+            or steps.optimizer(self.settings.optimizer, self.settings.resolved, self.settings.framework),
             loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
@@ -160,16 +165,21 @@ class TrainingPlan:
             else None,
             trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
+            batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
         )
 
     def _parameters(self, entry: Entry) -> dict[str, spec.job.Parameter]:
         return dict(catalog.parameters(entry, self.settings.resolved))
 
-    def _model_parameters(self, model: Model) -> dict[str, spec.job.Parameter]:
-        """Return the parameters without the number of classes of a built-in model, which the label determines."""
-        hidden = () if self.settings.choice.own else ("n_classes",)
-        found = {name: value for name, value in self._parameters(model).items() if name not in hidden}
-        return warm_start.parameters(self.parent, found, self.settings.resolved) if self.parent else found
+    def _model_parameters(self, model: Model, rows: int) -> dict[str, spec.job.Parameter]:
+        """Return the parameters without those that the label or the length of the training determines."""
+        choice = self.settings.choice
+        hidden = () if choice.own else ("n_classes", "num_boost_round")
+        written = {name: value for name, value in self._parameters(model).items() if name not in hidden}
+        found = {**choice.params, **written}
+        if self.parent:
+            found = warm_start.parameters(self.parent, found, self.settings.resolved)
+        return trees.parameters(found, self.settings.framework, rows) if choice.is_trees else found
 
     def _inputs(
         self, statistics: Statistics, model: Model, label: spec.Label, errors: list[SQLFlowError]
@@ -198,7 +208,8 @@ class TrainingPlan:
         self, parent: warm_start.Parent, statistics: Statistics, errors: list[SQLFlowError]
     ) -> ModelInputs:
         """Return the parent's features; written columns must be among them."""
-        errors += warm_start.check_written(parent, self.drafts, self.kept, statistics)
+        form = tree_columns.fitted if self.settings.is_trees else None
+        errors += warm_start.check_written(parent, self.drafts, self.kept, statistics, form)
         self.notes.extend(warm_start.notes(parent, self.kept, statistics))
         for features in self.kept.values():
             whose = (
@@ -221,6 +232,8 @@ class TrainingPlan:
                 column = draft.fit(statistics)
                 for note in as_lists(draft, column):
                     self._note(note)
+                if self.settings.is_trees:
+                    column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
                 fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(made(draft, column))
             except SQLFlowError as error:
@@ -336,21 +349,21 @@ def check_settings(
     if parent:
         choice = warm_start.choice(parent, choice, statement, errors)
     shared = Dictionary(TRAIN)
-    optimizer = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
-    optimizer = optimizer or catalog.OPTIMIZERS.entries["adam"]
+    optimizer = _optimizer(choice, shared, statement, errors)
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
     chosen = [choice.example, optimizer, *(entry for entry in (loss, schedule) if entry)]
-    rows = [row for entry in chosen for row in entry.params]
-    dictionary = Dictionary((*TRAIN, *KUBERNETES, *rows), catalog.elsewhere(chosen))
+    dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
     framework = parent.spec.framework if parent else _framework(choice, resolved, errors)
+    if choice.is_trees:
+        trees.check(resolved, framework, errors)
     if parent:
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
         user_model.check(choice.own, _given(choice, resolved), statement.model.span, errors)
-    if framework not in optimizer.frameworks:
+    if framework not in optimizer.frameworks and not choice.is_trees:
         errors.append(
             SemanticError(
                 f"{framework} has no optimizer {optimizer.name}",
@@ -381,6 +394,27 @@ def check_settings(
     return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
 
 
+def _optimizer(
+    choice: Choice, shared: Dictionary, statement: ast.Statement, errors: list[SQLFlowError]
+) -> Entry:
+    """Return the written optimizer or the default; trees are boosted."""
+    if choice.is_trees:
+        return catalog.BOOSTING
+    found = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
+    return found or catalog.OPTIMIZERS.entries["adam"]
+
+
+def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
+    """Return the attributes of the statement. chosen: model, optimizer, loss and schedule."""
+    rows = [row for entry in chosen for row in entry.params]
+    elsewhere = catalog.elsewhere(chosen)
+    if not choice.is_trees:
+        return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
+    shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]
+    elsewhere |= dict.fromkeys(trees.OF_NETWORKS, "networks, such as DNNClassifier")
+    return Dictionary((*shared, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
+
+
 def _framework(
     choice: Choice, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
 ) -> spec.job.Framework:
@@ -388,15 +422,19 @@ def _framework(
     if "model.framework" in resolved:
         found = str(resolved["model.framework"].value)
         model = choice.example
-        if found not in model.frameworks:
+        fixed = choice.named or (model.frameworks[0] if len(model.frameworks) == 1 else "")
+        if found not in ((fixed,) if fixed else model.frameworks):
+            name, of = model.name.rpartition(".")[2], fixed or " and ".join(model.frameworks)
+            name = choice.family or name
             errors.append(
                 SemanticError(
-                    f"{model.name.rpartition('.')[2]} is written in {model.frameworks[0]}, not {found}",
+                    f"{name} is written in {of}, not {found}",
                     span=resolved["model.framework"].written.value.span,
                     hint="leave model.framework out",
                 )
             )
-    return "torch" if found == "torch" else "keras"
+            found = choice.framework
+    return found  # type: ignore[return-value]  # of the choices of the attribute
 
 
 def _given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:

@@ -26,7 +26,7 @@ from sqlflow_edl.syntax import ast
 ARCHITECTURE = Architecture("own", one_input(deep_feature))
 PASSED = ("features", "in_features", "outputs", "out_features")
 
-# package of estimators that are no neural networks -> its display name
+# package of estimators that are not called here by their own names -> its display name
 _LIBRARIES: Mapping[str, str] = {
     "sklearn": "scikit-learn",
     "xgboost": "XGBoost",
@@ -43,6 +43,7 @@ _LINEAR = (
     "api.OLS",
     "api.Logit",
 )
+_TREES = ("ensemble", "tree", "Tree", "Forest", "Boost")
 _HOOKS = "sqlflow_"  # prefix of methods that SQLFlow calls in place of its own training and prediction
 
 
@@ -62,12 +63,13 @@ def look_up(name: ast.Name) -> OwnModel:
 
 
 def _other_library(name: str) -> SemanticError:
-    """Return the error for an estimator that is no neural network, with the equivalent models."""
+    """Return the error for an estimator of another library, with the equivalent models."""
     library = _LIBRARIES[name.partition(".")[0]]
-    family = "Linear" if any(part in name for part in _LINEAR) else "DNN"
+    trees = library in ("XGBoost", "LightGBM", "CatBoost") or any(part in name for part in _TREES)
+    family = "BoostedTrees" if trees else "Linear" if any(part in name for part in _LINEAR) else "DNN"
     hint = f"write TO TRAIN {family}Classifier, or {family}Regressor for a label that is a number"
     return SemanticError(
-        f"{name} is an estimator of {library}; statements train models of Keras and PyTorch", hint=hint
+        f"{name} is an estimator of {library}; statements train models by their names here", hint=hint
     )
 
 

@@ -7,7 +7,7 @@ of a weight is an error; the distance of the new rows from those of m is a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -68,7 +68,9 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
 
 def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
     """Return errors for attributes that would change the shape of a weight."""
-    theirs = {f"model.{name}": value for name, value in parent.spec.model.params.items()}
+    free_trees = parent.spec.framework in spec.TREES  # later trees may differ in all but their kind
+    params = parent.spec.model.params
+    theirs = {f"model.{name}": value for name, value in params.items() if not free_trees or name == "booster"}
     theirs["model.framework"] = parent.spec.framework
     for name, there in theirs.items():
         free = parent.spec.own is None and name.removeprefix("model.") in WITHOUT_WEIGHTS
@@ -104,7 +106,7 @@ def wants(features: ModelInputs) -> dict[str, Want]:
     """Return the statistics by which the new rows are compared."""
     found: dict[str, Want] = {}
     for feature in _each(features):
-        column = _category(feature)
+        column = spec.category_of(feature)
         if isinstance(column, spec.Standardize):
             found[column.column] = found.get(column.column, Want.NONE) | Want.MOMENTS
         elif isinstance(column, spec.Vocabulary):
@@ -130,15 +132,23 @@ def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
 
 
 def check_written(
-    parent: Parent, drafts: Iterable[Draft], features: ModelInputs, statistics: Statistics
+    parent: Parent,
+    drafts: Iterable[Draft],
+    features: ModelInputs,
+    statistics: Statistics,
+    form: Callable[[Fitted, Span | None], Fitted] | None = None,
 ) -> list[SQLFlowError]:
-    """Return errors for written columns that the parent lacks; sizes that come from the rows are ignored."""
+    """Return errors for written columns that the parent lacks; sizes that come from the rows are ignored.
+
+    form: of a column in the parent's kind of model, if that takes other forms than networks.
+    """
     errors: list[SQLFlowError] = []
     theirs = {name for feature in _each(features) for name in _signatures(feature)}
-    shown = ", ".join(dict.fromkeys(_described(_category(feature)) for feature in _each(features)))
+    shown = ", ".join(dict.fromkeys(_described(spec.category_of(feature)) for feature in _each(features)))
     for draft in drafts:
         try:
-            signature = _signature(draft.fit(statistics))
+            column = draft.fit(statistics)
+            signature = _signature(form(column, draft.span) if form else column)
         except SQLFlowError as error:
             errors.append(error)
             continue
@@ -152,7 +162,7 @@ def check_written(
 def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list[str]:
     """Return notes on the origin of the features, and on rows far from those of the parent."""
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
-    for feature in dict.fromkeys(map(_category, _each(features))):
+    for feature in dict.fromkeys(map(spec.category_of, _each(features))):
         if isinstance(feature, spec.Standardize):
             found = statistics[feature.column]
             if found.rows > found.nulls and abs(found.mean - feature.mean) > FAR * feature.std:
@@ -181,13 +191,9 @@ def _each(features: ModelInputs) -> Iterable[spec.Feature]:
     return (feature for each in features.values() for feature in each)
 
 
-def _category(column: Fitted) -> Fitted:
-    return column.category if isinstance(column, spec.OneHot | spec.Embedding) else column
-
-
 def _signatures(feature: spec.Feature) -> set[str]:
     """Return the signatures by which a feature of the parent may be written; form and dimension may be omitted."""
-    inner = _described(_category(feature))
+    inner = _described(spec.category_of(feature))
     if isinstance(feature, spec.Embedding):
         return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
@@ -195,7 +201,7 @@ def _signatures(feature: spec.Feature) -> set[str]:
 
 def _signature(column: Fitted) -> str:
     """Return the signature of a written column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`."""
-    inner = _described(_category(column))
+    inner = _described(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
     if not isinstance(column, spec.Embedding):

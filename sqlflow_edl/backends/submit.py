@@ -20,7 +20,7 @@ from sqlflow_edl.backends.training_process import LocalSubmitter
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Settings
 
-_FRAMEWORKS = {"keras": "TensorFlow", "torch": "PyTorch"}
+_FRAMEWORKS = {"keras": "TensorFlow", "torch": "PyTorch", "lightgbm": "LightGBM", "xgboost": "XGBoost"}
 
 
 class Submitter:

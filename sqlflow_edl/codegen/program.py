@@ -21,10 +21,12 @@ from edl import metrics
 from edl.errors import SpecError
 from edl.program import DIGEST_FILE, digest_line
 from edl.spec import (
+    TREES,
     Bucket,
     Category,
     CategoryId,
     ClassLabel,
+    Codes,
     Concat,
     Cross,
     DatePart,
@@ -38,6 +40,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     PiecewiseLinear,
+    Raw,
     RawLabel,
     Standardize,
     Vector,
@@ -47,7 +50,7 @@ from edl.spec import (
 )
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
-from sqlflow_edl.codegen import frameworks
+from sqlflow_edl.codegen import frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
@@ -80,7 +83,9 @@ def generate(spec: JobSpec) -> Program:
 
 def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
-    model = _template(f"model_{spec.framework}.py.jinja").render(_model_values(spec, stored)).rstrip() + "\n"
+    kind = "trees" if spec.framework in TREES else spec.framework
+    values = _tree_values if kind == "trees" else _model_values
+    model = _template(f"model_{kind}.py.jinja").render(values(spec, stored)).rstrip() + "\n"
     reader = _template("reader.py.jinja").render(
         database=spec.query.source.partition(":")[0],
         source=literal(spec.query.source),
@@ -134,19 +139,14 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
 def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
     regression = not isinstance(spec.label, ClassLabel)
     own_functions = spec.own.functions if spec.own else ()
+    shared = _shared_values(spec, stored)
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = spec.model.params
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
     return {
-        "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
-        "select_comment": comment(spec.query.select),
-        "features": layout(_features(spec, stored), prefix="FEATURES = "),  # fills `stored`
-        "stored": bool(stored),
-        "weights": _weights(spec),
-        "class_weights": _class_weights(spec),
-        "label": layout(_label(spec), prefix="LABEL = "),
+        **shared,
         "params": params,
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
@@ -161,10 +161,30 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "scaled": " * LABEL.std + LABEL.mean" if regression else "",
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
-        "own_functions": own_functions,
         **({} if "optimizer" in own_functions else _optimizer(spec)),
+    }
+
+
+def _tree_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+    shared = _shared_values(spec, stored)
+    return {**shared, **trees.context(spec), "imports": trees.imports(spec, bool(stored))}
+
+
+def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+    """Return the values of all templates; fill `stored`."""
+    classifies = isinstance(spec.label, ClassLabel)
+    features = layout(_features(spec, stored), prefix="FEATURES = ")
+    return {
+        "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
+        "select_comment": comment(spec.query.select),
+        "features": features,
+        "stored": bool(stored),
+        "weights": _weights(spec),
+        "class_weights": _class_weights(spec),
+        "label": layout(_label(spec), prefix="LABEL = "),
+        "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
-        "scores_comment": "in units of the label" if regression else "probabilities of the classes",
+        "scores_comment": "probabilities of the classes" if classifies else "in units of the label",
         "metrics": _metrics(spec),
     }
 
@@ -285,6 +305,11 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         nulls = (("nulls", "True"),) if feature.nulls else ()
         bins = _listed(feature.boundaries, name, stored)
         return Call("fc.piecewise_linear", (literal(feature.column), bins, *nulls))
+    if isinstance(feature, Codes):
+        return Call("fc.codes", (_category(feature.category, name, stored),))
+    if isinstance(feature, Raw):
+        part = (("part", literal(feature.part)),) if feature.part else ()
+        return Call("fc.raw", (literal(feature.column), *part))
     fields = {
         Numeric: ("mean",),
         Standardize: ("mean", "std"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Figures, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import Component, JobSpec
+from edl.spec import TREES, Component, JobSpec
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 
@@ -47,7 +47,8 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "framework", version.record.framework
     if archive is not None:
         yield from parameters(archive.spec.model)
-        yield "weights", f"{archive.parameters():,} numbers"
+        if archive.spec.framework not in TREES:
+            yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:
             yield "edited", "its generated program was edited by hand"
@@ -82,8 +83,11 @@ def _training(spec: JobSpec) -> Rows:
     training = spec.training
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)
-    yield "batch_size", f"{training.batch_size:,}"
-    yield "epochs", f"{training.epochs:,}"
+    if spec.framework in TREES:
+        yield "rounds", f"{training.epochs:,}"
+    else:
+        yield "batch_size", f"{training.batch_size:,}"
+        yield "epochs", f"{training.epochs:,}"
     if training.max_steps:
         yield "max_steps", f"{training.max_steps:,}"
     if spec.schedule is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from edl.embeddings.placement import is_outside
 from edl.embeddings.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.models.fitting import ColumnSummary
-from edl.spec import ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
+from edl.spec import TREES, ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.data import DataWarning
@@ -173,6 +173,10 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
     training = spec.training
+    if spec.framework in TREES:
+        yield "rounds", f"{training.epochs:,}", _origin(plan, "train.num_boost_round")
+        yield from _settings(plan, spec)
+        return
     per_epoch = -(-spec.rows.training // training.batch_size)
     steps = per_epoch * training.epochs
     by_rows = f"{DEFAULT} for {spec.rows.training:,} rows"
@@ -184,6 +188,11 @@ def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:
         f"{min(steps, limit) if limit else steps:,}",
         f"train.max_steps = {limit:,}" if limit and limit < steps else f"{per_epoch:,} per epoch",
     )
+    yield from _settings(plan, spec)
+
+
+def _settings(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    training = spec.training
     for name, value in text.settings(training):
         yield name, value, _origin(plan, f"train.{name}")
     if spec.weights is not None:
@@ -245,6 +254,8 @@ def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 def _size(spec: JobSpec) -> Rows:
     yield "inputs", f"{model_size.input_width(spec):,}", "numbers per row"
+    if spec.framework in TREES:
+        return
     count = model_size.parameters(spec)
     if count is None:
         yield "parameters", "unknown", "known when the framework builds the model"

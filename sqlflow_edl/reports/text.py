@@ -22,8 +22,12 @@ def feature(found: spec.Feature | spec.Category) -> str:
         combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
         start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
         return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}"
+    if isinstance(found, spec.Codes):
+        return f"codes of {feature(found.category)}"
     if isinstance(found, spec.DatePart):
         return found.part
+    if isinstance(found, spec.Raw):
+        return found.part or "number"
     if isinstance(found, spec.ListOf):
         return f"list of {feature(found.category)}{', weighted' if found.weights else ''}"
     if isinstance(found, spec.Concat):

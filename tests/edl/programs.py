@@ -16,6 +16,7 @@ from edl.jobs.events import EpochEnd, Progress
 from edl.jobs.outcome import Outcome
 from edl.program import Program, digest_line, load
 from edl.spec import (
+    ALL_ROWS,
     ClassLabel,
     Component,
     Feature,
@@ -24,6 +25,7 @@ from edl.spec import (
     Label,
     Numeric,
     Query,
+    Raw,
     RegressionLabel,
     Rows,
     Training,
@@ -92,6 +94,19 @@ def optimizer(parameters, lr={rate}):
     return torch.optim.Adam(parameters, lr, fused=True)
 """
 
+TREES = """\
+from edl import features as fc
+from edl import metrics
+from edl.trees import {library}
+
+FEATURES = fc.Features({features})
+LABEL = {label}
+
+
+def custom_model():
+    return {library}(FEATURES, objective="{objective}", learning_rate=0.1, seed=0)
+"""
+
 CONTRACT = """
 
 def feed(batch, mode):
@@ -122,6 +137,23 @@ _LOSSES = {
 }
 
 
+_TREES = {
+    "lightgbm": {
+        "library": "LightGBM",
+        "regression": "regression",
+        "binary": "binary",
+        "multiclass": 'multiclass", num_class=3, metric="None',
+    },
+    "xgboost": {
+        "library": "XGBoost",
+        "regression": "reg:squarederror",
+        "binary": "binary:logistic",
+        "multiclass": 'multi:softprob", num_class=3, device="cpu',
+    },
+}
+_PAGES = {"keras": KERAS, "torch": TORCH, "lightgbm": TREES, "xgboost": TREES}
+
+
 def kind_of(label: Label) -> str:
     return "regression" if isinstance(label, RegressionLabel) else "binary" if label.binary else "multiclass"
 
@@ -143,8 +175,10 @@ def source(
         )
     else:
         target, default = f"fc.label({label.column!r})", '{"rmse": metrics.RMSE()}'
-    page = (KERAS if framework == "keras" else TORCH) + CONTRACT
-    return page.format(
+    library = _TREES.get(framework, {})
+    return (_PAGES[framework] + CONTRACT).format(
+        library=library.get("library"),
+        objective=library.get(kind_of(label)),
         features=features,
         label=target,
         units=units,
@@ -209,12 +243,16 @@ def simple(
 ) -> Path:
     """A program over plain numbers; `replace` and `append` edit its text."""
     label = label or RegressionLabel("y")
-    text = source(framework, ", ".join(f"fc.numeric({name!r})" for name in features), label, units=units)
+    trees = framework in _TREES
+    made: tuple[Feature, ...] = tuple((Raw if trees else Numeric)(name) for name in features)
+    written = (f"fc.{'raw' if trees else 'numeric'}({name!r})" for name in features)
+    text = source(framework, ", ".join(written), label, units=units)
+    if trees:
+        training = {"batch_size": ALL_ROWS, "shuffle": False, **training}
     for old, new in (replace or {}).items():
         assert old in text
         text = text.replace(old, new)
-    spec = job_spec(framework, tuple(Numeric(name) for name in features), label, rows, **training)
-    return write(folder, text + append, spec)
+    return write(folder, text + append, job_spec(framework, made, label, rows, **training))
 
 
 def loaded(folder: Path, **changes: Any) -> Program:

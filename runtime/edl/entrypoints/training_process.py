@@ -17,7 +17,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, NoReturn, get_args
 
 from edl import exit_codes
 from edl.cli.progress import shown
@@ -29,6 +29,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log as write
 from edl.run.training_protocol import LOG, Cancel, Event, Ready, Request, Run, to_line, to_request
+from edl.spec.job import Framework
 
 GRACE = 5.0  # seconds for a job to stop once its parent is gone
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="edl.entrypoints.training_process", description="Run the jobs of a client"
     )
-    parser.add_argument("--framework", choices=("keras", "torch"), required=True)
+    parser.add_argument("--framework", choices=get_args(Framework), required=True)
     parser.add_argument("--threads", type=int, required=True, help="threads of the framework's pools")
     parser.add_argument(
         "--events", type=int, required=True, help="file descriptor that events are written to"

@@ -13,6 +13,7 @@ from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.data import Reader
 from edl.frameworks import Adapter
+from edl.frameworks.adapter import with_gradients
 from edl.jobs.events import PHASES, EpochEnd, Progress
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
@@ -132,7 +133,7 @@ def _train_on_servers(duty: Duty) -> None:
     def strategy(adapter: Adapter) -> ServerStrategy:
         return on_servers(
             program.spec.cluster,
-            adapter,
+            with_gradients(adapter),
             tasks,
             duty.folder.token(),
             (instance.name, instance.incarnation),
@@ -169,7 +170,7 @@ def _train_in_groups(duty: Duty) -> None:
             export,
             cancelled=threading.Event(),
             weights=weights,
-            strategy=lambda adapter: AllReduce(adapter, tasks, host, duty.instance.name),
+            strategy=lambda adapter: AllReduce(with_gradients(adapter), tasks, host, duty.instance.name),
         )
         store = factory.for_instance(duty.job.path, duty.instance)
         tasks.parameters = GroupParameters(trainer, store, duty.resume)

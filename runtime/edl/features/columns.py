@@ -20,6 +20,7 @@ from edl.spec import (
     Bucket,
     Category,
     CategoryId,
+    Codes,
     Concat,
     Cross,
     DatePart,
@@ -34,6 +35,7 @@ from edl.spec import (
     OneHot,
     Part,
     PiecewiseLinear,
+    Raw,
     Standardize,
     Vector,
     Vocabulary,
@@ -45,7 +47,9 @@ from edl.spec.features import (
     INITIALS,
     ITEM_TYPES,
     PART_SIZES,
+    PLAIN_TYPES,
     SINGLE_TYPES,
+    Plain,
     Single,
 )
 
@@ -164,6 +168,16 @@ def one_hot(category: Category) -> OneHot:
 def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
     """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros."""
     return check(Embedding(category, dim, combiner, initial))
+
+
+def raw(column: str, part: str = "") -> Raw:
+    """Return the number as it is, for trees, or a part of a date: year, month, day, weekday, hour or minute."""
+    return check(Raw(column, part))  # type: ignore[arg-type]
+
+
+def codes(category: Plain) -> Codes:
+    """Return the id as a number, for trees; missing and unseen values are NaN."""
+    return check(Codes(category))
 
 
 def stored(path: str | Path) -> tuple[Any, ...]:
@@ -366,6 +380,22 @@ def _embedding(column: Embedding) -> None:
         raise SemanticError(f"an embedding has no initial values {column.initial!r}", hint=hint)
 
 
+def _raw(column: Raw) -> None:
+    _name(column.column, "raw")
+    known = ("year", *PART_SIZES)
+    if column.part and column.part not in known:
+        raise SemanticError(f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), known))
+
+
+def _codes(column: Codes) -> None:
+    if not isinstance(column.category, PLAIN_TYPES):
+        raise SemanticError(
+            f"codes takes a category with one id per row, not {column.category!r}",
+            hint="bucket, category_id, hash_bucket, vocabulary and cross make one; lists become one_hot",
+        )
+    check(column.category)
+
+
 def _category(category: object, what: str) -> None:
     if not isinstance(category, CATEGORY_TYPES):
         raise SemanticError(
@@ -393,4 +423,6 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Concat: _concat,
     OneHot: _one_hot,
     Embedding: _embedding,
+    Raw: _raw,
+    Codes: _codes,
 }

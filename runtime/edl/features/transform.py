@@ -1,9 +1,12 @@
 """Columnar transform: from a batch of table rows to the arrays that a model takes.
 
-All numbers, and the one-hot sums of lists, become one float32 matrix, the positions of numbers in their bins another,
-any other category one array of ids; there is no loop over rows. A model concatenates its inputs in the order of
+All numbers, and the one-hot sums of lists, become one matrix, the positions of numbers in their bins another, any other
+category one array of ids; there is no loop over rows. A model concatenates its inputs in the order of
 `Features.entries`: the numbers first, then the encodings of the positions, then the one-hot rows and embedding vectors
 in the order of the columns.
+
+The matrices are float32, which networks compute in; the features of trees are a float64 matrix alone, because trees
+only compare numbers, and float32 would make equal what differs (16,777,216 and 16,777,217).
 """
 
 from __future__ import annotations
@@ -19,12 +22,13 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers
-from edl.features.calendar import years
+from edl.features.calendar import TIME_PARTS, parts, years
 from edl.features.categories import Encoder, Ids, encoder
 from edl.features.columns import check
 from edl.features.lists import Lists
 from edl.spec import (
     Category,
+    Codes,
     Embedding,
     Feature,
     Log,
@@ -32,6 +36,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     PiecewiseLinear,
+    Raw,
     Standardize,
     Vector,
     Year,
@@ -40,7 +45,7 @@ from edl.spec import (
     source_columns,
     width,
 )
-from edl.spec.features import DENSE_TYPES, LIST_TYPES, Dense
+from edl.spec.features import DENSE_TYPES, LIST_TYPES, TREE_TYPES, Dense
 
 DENSE, POSITIONS = "dense", "positions"
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -50,10 +55,10 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 class Entry:
     """Array of the transform's result.
 
-    `kind` is dense (float32 of shape (n, width), the values of each feature), positions (float32 of shape (n, number of
-    features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their encodings),
-    category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot row or
-    embedding vector), or list (the same for lists of ids).
+    `kind` is dense (float32, of trees float64, (n, width), the values of each feature), positions (float32 of shape (n,
+    number of features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their
+    encodings), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot
+    row or embedding vector), or list (the same for lists of ids).
     """
 
     name: str  # "dense", "positions", or "f" and the feature's position, after the prefix: never a column's name
@@ -86,8 +91,8 @@ class Features:
     """Features of one model input, in order, and the transform that computes them.
 
     `columns` are the features, `entries` the arrays that `transform` returns, in order, and `source_columns` the
-    columns of a batch that it reads. `width` is the number of float32 values per row once all entries are
-    concatenated. `prefix` precedes the arrays' names.
+    columns of a batch that it reads. `width` is the number of values per row once all entries are concatenated.
+    `prefix` precedes the arrays' names.
     """
 
     def __init__(self, *columns: Feature, prefix: str = "") -> None:
@@ -104,15 +109,15 @@ class Features:
         self._encoders: dict[Category, Encoder] = {
             column.category: encoder(column.category)
             for column in columns
-            if isinstance(column, OneHot | Embedding)
+            if isinstance(column, OneHot | Embedding | Codes)
         }
 
     def __repr__(self) -> str:
         return f"Features({', '.join(map(repr, self.columns))})"
 
     def transform(self, batch: pa.RecordBatch, known: dict[Category, Ids] | None = None) -> dict[str, Any]:
-        """Return the entries' arrays by name: "dense" and "positions" float32 (n, k), C-contiguous; others int64 (n,)
-        or `edl.Ragged`.
+        """Return the entries' arrays by name: "dense" and "positions" float32 (n, k), "dense" of trees float64,
+        C-contiguous; others int64 (n,) or `edl.Ragged`.
 
         Columns are selected by name; others in the batch are ignored. Features over one category share one array.
         `known` holds ids of the batch that are computed already; others are added. Raises SemanticError for a missing
@@ -134,10 +139,10 @@ class Features:
 
 def _check_feature(column: Feature) -> None:
     check(column)
-    if not isinstance(column, (*DENSE_TYPES, OneHot, Embedding)):
+    if not isinstance(column, (*DENSE_TYPES, *TREE_TYPES, OneHot, Embedding)):
         raise SemanticError(
             f"{type(column).__name__} gives ids, a model takes numbers",
-            hint="wrap it in one_hot or embedding",
+            hint="wrap it in one_hot or embedding, or for trees in codes",
         )
 
 
@@ -171,18 +176,24 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
 # Dense columns ---------------------------------------------------------------------------------------------
 
 
-def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) -> npt.NDArray[np.float32]:
+def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) -> npt.NDArray[Any]:
     """Compute the dense matrix.
 
-    Columns are computed in float64, in which a timestamp's seconds differ, then narrowed.
+    Columns are computed in float64, in which a timestamp's seconds differ, then narrowed unless they are for trees.
     """
-    matrix = np.empty((batch.num_rows, entry.width), dtype=np.float32)
+    exact = any(isinstance(feature, TREE_TYPES) for feature in entry.features)
+    matrix = np.empty((batch.num_rows, entry.width), dtype=np.float64 if exact else np.float32)
     last = 0
     for feature in entry.features:
         first, last = last, last + width(feature)
-        if isinstance(feature, OneHot):
+        if isinstance(feature, Raw):
+            matrix[:, first] = _raw(feature, batch.column(feature.column))
+        elif isinstance(feature, Codes):
+            of_rows: Any = ids[feature.category]
+            matrix[:, first] = np.where(of_rows == feature.category.size, np.nan, of_rows)
+        elif isinstance(feature, OneHot):
             matrix[:, first:last] = _added_up(ids[feature.category], last - first)
-        elif not isinstance(feature, Embedding):
+        elif isinstance(feature, DENSE_TYPES):
             values = _read(feature, batch.column(feature.column))
             _store(feature, values, np.empty_like(values), matrix[:, first:last])
     return matrix
@@ -217,8 +228,21 @@ def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
     return sums.reshape(len(ids), size)
 
 
-def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[np.float32]) -> None:
-    """Scale values and store them as float32; those beyond float32's range become its largest number of that sign."""
+def _raw(feature: Raw, array: pa.Array) -> Floats:
+    """Return the numbers of a column, float64 (n,); what is not finite is missing."""
+    if feature.part == "year":
+        return years(array, feature.column)
+    if feature.part:
+        found, known = parts(array, feature.part, feature.column)
+        first = 0 if feature.part in TIME_PARTS else 1
+        return np.where(known, found + first, np.nan)
+    values = numbers(array, feature.column)
+    finite = np.isfinite(values)
+    return values if finite.all() else np.where(finite, values, np.nan)
+
+
+def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[Any]) -> None:
+    """Scale values and store them; those beyond float32's range become its largest number of that sign."""
     scale = _SCALES[type(feature)]
     try:
         with np.errstate(over="raise", invalid="raise"):

@@ -1,7 +1,7 @@
 """Framework adapters: one model with its optimizer behind one contract. Light to import.
 
 `prepare` loads a framework and `create` builds a program's model. Both choose by the framework's name, and only they
-import Keras or PyTorch.
+import Keras, PyTorch, LightGBM or XGBoost.
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_DETERMINISTIC": "1",
 }
 
-_MODULES = {"keras": "edl.frameworks.keras.adapter", "torch": "edl.frameworks.torch.adapter"}
-_PACKAGES = {"keras": "tensorflow", "torch": "torch"}
+_MODULES = {
+    "keras": "edl.frameworks.keras.adapter",
+    "torch": "edl.frameworks.torch.adapter",
+    "lightgbm": "edl.frameworks.trees.lightgbm",
+    "xgboost": "edl.frameworks.trees.xgboost",
+}
+_PACKAGES = {"keras": "tensorflow", "torch": "torch", "lightgbm": "lightgbm", "xgboost": "xgboost"}
 
 
 class _Framework(Protocol):
@@ -85,7 +90,7 @@ def _framework(name: str) -> _Framework:
         with _quiet():
             return cast(_Framework, importlib.import_module(_MODULES[name]))
     except ModuleNotFoundError as error:
-        if error.name not in ("keras", "tensorflow", "torch"):
+        if error.name not in ("keras", *_PACKAGES.values()):
             raise
         hint = f"pip install 'sqlflow-edl[{_PACKAGES[name]}]'"
         raise JobError(f"{_PACKAGES[name]} is not installed", hint=hint) from None

@@ -1,8 +1,9 @@
 """Contract between the worker loop and a framework.
 
-An adapter owns one model and its optimizer. It computes losses and gradients of a minibatch, and gets and sets
-parameters by name; the use of gradients is up to a strategy (`edl.worker.strategies.base`). `train` is the fast
-path of the local strategy: many steps in one compiled call, without Python between them.
+An adapter owns one model and its optimizer. `Adapter` is what one worker needs to train and score it; `train` is the
+fast path of the local strategy: many steps in one compiled call, without Python between them. A `GradientAdapter` also
+computes losses and gradients of a minibatch, and gets and sets parameters by name; the use of gradients is up to a
+strategy (`edl.worker.strategies.base`). Trees have no gradients to share, so they are no `GradientAdapter`.
 
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
 every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -65,13 +66,60 @@ class Minibatches(NamedTuple):
 
 
 class Adapter(Protocol):
+    """Model that one worker trains and scores."""
+
     framework: str
-    model: Any  # keras.Model or torch.nn.Module
-    tables: Tables
+    model: Any  # keras.Model, torch.nn.Module, or the description of a model of trees
 
     def train(self, rows: Minibatches) -> Floats:
         """Take an optimizer step for each minibatch, in order; return their mean losses, float32 (steps,)."""
         ...
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        """Return outputs and loss of the rows in inference mode; the loss is normalized as that of a minibatch."""
+        ...
+
+    def predict(self, features: Features) -> Array:
+        """Return outputs of the rows in inference mode."""
+        ...
+
+    def get_weights(self) -> dict[str, Array]:
+        """Return copies of all parameters and non-trainable state."""
+        ...
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        """Load all weights. Raises JobError, without any change, if names or shapes don't match."""
+        ...
+
+    def keep(self) -> Mapping[str, Array]:
+        """Return what `set_weights` needs to restore the present weights later in this training."""
+        ...
+
+    def get_state(self) -> dict[str, Array]:
+        """Return copies of the training state besides the weights: optimizer slots and steps, and random generator
+        states.
+        """
+        ...
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        """Load the training state. Raises JobError if it doesn't match this model and optimizer."""
+        ...
+
+    def learning_rate(self, step: int) -> float:
+        """Return the rate of the step after `step` steps, by the optimizer's schedule."""
+        ...
+
+    def set_learning_rate(self, rate: float) -> None: ...
+
+    def standalone(self) -> Any:
+        """Return the model for export, with the rows of its tables inside. Raises JobError if that is impossible."""
+        ...
+
+
+class GradientAdapter(Adapter, Protocol):
+    """Model whose gradients several workers can combine: a network."""
+
+    tables: Tables
 
     def gradients(
         self,
@@ -108,32 +156,6 @@ class Adapter(Protocol):
         """
         ...
 
-    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        """Return outputs and loss of the rows in inference mode; the loss is normalized as that of a minibatch."""
-        ...
-
-    def predict(self, features: Features) -> Array:
-        """Return outputs of the rows in inference mode."""
-        ...
-
-    def get_weights(self) -> dict[str, Array]:
-        """Return copies of all parameters and non-trainable state."""
-        ...
-
-    def set_weights(self, weights: Mapping[str, Array]) -> None:
-        """Load all weights. Raises JobError, without any change, if names or shapes don't match."""
-        ...
-
-    def get_state(self) -> dict[str, Array]:
-        """Return copies of the training state besides the weights: optimizer slots and steps, and random generator
-        states.
-        """
-        ...
-
-    def set_state(self, state: Mapping[str, Array]) -> None:
-        """Load the training state. Raises JobError if it doesn't match this model and optimizer."""
-        ...
-
     def get_trainable(self) -> dict[str, Floats]:
         """Return copies of the trainable parameters, without table rows."""
         ...
@@ -164,16 +186,6 @@ class Adapter(Protocol):
         """Return the optimizer in the form that parameter servers apply. Raises JobError if they don't support it."""
         ...
 
-    def learning_rate(self, step: int) -> float:
-        """Return the rate of the step after `step` steps, by the optimizer's schedule."""
-        ...
-
-    def set_learning_rate(self, rate: float) -> None: ...
-
-    def standalone(self) -> Any:
-        """Return the model for export, with the rows of its tables inside. Raises JobError if that is impossible."""
-        ...
-
 
 class Gradients(NamedTuple):
     """Mean loss of one minibatch and a gradient for each trainable parameter, as framework tensors."""
@@ -196,6 +208,16 @@ class GradientPart(NamedTuple):
 class Evaluated(NamedTuple):
     outputs: Array
     loss: float
+
+
+def with_gradients(adapter: Adapter) -> GradientAdapter:
+    """Return the adapter as one with gradients. Raises JobError for trees."""
+    if not hasattr(adapter, "gradients"):
+        raise JobError(
+            f"models of {adapter.framework} are trained by one worker: they have no gradients to combine",
+            hint="use one worker, and no parameter servers",
+        )
+    return cast(GradientAdapter, adapter)
 
 
 def check_outputs(

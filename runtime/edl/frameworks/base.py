@@ -45,6 +45,9 @@ class NetworkAdapter(ABC):
     def get_weights(self) -> dict[str, Array]:
         return self._copies(self._variables()) | self.tables.get_weights()
 
+    def keep(self) -> dict[str, Array]:
+        return self.get_weights()
+
     def set_weights(self, weights: Mapping[str, Array]) -> None:
         own = self._variables()
         check_fit(_shapes(own) | self.tables.own_shapes(weights), weights)

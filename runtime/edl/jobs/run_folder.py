@@ -26,6 +26,7 @@ import msgspec
 from edl.errors import SpecError
 from edl.jobs.process import start_time
 from edl.jobs.slots import SlotRequest
+from edl.spec.job import Framework
 
 MASTER = "edl.master.main"
 WORKER = "edl.entrypoints.worker:main"
@@ -52,7 +53,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secrets. A `detached` job continues without the client that started it.
     """
 
-    framework: Literal["keras", "torch"]
+    framework: Framework
     threads: int = 1
     slots: int = 0
     quota: QuotaUse | None = None

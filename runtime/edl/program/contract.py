@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from edl.errors import JobError
 from edl.program.keras_callbacks import translated
+from edl.spec import TREES
 
 Mode = Literal["train", "predict", "evaluate"]
 
@@ -52,8 +53,11 @@ INPUTS = (
 def functions(framework: str) -> tuple[Function, ...]:
     """Return the contract of a framework.
 
-    An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader.
+    An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
+    names its objective itself.
     """
+    if framework in TREES:
+        return tuple(each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
     if framework != "torch":
         return FUNCTIONS
     own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)

@@ -22,7 +22,12 @@ from edl.program import Program
 from edl.spec import JobSpec, Rows
 from edl.version import VERSION
 
-_PACKAGES = {"keras": ("keras", "tensorflow-cpu", "tensorflow"), "torch": ("torch",)}
+_PACKAGES = {
+    "keras": ("keras", "tensorflow-cpu", "tensorflow"),
+    "torch": ("torch",),
+    "lightgbm": ("lightgbm",),
+    "xgboost": ("xgboost", "xgboost-cpu"),
+}
 
 
 def save(
@@ -101,6 +106,6 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
     for package in ("numpy", "pyarrow", *packages):
         try:
             found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:  # one of TensorFlow's two package names
+        except metadata.PackageNotFoundError:  # some have two package names
             continue
     return found

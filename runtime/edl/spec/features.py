@@ -4,11 +4,12 @@ A feature column is a small tree with its fitted parameters: `OneHot(Vocabulary(
 objects are used in the JobSpec (as tagged JSON), in a generated program (as constructor calls of `edl.features`) and
 in a model's archive. `edl.features` computes them.
 
-There are two families. A *dense* column yields float32 values, one or several. A *category* yields one id per row in
+There are two families. A *dense* column yields numbers, one or several. A *category* yields one id per row in
 [0, num_ids): `size` regular ids, and the last, id `size`, is *missing or unseen* (NULL, or a level or number that
 training did not have). It enters a model through `OneHot` or `Embedding`. A category of lists yields any number of
 ids per row: `Embedding` combines their vectors, and `OneHot` sums them, which makes it dense. A number that is NULL
-or not finite becomes the `mean` of the training rows.
+or not finite becomes the `mean` of the training rows. Models of trees take `Raw` numbers and the `Codes` of categories
+instead, in which a missing value stays missing (NaN).
 """
 
 from __future__ import annotations
@@ -179,7 +180,8 @@ class ListOf(Column, frozen=True, tag="list_of"):
         return self.category.size
 
 
-Single = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart | ListOf
+Plain = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart  # one id per row
+Single = Plain | ListOf
 
 
 class Concat(Column, frozen=True, tag="concat"):
@@ -217,11 +219,34 @@ class Embedding(Column, frozen=True, tag="embedding"):
     initial: str = "uniform"  # initial values; one of INITIALS
 
 
+class Codes(Column, frozen=True, tag="codes"):
+    """Id of a category as a number, for trees; NaN for missing or unseen."""
+
+    category: Plain
+
+    @property
+    def ordered(self) -> bool:
+        """True if greater ids mean greater values, so that a tree may compare them as numbers."""
+        return isinstance(self.category, Bucket)
+
+
+class Raw(Column, frozen=True, tag="raw"):
+    """Number as it is, for trees; NaN for NULL. With `part`, that part of a date or time: January is month 1, Monday
+    weekday 1, midnight hour 0.
+    """
+
+    column: str
+    part: Literal["", "year", "month", "day", "weekday", "hour", "minute"] = ""
+
+
 Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Vector
-Feature = Dense | OneHot | Embedding
+TreeFeature = Raw | Codes
+Feature = Dense | OneHot | Embedding | TreeFeature
 
 DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Vector)
-SINGLE_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart, ListOf)
+TREE_TYPES = (Raw, Codes)
+PLAIN_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
+SINGLE_TYPES = (*PLAIN_TYPES, ListOf)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
 LIST_TYPES = (ListOf, Concat)  # categories with any number of ids per row
@@ -236,7 +261,7 @@ def num_ids(category: Category) -> int:
 
 
 def width(feature: Feature) -> int:
-    """Return the number of float32 values per row that the feature gives a model."""
+    """Return the number of values per row that the feature gives a model."""
     if isinstance(feature, OneHot):
         return num_ids(feature.category)
     if isinstance(feature, Vector):
@@ -250,12 +275,17 @@ def is_dense(feature: Feature) -> bool:
     """Return True if the feature is computed as numbers, and not by the model from ids or positions in bins."""
     if isinstance(feature, OneHot):
         return isinstance(feature.category, LIST_TYPES)
-    return isinstance(feature, DENSE_TYPES) and not isinstance(feature, PiecewiseLinear)
+    return isinstance(feature, DENSE_TYPES + TREE_TYPES) and not isinstance(feature, PiecewiseLinear)
+
+
+def category_of(column: Feature | Category) -> Feature | Category:
+    """Return the category that a feature is made of, or the column itself if it is made of none."""
+    return column.category if isinstance(column, OneHot | Embedding | Codes) else column
 
 
 def source_columns(column: Feature | Category) -> Iterator[str]:
     """Yield the table columns that a feature reads."""
-    if isinstance(column, OneHot | Embedding | ListOf):
+    if isinstance(column, OneHot | Embedding | Codes | ListOf):
         yield from source_columns(column.category)
     elif isinstance(column, Concat):
         for each in column.categories:
@@ -268,7 +298,7 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
 
 def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     """Return the same feature over renamed table columns (old name -> new name); others stay."""
-    if isinstance(column, OneHot | Embedding | ListOf):
+    if isinstance(column, OneHot | Embedding | Codes | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
         return msgspec.structs.replace(

@@ -18,10 +18,14 @@ VERSION = 1
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate"]  # work of a job's tasks
 EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
-Framework = Literal["keras", "torch"]
+Framework = Literal["keras", "torch", "lightgbm", "xgboost"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | tuple[Scalar, ...]
+
+TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
+BLOCK = 8192  # rows of one forward pass
+ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows
 
 
 class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -215,7 +219,7 @@ class JobSpec(Struct, frozen=True):
     cluster: Cluster = Cluster()
     output: Output = Output()
     trained_model: str = ""  # name@version of the model in use; TRAIN: of the initial weights
-    batch_size: int = 8192  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
+    batch_size: int = BLOCK  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -20,7 +21,7 @@ from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.weights import Weights
 from edl.program import Program, user_code
-from edl.spec import Rows
+from edl.spec import TREES, Rows
 from edl.tasks.curve import Thinned
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
@@ -29,6 +30,7 @@ from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
 from edl.worker.evaluation.measuring import LOSS, measured, program_metrics
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
+from edl.worker.input.cache import ArrayCache
 from edl.worker.learning_rate import program_rates
 from edl.worker.loop import Worker
 from edl.worker.strategies.base import Local, Strategy
@@ -97,7 +99,7 @@ class Trainer:
         self._program = program
         self._rows = rows
         self._export = export
-        blocks = Blocks(program, reader, rows=rows.training)
+        blocks = _blocks(program, reader, rows.training)
         example = blocks.read(0, min(2, rows.training), "train").arrays
         seed = program.spec.training.seed
         self.adapter = create(program, example.features, example.labels, seed=seed)
@@ -317,6 +319,13 @@ class Trainer:
     def set_learning_rate(self, rate: float) -> None:
         self._rate = rate
         self.worker.set_learning_rate(rate, self._round)
+
+
+def _blocks(program: Program, reader: Reader, rows: int) -> Blocks:
+    """Return the input of a training. Trees are grown from all rows at once, which they hold in memory anyway."""
+    if program.spec.framework not in TREES:
+        return Blocks(program, reader, rows=rows)
+    return Blocks(program, reader, ArrayCache(sys.maxsize), rows, measured=ArrayCache(sys.maxsize))
 
 
 def _known(values: Figures) -> dict[str, float]:

@@ -26,7 +26,7 @@ class Decision:
 
 def made(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""
-    several = Want.TEXT in draft.wants and isinstance(_core(fitted), spec.ListOf | spec.Vector)
+    several = Want.TEXT in draft.wants and isinstance(spec.category_of(fitted), spec.ListOf | spec.Vector)
     why = "a text, of lists" if several else draft.why
     return Decision(draft.columns, f"by type: {why}" if draft.why else WRITTEN, fitted)
 
@@ -36,7 +36,9 @@ def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
     decisions = [decision for decision in decisions if decision.fitted is not None]
     exact = (decision for decision in decisions if decision.fitted == feature)
     same = (
-        decision for decision in decisions if decision.fitted and _core(decision.fitted) == _core(feature)
+        decision
+        for decision in decisions
+        if decision.fitted and spec.category_of(decision.fitted) == spec.category_of(feature)
     )
     found = next(exact, None) or next(same, None)
     if found is None:
@@ -45,11 +47,6 @@ def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
         return found.why
     form = "one-hot" if isinstance(feature, spec.OneHot) else "an embedding"
     return f"{found.why}; {spec.num_ids(feature.category):,} ids, so {form}"
-
-
-def _core(column: Fitted) -> Fitted:
-    """Return the category of a feature that has one, else the column itself."""
-    return column.category if isinstance(column, spec.OneHot | spec.Embedding) else column
 
 
 def fitting(

@@ -104,7 +104,7 @@ def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cel
 
 def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
     """Yield a note for each text that is read as several values without a written delimiter."""
-    column = fitted.category if isinstance(fitted, spec.OneHot | spec.Embedding) else fitted
+    column = spec.category_of(fitted)
     parts = column.categories if isinstance(column, spec.Concat) else (column,)
     for part, found in zip(draft.parts or (draft,), parts, strict=True):
         if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):

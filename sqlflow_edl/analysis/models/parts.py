@@ -53,7 +53,16 @@ CLASSES = Attribute(
     "Number of classes of the label; by default counted.",
     low=2,
     high=100_000,
-    aliases=("n_classes", "model.n_class", "n_class", "num_classes", "model.num_classes", "model.num_class"),
+    aliases=(
+        "n_classes",
+        "model.n_class",
+        "n_class",
+        "num_classes",
+        "model.num_classes",
+        "num_class",
+        "model.num_class",
+        "train.num_class",
+    ),
 )
 
 # Ids of a one-hot category; larger ones are embeddings.

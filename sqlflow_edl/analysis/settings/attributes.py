@@ -33,7 +33,14 @@ TRAIN = (
         "Stop after this many epochs without a lower validation loss; 0 never stops early. By default 8, "
         "or 0 if train.epoch or train.max_steps is given or there are no validation rows.",
         low=0,
-        aliases=("early_stopping", "train.patience", "patience", "train.early_stopping_patience"),
+        aliases=(
+            "early_stopping",
+            "train.patience",
+            "patience",
+            "train.early_stopping_patience",
+            "early_stopping_rounds",
+            "train.early_stopping_rounds",
+        ),
     ),
     Attribute(
         "train.min_delta",
@@ -65,7 +72,7 @@ TRAIN = (
         0,
         low=0,
         high=2**31 - 1,
-        aliases=("seed",),
+        aliases=("seed", "random_state", "model.random_state", "model.seed"),
     ),
     Attribute(
         "train.num_workers",
@@ -204,7 +211,7 @@ TRAIN = (
         "validation.metrics",
         "texts",
         "Metrics to report; by default those for the kind of label.",
-        aliases=("metrics", "eval_metrics"),
+        aliases=("metrics", "eval_metrics", "eval_metric", "train.eval_metric"),
     ),
     Attribute(
         "train.weight_column",
@@ -254,14 +261,16 @@ TRAIN = (
         aliases=("clipvalue", "optimizer.clip_value"),
     ),
     Attribute(
-        "loss", "text", "Loss by name; its parameters are loss.delta, …", aliases=("model.loss", "train.loss")
+        "loss",
+        "text",
+        "Loss by name; its parameters are loss.delta, …",
+        aliases=("model.loss", "train.loss", "objective", "model.objective", "train.objective"),
     ),
     Attribute(
         "model.framework",
         "text",
-        "Framework of a built-in model.",
-        "keras",
-        choices=("keras", "torch"),
+        "Framework of a built-in model: keras (default) or torch of networks, lightgbm (default) or xgboost of trees.",
+        choices=("keras", "torch", "lightgbm", "xgboost"),
         aliases=("framework",),
     ),
 )

@@ -52,10 +52,17 @@ class Dictionary:
     """Attributes that one statement accepts.
 
     elsewhere: attributes of other models, optimizers or losses -> those entries, for the hint of an error.
+    without_effect: attributes that are accepted with a note, besides WITHOUT_EFFECT -> the reason.
     """
 
-    def __init__(self, rows: Iterable[Attribute], elsewhere: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        rows: Iterable[Attribute],
+        elsewhere: Mapping[str, str] | None = None,
+        without_effect: Mapping[str, str] | None = None,
+    ) -> None:
         self._elsewhere = elsewhere or {}
+        self._without_effect = {**WITHOUT_EFFECT, **(without_effect or {})}
         self.rows = {row.name: row for row in rows}
         self._names: dict[str, str] = {}
         for row in self.rows.values():
@@ -73,7 +80,7 @@ class Dictionary:
         """Map the names of written attributes to checked values; errors and notes are appended."""
         resolved: dict[str, Resolved] = {}
         for attribute in written:
-            if reason := WITHOUT_EFFECT.get(attribute.key.casefold()):
+            if reason := self._without_effect.get(attribute.key.casefold()):
                 notes.append(f"{attribute.key} has no effect: {reason}")
                 continue
             row = self.find(attribute.key)

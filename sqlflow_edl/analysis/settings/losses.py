@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from edl import spec
@@ -28,6 +29,7 @@ def loss(
             errors.append(row_weights.refuse_classes(settings, theirs.name))
         return theirs
     named = _named(settings, model, errors)
+    errors += _unlikely(settings, named, label, found)
     more = {"class_weights": class_weights} if class_weights else {}
     return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
 
@@ -35,8 +37,17 @@ def loss(
 def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
     default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
     found = catalog.LOSSES.entries[settings.loss or default]
+    if settings.framework not in found.frameworks:
+        fitting = [each.name for each in _of(model) if settings.framework in each.frameworks]
+        errors.append(
+            SemanticError(
+                f"models of {settings.framework} have no loss {found.name}",
+                span=settings.span("loss"),
+                hint="there are " + ", ".join(fitting),
+            )
+        )
     if found.task != model.task:
-        fitting = [entry.name for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
+        fitting = [entry.name for entry in _of(model) if settings.framework in entry.frameworks]
         errors.append(
             SemanticError(
                 f"the loss {found.name} is for {found.task}, {model.name} does {model.task}",
@@ -45,3 +56,24 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
             )
         )
     return found
+
+
+def _of(model: Entry) -> list[Entry]:
+    return [entry for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
+
+
+_LEAST = {"poisson": 0.0, "tweedie": 0.0, "gamma": math.ulp(0.0)}  # label of a distribution
+
+
+def _unlikely(
+    settings: Settings, loss: Entry, label: spec.Label, found: ColumnStatistics
+) -> list[SQLFlowError]:
+    """Return an error if labels are impossible under the distribution that the loss assumes."""
+    least = _LEAST.get(loss.name)
+    if least is None or not isinstance(label, spec.RegressionLabel) or found.min >= least:
+        return []
+    wanted = "above 0" if least else "from 0"
+    message = f"the loss {loss.name} needs labels {wanted}, and {label.column} goes down to {found.min:g}"
+    return [
+        SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
+    ]

@@ -8,13 +8,18 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 
 CLIPPING = ("optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue")
 
 
-def optimizer(entry: Entry, resolved: Mapping[str, Resolved]) -> spec.Component:
+def optimizer(entry: Entry, resolved: Mapping[str, Resolved], framework: str) -> spec.Component:
     """Return the optimizer with its parameters, and the gradient clipping if one is written."""
+    if framework in spec.TREES:
+        return spec.Component(
+            entry.name, {"learning_rate": trees.RATES[framework], **catalog.parameters(entry, resolved)}
+        )
     clipping = {name.rpartition(".")[2]: resolved[name].value for name in CLIPPING if name in resolved}
     return spec.Component(entry.name, {**catalog.parameters(entry, resolved), **clipping})
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
-from sqlflow_edl.analysis.entries import Catalog, Entry
+from sqlflow_edl.analysis.catalog import BOOSTING, LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
+from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
@@ -21,6 +22,14 @@ _HEAD = """\
 The attributes of `WITH name = value, …`. Names are case-insensitive; those in the last column are synonyms. A wrong
 name or value is an error with the nearest right one. [Language](language.md) describes the statements.
 """
+
+_BOOSTING = (
+    "Models of trees take these in place of an optimizer, and have no attributes of networks: "
+    + ", ".join(f"`{name}`" for name in trees.OF_NETWORKS)
+    + ". Accepted, noted, and without effect: "
+    + ", ".join(f"`{name}`" for name in trees.WITHOUT_EFFECT)
+    + "."
+)
 
 
 def page() -> str:
@@ -37,6 +46,8 @@ def _lines() -> Iterator[str]:
     yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())
     yield f"Accepted, noted, and without effect: {ignored}.\n"
+    yield f"## Boosting\n\n{_BOOSTING}\n"
+    yield from _table(BOOSTING.params)
     for title, catalog in (
         ("Models", MODELS),
         ("Optimizers", OPTIMIZERS),
@@ -50,11 +61,19 @@ def _lines() -> Iterator[str]:
 def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
     for entry in catalog.entries.values():
         also = f" Also: {', '.join(f'`{alias}`' for alias in entry.aliases)}." if entry.aliases else ""
-        only = f" {entry.frameworks[0].capitalize()} only." if len(entry.frameworks) == 1 else ""
+        only = _only(entry.frameworks) if catalog is not MODELS else ""
         task = f" For {entry.task}." if entry.task and catalog is LOSSES else ""
         yield f"### {entry.name}\n\n{entry.doc}{task}{only}{also}\n"
         if entry.params:
             yield from _table(entry.params)
+
+
+def _only(frameworks: tuple[str, ...]) -> str:
+    """Return a sentence on the frameworks that have a model, an optimizer or a loss; empty if all do."""
+    if len(frameworks) == 1:
+        return f" {frameworks[0].capitalize()} only."
+    only = {NETWORKS: " Networks only.", tuple(trees.LIBRARIES): " Trees only."}
+    return only.get(frameworks, "")
 
 
 def _table(rows: Iterable[Attribute]) -> Iterator[str]:

@@ -44,12 +44,29 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
         for problem in strategy.problems(written)
     ]
+    if settings.is_trees and not found:
+        found += _of_trees(settings, strategy.chosen(written))
     in_memory = checkpoints(settings).copies == "neighbours"
     if in_memory and not found and not strategy.chosen(written).parameter_servers:
         message = "only parameter servers keep checkpoints in the memory of their peers"
         hint = "leave it out, or set train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
     return found
+
+
+def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
+    """Return the error for trees that several instances would train."""
+    if written.strategy == "local":
+        return []
+    fields = ("workers", "parameter_servers", "strategy")
+    spans = (settings.span(_ATTRIBUTES[field]) for field in fields)
+    message = "trees are trained by one worker: several cannot share a round of boosting yet"
+    span = next(filter(None, spans), None)
+    return [
+        SemanticError(
+            message, span=span, hint="leave out train.num_workers, num_ps and strategy, and --workers"
+        )
+    ]
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
@@ -31,20 +32,26 @@ def training(
         value = settings.get(name)
         return default if value is None else value
 
-    batch_size = get("train.batch_size", default_batch_size(rows.training))
-    length_is_written = settings.get("train.epoch") or settings.get("train.max_steps")
     held_out = rows.validation > 0
+    if settings.is_trees:
+        batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
+        length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
+    else:
+        batch_size = get("train.batch_size", default_batch_size(rows.training))
+        shuffle, patience = get("train.shuffle", True), PATIENCE
+        length, default = "train.epoch", default_epochs(rows.training, batch_size)
+    length_is_written = settings.get(length) or settings.get("train.max_steps")
     validation_fraction = rows.validation / rows.total if rows.total and not own_query else 0.0
     if not held_out:
         errors += _held_out_rows_needed(settings)
     return spec.Training(
-        epochs=get("train.epoch", default_epochs(rows.training, batch_size)),
+        epochs=get(length, default),
         batch_size=batch_size,
-        shuffle=get("train.shuffle", True),
+        shuffle=shuffle,
         seed=get("train.seed", 0),
         max_steps=get("train.max_steps", 0),
         validation_fraction=validation_fraction,
-        early_stopping=get("train.early_stopping", PATIENCE if held_out and not length_is_written else 0),
+        early_stopping=get("train.early_stopping", patience if held_out and not length_is_written else 0),
         min_delta=get("train.min_delta", 0.0),
         keep=get("train.keep", "best" if held_out else "last"),
     )

@@ -233,3 +233,44 @@ def test_columns_may_have_any_name() -> None:
 def test_what_is_no_feature_is_refused(columns: Any, message: str) -> None:
     with pytest.raises(SemanticError, match=message):
         fc.Features(*columns)
+
+
+def test_trees_take_numbers_as_they_are_and_codes_of_categories() -> None:
+    features = fc.Features(
+        fc.raw("id"),
+        fc.codes(fc.vocabulary("city", ["oslo", "rome"])),
+        fc.raw("seen", part="month"),
+        fc.raw("seen", part="hour"),
+        fc.raw("seen", part="year"),
+        fc.codes(fc.bucket("id", [0, 16_777_217])),
+    )
+    seen = [dt.datetime(2024, 1, 31, 0, 5), None, dt.datetime(1999, 12, 1, 23)]
+    made = features.transform(batch(id=[16_777_217, None, -1], city=["rome", None, "lima"], seen=seen))
+    assert list(made) == ["dense"]
+    assert made["dense"].dtype == np.float64
+    nan = math.nan
+    wanted = [
+        [16_777_217, 1, 1, 0, 2024, 2],
+        [nan, nan, nan, nan, nan, nan],
+        [-1, nan, 12, 23, 1999, 0],
+    ]
+    np.testing.assert_array_equal(made["dense"], wanted)
+    assert features.width == 6
+
+
+def test_a_number_of_trees_that_is_not_finite_is_missing() -> None:
+    assert np.isnan(dense(fc.raw("x"), [math.inf, -math.inf, math.nan])).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: fc.raw("x", part="decade"), "a date has no part 'decade'"),
+        (lambda: fc.raw(""), "raw needs the name of a column"),
+        (lambda: fc.codes(fc.raw("x")), "codes takes a category with one id per row"),  # type: ignore[arg-type]
+        (lambda: fc.codes(fc.list_of(fc.category_id("x", 3))), "codes takes a category"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_column_of_trees_that_makes_no_sense_is_an_error(make: Any, message: str) -> None:
+    with pytest.raises(SemanticError, match=message):
+        make()

@@ -11,10 +11,11 @@ from sqlflow_edl.analysis.alternatives import alternative
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("XGBClassifier", "train a DNNClassifier"),
-        ("XGBRegressor", "train a DNNRegressor"),
-        ("BOOSTED_TREE_CLASSIFIER", "train a DNNClassifier"),
-        ("RandomForestRegressor", "train a DNNRegressor"),
+        ("CatBoostClassifier", "train a BoostedTreesClassifier"),
+        ("GBDTRegressor", "train a BoostedTreesRegressor"),
+        ("RANDOM_FOREST_CLASSIFIER", "train a BoostedTreesClassifier"),
+        ("RandomForestRegressor", "train a BoostedTreesRegressor"),
+        ("LGBMRanker", "train a BoostedTreesRegressor"),
         ("KMEANS", "models predict a label"),
         ("LogisticRegression", "train a LinearClassifier"),
         ("LINEAR_REG", "train a LinearRegressor"),

@@ -239,6 +239,40 @@ JOBS = {
         "model": spec.Component("LinearRegressor"),
     },
 }
+TREES = {
+    "boosted_classifier": {
+        "label": CLASSES,
+        "model": spec.Component(
+            "BoostedTreesClassifier", {"max_depth": 5, "num_leaves": 20, "subsample": 0.8}
+        ),
+        "loss": spec.Component("cross_entropy", {"class_weights": (1.0, 2.0, 1.5)}),
+        "metrics": ("accuracy", "log_loss"),
+    },
+    "boosted_regressor": {
+        "model": spec.Component("BoostedTreesRegressor"),
+        "loss": spec.Component("huber", {"delta": 1.5}),
+        "schedule": spec.Component("cosine", {"warmup_steps": 10, "decay_steps": 90, "end": 0.1}),
+        "weights": spec.Weights("often", 2.5),
+        "words": tuple(range(21)),
+    },
+}
+
+
+@pytest.mark.parametrize("framework", spec.TREES)
+@pytest.mark.parametrize("name", TREES)
+def test_a_program_of_trees_names_the_parameters_of_its_library(
+    name: str, framework: spec.job.Framework, golden: Callable[[str, bytes], None]
+) -> None:
+    wanted = {"words": ("engineering", "finance", "sales"), **TREES[name]}
+    inputs: tuple[spec.Feature, ...] = (
+        spec.Raw("age"),
+        spec.Codes(spec.Vocabulary("department", wanted.pop("words"))),  # type: ignore[arg-type]
+        spec.Raw("hired", "month"),
+        spec.Codes(spec.Bucket("height", (1.5, 1.8))),
+    )
+    rate = spec.Component("boosting", {"learning_rate": 0.1})
+    files = generate(job(framework, inputs={"features": inputs}, optimizer=rate, **wanted)).files  # type: ignore[arg-type]
+    golden(f"programs/{name}_{framework}.py", files["model.py"])
 
 
 @pytest.mark.parametrize("framework", ["keras", "torch"])

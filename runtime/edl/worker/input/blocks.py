@@ -23,6 +23,7 @@ from edl.arrays import (
 )
 from edl.data import Reader
 from edl.program import Mode, Program
+from edl.spec import TREES
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
@@ -84,14 +85,15 @@ class Block(NamedTuple):
 class Blocks:
     """Reader of rows that calls the program to make arrays of them.
 
-    `kept` caches the arrays of training tasks for later epochs. `rows` is the number of training rows, or None if it is
-    unknown.
+    `kept` caches the arrays of training tasks for later epochs, and `measured` those of validation rows; None reads
+    these every time. `rows` is the number of training rows, or None if it is unknown.
     """
 
     program: Program
     reader: Reader
     kept: ArrayCache = field(default_factory=ArrayCache)
     rows: int | None = None
+    measured: ArrayCache | None = None
 
     @property
     def all_kept(self) -> bool:
@@ -100,15 +102,17 @@ class Blocks:
 
     def whole(self, task: Task, *, seed: int | None) -> Block:
         """Return the rows of a training task, permuted by (seed, epoch, task) unless `seed` is None."""
+        made = self._made(task.start, task.end)
         if seed is None:
-            return self.read(task.start, task.end, "train")
+            return Block(task.end - task.start, made, None)
         order = generator(seed, task.number, task.start).permutation(task.end - task.start)
-        return Block(len(order), self._made(task.start, task.end).take(order), None)
+        return Block(len(order), made.take(order), None)
 
     def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
         """Yield the rows of a task in order, in blocks of `rows` rows."""
         for start in range(task.start, task.end, rows):
-            yield self.read(start, min(start + rows, task.end), mode)
+            end = min(start + rows, task.end)
+            yield self.read(start, end, mode) if self.measured is None else self._measured(start, end, mode)
 
     def read(self, start: int, end: int, mode: Mode) -> Block:
         """Return the rows [start, end).
@@ -117,18 +121,32 @@ class Blocks:
         """
         fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
-        features = checked_features(fed.features, rows, by)
+        features = checked_features(fed.features, rows, by, exact=self._trees)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         labels = checked_labels(fed.labels, rows, by)
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
+
+    @property
+    def _trees(self) -> bool:
+        """True if the model is one of trees: all rounds of boosting need the same arrays."""
+        return self.program.spec.framework in TREES
+
+    def _measured(self, start: int, end: int, mode: Mode) -> Block:
+        """Return validation rows, from the cache if they are in it."""
+        cache = self.measured or ArrayCache(0)
+        found = cache.get(start, end)
+        if found is None:
+            found = self.read(start, end, mode).arrays
+            cache.put(start, end, found)
+        return Block(end - start, found, None)
 
     def _made(self, start: int, end: int) -> Arrays:
         """Return the arrays of training rows. They may be cached and must not be written to."""
         found = self.kept.get(start, end)
         if found is None:
             found = self.read(start, end, "train").arrays
-            if not self.program.edited and self.program.spec.training.epochs > 1:
+            if self._trees or (not self.program.edited and self.program.spec.training.epochs > 1):
                 self.kept.put(start, end, found)
         return found
 

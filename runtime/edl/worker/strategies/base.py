@@ -97,7 +97,7 @@ class Local:
         return contextlib.nullcontext()
 
     def keep(self, epoch: int) -> None:
-        self.kept = {epoch: self._adapter.get_weights()}
+        self.kept = {epoch: self._adapter.keep()}
 
     def weights(self, epoch: int) -> Weights:
         if epoch:

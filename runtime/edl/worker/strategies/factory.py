@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from edl.checkpoints import CheckpointStore
-from edl.frameworks import Adapter
+from edl.frameworks.adapter import GradientAdapter
 from edl.spec import Cluster
 from edl.worker.strategies.ps_async import Asynchronous, LocalSteps
 from edl.worker.strategies.ps_base import ServerStrategy
@@ -16,7 +16,7 @@ from edl.worker.strategies.ps_sync import Synchronous
 
 def on_servers(
     cluster: Cluster,
-    adapter: Adapter,
+    adapter: GradientAdapter,
     source: ServerLocator,
     token: str,
     instance: tuple[str, int],

@@ -19,7 +19,7 @@ from edl.checkpoints import CheckpointStore
 from edl.embeddings import Stored, added
 from edl.embeddings.model_tables import Need, RowGradients
 from edl.embeddings.table import Ids
-from edl.frameworks.adapter import Adapter, Floats, Minibatches
+from edl.frameworks.adapter import Floats, GradientAdapter, Minibatches
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
@@ -32,7 +32,11 @@ class PushStrategy(ServerStrategy):
     """Strategy with one push in flight; a push is settled once it is answered."""
 
     def __init__(
-        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
+        self,
+        adapter: GradientAdapter,
+        parameters: Parameters,
+        servers: ParameterServers,
+        store: CheckpointStore,
     ) -> None:
         super().__init__(adapter, parameters, servers, store)
         self._pushing: PushCall | None = None
@@ -122,7 +126,7 @@ class LocalSteps(PushStrategy):
 
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: GradientAdapter,
         parameters: Parameters,
         servers: ParameterServers,
         store: CheckpointStore,

@@ -19,7 +19,7 @@ import numpy as np
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.embeddings.model_tables import Fetched, Need
 from edl.embeddings.table import Ids
-from edl.frameworks.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatches
 from edl.models.weights import Weights
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
@@ -39,7 +39,11 @@ class ServerStrategy(ABC):
     group = 1
 
     def __init__(
-        self, adapter: Adapter, parameters: Parameters, servers: ParameterServers, store: CheckpointStore
+        self,
+        adapter: GradientAdapter,
+        parameters: Parameters,
+        servers: ParameterServers,
+        store: CheckpointStore,
     ) -> None:
         self.step = 0
         self._adapter = adapter

@@ -13,7 +13,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.embeddings.table import Floats, Ids
-from edl.frameworks.adapter import Adapter
+from edl.frameworks.adapter import GradientAdapter
 from edl.models.weights import Kind, Stream
 from edl.ps import messages as msg
 from edl.worker.strategies.ps_client import Calls, ParameterServers, Request
@@ -22,7 +22,7 @@ from edl.worker.strategies.ps_model import Parameters
 CHUNK = 65_536  # rows of one server in memory
 
 
-def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers) -> Stream:
+def exported(adapter: GradientAdapter, parameters: Parameters, servers: ParameterServers) -> Stream:
     """Return the adapter's own weights and the servers' table rows. No worker may train meanwhile."""
     kinds = {}
     for spec in parameters.definition.tables:
@@ -41,7 +41,7 @@ def exported(adapter: Adapter, parameters: Parameters, servers: ParameterServers
     return with_own(adapter, Stream(kinds, pieces()))
 
 
-def with_own(adapter: Adapter, stream: Stream) -> Stream:
+def with_own(adapter: GradientAdapter, stream: Stream) -> Stream:
     """Return the stream, extended by the adapter's weights that are not in it."""
     own = {name: array for name, array in adapter.get_weights().items() if name not in stream.kinds}
     kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}

@@ -13,7 +13,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.embeddings.table import Floats, Ids
-from edl.frameworks.adapter import Adapter
+from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
 from edl.ps.partitioning import Layout, Part, Placement, joined, split
 from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
@@ -79,7 +79,12 @@ class Parameters:
     """
 
     def __init__(
-        self, adapter: Adapter, servers: ParameterServers, instance: str, incarnation: int, start: Weights
+        self,
+        adapter: GradientAdapter,
+        servers: ParameterServers,
+        instance: str,
+        incarnation: int,
+        start: Weights,
     ) -> None:
         self._adapter = adapter
         self._servers = servers
@@ -286,7 +291,7 @@ class PushCall:
         return Pushed(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
 
 
-def _definition(adapter: Adapter) -> msg.Definition:
+def _definition(adapter: GradientAdapter) -> msg.Definition:
     """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
 
     def described(values: Mapping[str, Array]) -> tuple[msg.Dense, ...]:

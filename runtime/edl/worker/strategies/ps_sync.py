@@ -16,7 +16,7 @@ import numpy as np
 
 from edl.checkpoints import CheckpointStore
 from edl.embeddings.model_tables import Need
-from edl.frameworks.adapter import Adapter, Floats, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatches
 from edl.ps import messages as msg
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
@@ -33,7 +33,7 @@ class Synchronous(ServerStrategy):
 
     def __init__(
         self,
-        adapter: Adapter,
+        adapter: GradientAdapter,
         parameters: Parameters,
         servers: ParameterServers,
         store: CheckpointStore,

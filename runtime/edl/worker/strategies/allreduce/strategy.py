@@ -21,7 +21,7 @@ import numpy as np
 from edl.arrays import Array
 from edl.collectives.base import Group, GroupError, Host
 from edl.embeddings.model_tables import Keys
-from edl.frameworks.adapter import Adapter, Floats, Minibatches
+from edl.frameworks.adapter import Floats, GradientAdapter, Minibatches
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
@@ -42,8 +42,9 @@ class AllReduce(Local):
     name.
     """
 
-    def __init__(self, adapter: Adapter, rendezvous: Rendezvous, host: Host, name: str) -> None:
+    def __init__(self, adapter: GradientAdapter, rendezvous: Rendezvous, host: Host, name: str) -> None:
         super().__init__(adapter)
+        self._network = adapter
         self._rendezvous = rendezvous
         self._host = host
         self._name = name
@@ -54,9 +55,9 @@ class AllReduce(Local):
 
     def warm_up(self, rows: Minibatches) -> None:
         """Compile the step on a few rows and discard its effect, so that other members don't wait for compilation."""
-        state, tables, count = self._state(), self._adapter.tables, len(rows.labels)
+        state, tables, count = self._state(), self._network.tables, len(rows.labels)
         fetched = tables.fetch(tables.need(tables.keys(rows.features), 0, count, slice(0, count)), train=True)
-        self._adapter.take_step(self._adapter.share(rows, fetched, 1.0), fetched, None)
+        self._network.take_step(self._network.share(rows, fetched, 1.0), fetched, None)
         self._take(state, self.step)
 
     # Groups -------------------------------------------------------------------------------------------------
@@ -106,7 +107,7 @@ class AllReduce(Local):
         self._settled = self.step
         self._stragglers.begin(size)
         if rank:
-            self._adapter.diverge(found.number << 16 | rank)
+            self._network.diverge(found.number << 16 | rank)
         self._rendezvous.follow(position, found, group.store, rank)
         if state is not None:
             group.sum(np.zeros(1, np.float32))  # barrier: every member has loaded the state
@@ -114,7 +115,7 @@ class AllReduce(Local):
 
     def _state(self) -> dict[str, Array]:
         """Return all arrays that a new member needs, by path."""
-        parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
+        parts = {"weights": self._network.get_weights(), "state": self._network.get_state()}
         parts |= {str(epoch): dict(weights) for epoch, weights in self.kept.items()}
         return {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
 
@@ -123,8 +124,8 @@ class AllReduce(Local):
         for path, array in state.items():
             part, _, name = path.partition("/")
             parts[part][name] = array
-        self._adapter.set_weights(parts.pop("weights"))
-        self._adapter.set_state(parts.pop("state"))
+        self._network.set_weights(parts.pop("weights"))
+        self._network.set_state(parts.pop("state"))
         self.kept = {int(epoch): weights for epoch, weights in parts.items()}
         self.step = max(step, 0)
 
@@ -140,7 +141,7 @@ class AllReduce(Local):
                 losses = super().train(rows, done, rates)
                 self._settled = self.step
                 return losses
-            keys = self._adapter.tables.keys(rows.features)
+            keys = self._network.tables.keys(rows.features)
             found = []
             for number in range(rows.steps):
                 found.append(self._step(self._ready(), rows, keys, number, rates))
@@ -178,7 +179,7 @@ class AllReduce(Local):
 
         The members don't learn at the same time which epoch is the best.
         """
-        self.kept[epoch] = self._adapter.get_weights()
+        self.kept[epoch] = self._network.get_weights()
 
     def keep_best(self, epoch: int) -> None:
         """Drop the kept weights of all epochs but this one."""
@@ -192,14 +193,14 @@ class AllReduce(Local):
     def _step(self, group: Group, rows: Minibatches, keys: Keys, number: int, rates: Rates | None) -> float:
         start, end = number * rows.size, min((number + 1) * rows.size, len(rows.labels))
         first, last = (start + (end - start) * rank // group.size for rank in (group.rank, group.rank + 1))
-        tables = self._adapter.tables
+        tables = self._network.tables
         fetched = tables.fetch(tables.need(keys, start, end, slice(first, last)), train=True)
         began = time.monotonic()
-        share = self._adapter.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
+        share = self._network.share(rows.rows(slice(first, last)), fetched, (last - first) / (end - start))
         self._stragglers.computed(last - first, time.monotonic() - began)
         group.sum(share.numbers)
         rate = None if rates is None else float(rates(self.step, 1)[0])
-        loss = self._adapter.take_step(share, fetched, rate)
+        loss = self._network.take_step(share, fetched, rate)
         self._settled, self.step = self.step, self.step + 1
         return loss
 

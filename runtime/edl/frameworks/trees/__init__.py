@@ -1,0 +1,1 @@
+"""Boosted trees: one adapter for all libraries, and an engine for each."""

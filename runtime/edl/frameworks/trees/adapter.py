@@ -1,0 +1,221 @@
+"""Adapter of boosted trees. A step is a round of boosting over all training rows.
+
+The library keeps the training rows in a form of its own, made once, while the arrays stay the same. Weights are the
+library's own file as bytes, beside the importances by matrix column:
+
+    booster   uint8     text of LightGBM, UBJSON of XGBoost
+    gain      float64   by column: the sum of the improvements of the objective by its splits
+    split     float64   by column: the number of splits
+
+To keep the weights of an epoch means to remember a number of rounds, because later rounds change no earlier tree
+(DART's do; then it is a copy). The margins of validation rows are kept too, so that a round costs its own trees.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array, Features, arrays
+from edl.errors import JobError
+from edl.frameworks.adapter import Evaluated, Floats, Minibatches
+from edl.frameworks.trees.engine import Engine, first_line
+from edl.frameworks.trees.models import Trees
+from edl.frameworks.trees.objectives import mean_loss
+from edl.program import Program
+
+BOOSTER, ROUNDS = "booster", "rounds"
+
+
+class TreeAdapter:
+    """Adapter of one model of trees, whose library is behind `engine`."""
+
+    def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
+        self.framework = program.spec.framework
+        self.model = model
+        self.engine = engine
+        self._held: Array | None = None  # matrix from which the engine grows
+        self._rate: float | None = None  # set by a callback
+        self._last = 0  # rounds of the model, if fewer than those grown; else 0
+        self._rates: list[float] = []  # of the rounds since the loaded trees, if they may have to be repeated
+        self._parent = b""  # the loaded trees, in that case
+        self._margins: dict[int, _Margins] = {}
+        self._check(_matrix(features))
+        parameter = engine.objective.parameter
+        self._parameter = float(model.params.get(parameter, engine.objective.default)) if parameter else 0.0
+
+    # Training ------------------------------------------------------------------------------------------------
+
+    def train(self, rows: Minibatches) -> Floats:
+        matrix = _matrix(rows.features)
+        labels = rows.labels.reshape(-1)
+        weights = self._weights(labels, rows.weights)
+        try:
+            if matrix is not self._held:
+                self._begin(matrix, labels, weights)
+            self._grow(self.learning_rate(0) if rows.rates is None else float(rows.rates[0]))
+        except self.engine.failures as error:
+            raise JobError(f"{self.framework} cannot train: {first_line(error)}") from error
+        losses = self._losses(rows.labels, self.engine.fitted())
+        return np.array([mean_loss(losses, weights)], dtype=np.float32)
+
+    def _begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+        self._check(matrix)
+        again = self._rates if self.engine.replays else []
+        if again:
+            self._rates = []
+            self._restart()
+        self.engine.begin(matrix, labels, weights)
+        self._held = matrix
+        for rate in again:
+            self._grow(rate)
+
+    def _restart(self) -> None:
+        """Go back to the trees before the first round of this training."""
+        self.engine.load(self._parent)
+
+    def _grow(self, rate: float) -> None:
+        self.engine.grow(rate)
+        self._last = 0
+        if self.engine.replays:
+            self._rates.append(rate)
+
+    def _weights(self, labels: Array, weights: Array | None) -> Array | None:
+        """Return the rows' weights times those of their classes."""
+        if not self.model.class_weights:
+            return weights
+        by_class = np.asarray(self.model.class_weights, dtype=np.float32)[labels.astype(np.int64)]
+        return by_class if weights is None else by_class * weights
+
+    # Scores --------------------------------------------------------------------------------------------------
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        margins = self._known_margins(_matrix(features))
+        losses = self._losses(labels, self.engine.objective.predictions(margins))
+        weighed = self._weights(labels.reshape(-1), weights)
+        return Evaluated(self._outputs(margins), mean_loss(losses, weighed))
+
+    def predict(self, features: Features) -> Array:
+        matrix = _matrix(features)
+        self._check(matrix)
+        return self._outputs(self.engine.margins(matrix, self.rounds))
+
+    def contributions(self, features: Features) -> Array:
+        """Return TreeSHAP values of the matrix's columns and the base margin, (n, outputs, columns + 1)."""
+        matrix = _matrix(features)
+        self._check(matrix)
+        return self.engine.contributions(matrix, self.rounds)
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds of the model."""
+        return self._last or self.engine.rounds
+
+    def _outputs(self, margins: Array) -> Array:
+        """Return logits of classes, or predicted numbers."""
+        objective = self.engine.objective
+        return margins if objective.classifies else objective.predictions(margins)
+
+    def _losses(self, labels: Array, predictions: Array) -> Array:
+        """Return the loss of each row, (n,)."""
+        objective = self.engine.objective
+        flat = predictions if objective.link == "softmax" else predictions.reshape(-1)
+        return objective.losses(labels.reshape(-1), flat, self._parameter)
+
+    def _known_margins(self, matrix: Array) -> Array:
+        """Return margins, computed from those of the last time that the same rows were measured."""
+        place = id(matrix)
+        before = self._margins.get(place)
+        known = before.known(matrix) if before is not None else None
+        margins = self.engine.margins(matrix, self.rounds, known)
+        self._margins[place] = _Margins(matrix, self.rounds, margins, lambda: self._margins.pop(place, None))
+        return margins
+
+    def _check(self, matrix: Array) -> None:
+        if matrix.ndim != 2 or matrix.shape[1] != self.model.width:
+            raise JobError(
+                f"the features have the shape {matrix.shape}, the model takes {self.model.width} columns",
+                hint="feed gives what the transform of the model's FEATURES makes",
+            )
+
+    # Weights and state ---------------------------------------------------------------------------------------
+
+    def get_weights(self) -> dict[str, Array]:
+        found = np.frombuffer(self.engine.dump(self.rounds), dtype=np.uint8)
+        return {BOOSTER: found, **self.engine.importances(self.rounds)}
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        if ROUNDS in weights:
+            self._last = int(weights[ROUNDS])
+            return
+        if BOOSTER not in weights:
+            raise JobError(
+                "the weights are not those of trees", hint="they were trained with another program"
+            )
+        self._parent = np.asarray(weights[BOOSTER], dtype=np.uint8).tobytes()
+        self.engine.load(self._parent)
+        self._held, self._last, self._rates = None, 0, []
+        self._margins.clear()
+
+    def keep(self) -> dict[str, Array]:
+        return {ROUNDS: np.array(self.rounds)} if self.engine.additive else self.get_weights()
+
+    def get_state(self) -> dict[str, Array]:
+        rate = np.array(np.nan if self._rate is None else self._rate)
+        return {
+            "rate": rate,
+            "rates": np.array(self._rates, dtype=np.float64),
+            "parent": np.frombuffer(self._parent if self.engine.replays else b"", dtype=np.uint8),
+        }
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        rate = float(state["rate"])
+        self._rate = None if np.isnan(rate) else rate
+        self._rates = state["rates"].tolist()
+        self._parent = state["parent"].tobytes()
+
+    def learning_rate(self, step: int) -> float:
+        return self.engine.rate if self._rate is None else self._rate
+
+    def set_learning_rate(self, rate: float) -> None:
+        self._rate = rate
+
+    def standalone(self) -> bytes:
+        """Return the library's own file."""
+        return self.engine.dump(self.rounds)
+
+
+class _Margins:
+    """Margins of the rows of one matrix, while it exists."""
+
+    def __init__(self, matrix: Array, rounds: int, margins: Array, dropped: Any) -> None:
+        self._of = weakref.ref(matrix, lambda _: dropped())
+        self._rounds = rounds
+        self._margins = margins
+
+    def known(self, matrix: Array) -> tuple[int, Array] | None:
+        return (self._rounds, self._margins) if self._of() is matrix else None
+
+
+def _matrix(features: Features) -> Array:
+    """Return the one array that trees take. Raises JobError if there are several."""
+    found = [array for _, array in arrays(features)]
+    if len(found) != 1 or not isinstance(found[0], np.ndarray):
+        raise JobError(
+            f"feed gives {len(found)} arrays of features, and trees take one matrix",
+            hint="FEATURES of trees are fc.raw, fc.codes and numbers",
+        )
+    return found[0]
+
+
+def checked_model(program: Program, kind: type[Trees]) -> Any:
+    """Return the program's model. Raises JobError if it is of another kind."""
+    model = program.call("custom_model")
+    if not isinstance(model, kind):
+        raise JobError(
+            f"custom_model in {program.file} returns a {type(model).__name__}, not an edl.trees.{kind.__name__}"
+        )
+    return model

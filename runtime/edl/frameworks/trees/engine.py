@@ -1,0 +1,89 @@
+"""Contract between the adapter of trees and a library."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from typing import Any
+
+from edl.arrays import Array
+from edl.frameworks.trees.models import Trees
+from edl.frameworks.trees.objectives import Objective
+
+# Values of a matrix for which one more thread pays. A tree has a parallel region for each of its nodes, at whose end
+# threads wait for each other; with too little to do, and other processes beside them, they do nothing else.
+GROWING, SCORING = 1_000_000, 20_000
+
+
+def threads_for(matrix: Array, most: int, each: int) -> int:
+    """Return the number of threads, at most `most`; `each` is the number of values that a thread is worth."""
+    return max(1, min(most, matrix.size // each))
+
+
+class Engine(abc.ABC):
+    """Trees of one library: first none, or loaded ones. A round adds a tree, or one for each of several classes.
+
+    A matrix is float64 (n, columns), NaN where a value is missing.
+    """
+
+    failures: tuple[type[Exception], ...] = ()  # exceptions of the library
+    additive = True  # a round leaves the trees before it unchanged
+    replays = False  # the library cannot store its random state, so a resumed training repeats its rounds
+
+    def __init__(self, model: Trees, objective: Objective, outputs: int) -> None:
+        self.model = model
+        self.objective = objective
+        self.outputs = outputs
+
+    @property
+    @abc.abstractmethod
+    def rounds(self) -> int:
+        """Number of rounds of the present trees."""
+
+    @property
+    @abc.abstractmethod
+    def rate(self) -> float:
+        """Learning rate without a schedule."""
+
+    @abc.abstractmethod
+    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+        """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,)."""
+
+    @abc.abstractmethod
+    def grow(self, rate: float) -> None:
+        """Add a round with this learning rate. There may be nothing left to learn; then nothing is added."""
+
+    @abc.abstractmethod
+    def fitted(self) -> Array:
+        """Return the predictions of the rows of `begin`, (n, outputs)."""
+
+    @abc.abstractmethod
+    def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
+        """Return the margins of the first `last` rounds, (n, outputs).
+
+        `before` has those of some of these rounds, and their number; it is used if the engine is additive.
+        """
+
+    @abc.abstractmethod
+    def contributions(self, matrix: Array, last: int) -> Array:
+        """Return TreeSHAP values and the base margin, (n, outputs, columns + 1); they add up to the margins."""
+
+    @abc.abstractmethod
+    def dump(self, last: int) -> bytes:
+        """Return the first `last` rounds as a file of the library."""
+
+    @abc.abstractmethod
+    def load(self, data: bytes) -> None:
+        """Replace the trees by those of a file. Raises JobError if it is damaged."""
+
+    @abc.abstractmethod
+    def importances(self, last: int) -> Mapping[str, Array]:
+        """Return the sums by column, (columns,): `gain` of the objective, `split` the number of splits."""
+
+
+def first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+def unknown_objective(name: str, known: Mapping[str, Any]) -> str:
+    return f"there is no objective {name}; there are {', '.join(known)}"

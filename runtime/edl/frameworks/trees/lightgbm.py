@@ -1,0 +1,164 @@
+"""LightGBM behind the engine of trees."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array, Features
+from edl.errors import JobError
+from edl.frameworks.trees.adapter import TreeAdapter, checked_model
+from edl.frameworks.trees.engine import GROWING, SCORING, Engine, first_line, threads_for, unknown_objective
+from edl.frameworks.trees.imports import without_extras
+from edl.frameworks.trees.models import LightGBM
+from edl.frameworks.trees.objectives import LIGHTGBM, Objective
+from edl.program import Program
+
+with without_extras():
+    import lightgbm
+
+# Results that depend on the rows, the parameters and the seed alone; LightGBM would choose by timing otherwise.
+_FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1, "metric": "None"}
+_THREADS = re.compile(
+    rb"^\[num_threads: \d+\]$", re.MULTILINE
+)  # in a model's file: of the machine, not the model
+_LEAST_RATE = 1e-12  # LightGBM refuses 0, in which schedules end
+_threads = 1
+
+
+def start(threads: int) -> None:
+    global _threads
+    _threads = threads
+    lightgbm.register_logger(logging.getLogger("edl.lightgbm"))
+
+
+def seed(value: int) -> None:
+    """Do nothing: the seed is a parameter of the model."""
+
+
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> TreeAdapter:
+    model: LightGBM = checked_model(program, LightGBM)
+    name = str(model.params.get("objective", "regression"))
+    if name not in LIGHTGBM:
+        raise JobError(f"{program.file}: {unknown_objective(name, LIGHTGBM)}")
+    return TreeAdapter(program, model, LightGBMEngine(model, LIGHTGBM[name]), features)
+
+
+class LightGBMEngine(Engine):
+    failures = (lightgbm.basic.LightGBMError,)
+
+    def __init__(self, model: LightGBM, objective: Objective) -> None:
+        super().__init__(model, objective, int(model.params.get("num_class", 1)))
+        given = model.params
+        dart = given.get("boosting", "gbdt") == "dart"
+        self.additive = not dart
+        self.replays = dart or _draws(given)
+        self._params: dict[str, Any] = {**_FIXED, **given}
+        self._names = [f"f{position}" for position in range(model.width)]
+        self._booster: lightgbm.Booster | None = None
+        self._rows: lightgbm.Dataset | None = None
+        self._rate = self.rate
+
+    @property
+    def rate(self) -> float:
+        return float(self._params.get("learning_rate", 0.1))
+
+    @property
+    def rounds(self) -> int:
+        return 0 if self._booster is None else int(self._booster.current_iteration())
+
+    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+        if self._rows is not None and self._booster is not None:
+            self.load(self.dump(self.rounds))
+        self._params["num_threads"] = threads_for(matrix, _threads, GROWING)
+        self._rows = lightgbm.Dataset(
+            matrix,
+            labels,
+            weight=weights,
+            feature_name=self._names,
+            categorical_feature=list(self.model.categorical),
+            params=self._params,
+        )
+        self._training = False
+
+    def grow(self, rate: float) -> None:
+        rate = max(rate, _LEAST_RATE)
+        if not self._training:
+            params = {**self._params, "learning_rate": rate}
+            self._booster = lightgbm.train(
+                params, self._rows, 1, init_model=self._booster, keep_training_booster=True
+            )
+            self._training, self._rate = True, rate
+            return
+        if rate != self._rate:
+            self._trees.reset_parameter({"learning_rate": rate})
+            self._rate = rate
+        self._trees.update()
+
+    def fitted(self) -> Array:
+        found: list[Array] = []
+
+        def take(predictions: Array, rows: lightgbm.Dataset) -> tuple[str, float, bool]:
+            found.append(predictions.reshape(len(predictions), -1))
+            return "", 0.0, False
+
+        self._trees.eval_train(take)
+        return found[0]
+
+    def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
+        first, known = before if before is not None and self.additive else (0, None)
+        if known is not None and first == last:
+            return known
+        added = self._predicted(matrix, last - first, start_iteration=first, raw_score=True)
+        added = added.reshape(len(matrix), self.outputs)
+        return added if known is None else known + added
+
+    def contributions(self, matrix: Array, last: int) -> Array:
+        found = self._predicted(matrix, last, pred_contrib=True)
+        return found.reshape(len(matrix), self.outputs, self.model.width + 1)
+
+    def _predicted(self, matrix: Array, count: int, **how: Any) -> Array:
+        threads = threads_for(matrix, _threads, SCORING)
+        return np.asarray(self._trees.predict(matrix, num_iteration=count, num_threads=threads, **how))
+
+    def dump(self, last: int) -> bytes:
+        text = self._trees.model_to_string(num_iteration=last or -1)
+        return _THREADS.sub(b"[num_threads: 0]", text.encode())
+
+    def load(self, data: bytes) -> None:
+        self._rows = None
+        if not data:
+            self._booster = None
+            return
+        try:
+            self._booster = lightgbm.Booster(model_str=data.decode())
+        except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
+            raise JobError(f"the weights are no model of LightGBM: {first_line(error)}") from None
+
+    def importances(self, last: int) -> Mapping[str, Array]:
+        kinds = ("gain", "split")
+        return {
+            kind: np.asarray(self._trees.feature_importance(kind, iteration=last or -1), dtype=np.float64)
+            for kind in kinds
+        }
+
+    @property
+    def _trees(self) -> lightgbm.Booster:
+        if self._booster is None:
+            raise JobError("the model has no trees yet")
+        return self._booster
+
+
+def _draws(params: Mapping[str, Any]) -> bool:
+    """Return True if rounds draw random numbers, in the order of the rounds."""
+    shares = ("bagging_fraction", "feature_fraction", "feature_fraction_bynode")
+    return (
+        any(float(params.get(name, 1.0)) < 1 for name in shares)
+        or bool(params.get("extra_trees"))
+        or params.get("data_sample_strategy") == "goss"
+        or params.get("boosting") in ("goss", "rf")
+    )

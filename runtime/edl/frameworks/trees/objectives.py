@@ -1,0 +1,133 @@
+"""Objectives of trees: the prediction that a sum of leaves stands for, and the loss of a row.
+
+The sum of the leaves of all trees is a row's *margin*. It is the predicted number itself, its logarithm, or the logit
+of a class. The losses are those that the libraries minimize and report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.floating[Any]]
+Link = Literal["identity", "log", "logit", "softmax"]
+_LEAST = 1e-15  # probability whose logarithm is taken for that of 0
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """What trees minimize. `losses` maps labels, predictions and `parameter` to a loss per row."""
+
+    link: Link
+    losses: Callable[[Floats, Floats, float], Floats]
+    parameter: str = ""  # of the library, and its default
+    default: float = 0.0
+
+    def predictions(self, margins: Floats) -> Floats:
+        """Return numbers (n, 1), or probabilities (n, 1) of the second class or (n, k), of margins of that shape."""
+        if self.link == "log":
+            numbers: Floats = np.exp(margins)
+            return numbers
+        if self.link == "logit":
+            return _sigmoid(margins)
+        return _softmax(margins) if self.link == "softmax" else margins
+
+    @property
+    def classifies(self) -> bool:
+        return self.link in ("logit", "softmax")
+
+
+def mean_loss(losses: Floats, weights: Floats | None) -> float:
+    """Return the sum of the weighted losses over their number."""
+    if weights is None:
+        return float(losses.mean(dtype=np.float64))
+    return float(losses @ weights) / len(losses)
+
+
+def _sigmoid(margins: Floats) -> Floats:
+    found: Floats = np.exp(-np.logaddexp(0, -margins))
+    return found
+
+
+def _softmax(margins: Floats) -> Floats:
+    powers: Floats = np.exp(margins - margins.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
+
+
+# Losses ------------------------------------------------------------------------------------------------------
+
+
+def _squared(labels: Floats, predictions: Floats, _: float) -> Floats:
+    return np.square(predictions - labels)
+
+
+def _absolute(labels: Floats, predictions: Floats, _: float) -> Floats:
+    return np.abs(predictions - labels)
+
+
+def _huber(labels: Floats, predictions: Floats, delta: float) -> Floats:
+    error = np.abs(predictions - labels)
+    return np.where(error <= delta, 0.5 * np.square(error), delta * (error - 0.5 * delta))
+
+
+def _pseudo_huber(labels: Floats, predictions: Floats, slope: float) -> Floats:
+    found: Floats = slope**2 * (np.sqrt(1 + np.square((predictions - labels) / slope)) - 1)
+    return found
+
+
+def _quantile(labels: Floats, predictions: Floats, quantile: float) -> Floats:
+    error = labels - predictions
+    return np.where(error < 0, (quantile - 1) * error, quantile * error)
+
+
+def _poisson(labels: Floats, predictions: Floats, _: float) -> Floats:
+    return predictions - labels * np.log(np.maximum(predictions, _LEAST))
+
+
+def _gamma(labels: Floats, predictions: Floats, _: float) -> Floats:
+    safe = np.maximum(predictions, _LEAST)
+    return labels / safe + np.log(safe)
+
+
+def _tweedie(labels: Floats, predictions: Floats, power: float) -> Floats:
+    safe = np.maximum(predictions, _LEAST)
+    found: Floats = safe ** (2 - power) / (2 - power) - labels * safe ** (1 - power) / (1 - power)
+    return found
+
+
+def _two_classes(labels: Floats, predictions: Floats, _: float) -> Floats:
+    return -np.log(np.maximum(np.where(labels > 0.5, predictions, 1 - predictions), _LEAST))
+
+
+def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
+    own = predictions[np.arange(len(labels)), labels.astype(np.int64)]
+    return -np.log(np.maximum(own, _LEAST))
+
+
+LIGHTGBM: Mapping[str, Objective] = {
+    "regression": Objective("identity", _squared),
+    "regression_l1": Objective("identity", _absolute),
+    "huber": Objective("identity", _huber, "alpha", 0.9),
+    "quantile": Objective("identity", _quantile, "alpha", 0.9),
+    "poisson": Objective("log", _poisson),
+    "gamma": Objective("log", _gamma),
+    "tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5),
+    "binary": Objective("logit", _two_classes),
+    "multiclass": Objective("softmax", _classes),
+}
+XGBOOST: Mapping[str, Objective] = {
+    "reg:squarederror": Objective("identity", _squared),
+    "reg:absoluteerror": Objective("identity", _absolute),
+    "reg:pseudohubererror": Objective("identity", _pseudo_huber, "huber_slope", 1.0),
+    "reg:quantileerror": Objective("identity", _quantile, "quantile_alpha", 0.5),
+    "count:poisson": Objective("log", _poisson),
+    "reg:gamma": Objective("log", _gamma),
+    "reg:tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5),
+    "binary:logistic": Objective("logit", _two_classes),
+    "multi:softprob": Objective("softmax", _classes),
+}

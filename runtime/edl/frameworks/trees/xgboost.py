@@ -1,0 +1,172 @@
+"""XGBoost behind the engine of trees. It computes in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array, Features
+from edl.errors import JobError
+from edl.frameworks.trees.adapter import TreeAdapter, checked_model
+from edl.frameworks.trees.engine import GROWING, SCORING, Engine, first_line, threads_for, unknown_objective
+from edl.frameworks.trees.imports import without_extras
+from edl.frameworks.trees.models import XGBoost
+from edl.frameworks.trees.objectives import XGBOOST, Objective
+from edl.program import Program
+
+with without_extras():
+    import xgboost
+
+# Rows are drawn by the seed and the number of the round. Columns are drawn in the order of the rounds all the same.
+_FIXED = {"seed_per_iteration": True, "verbosity": 0, "disable_default_eval_metric": True}
+_threads = 1
+
+
+def start(threads: int) -> None:
+    global _threads
+    _threads = threads
+
+
+def seed(value: int) -> None:
+    """Do nothing: the seed is a parameter of the model."""
+
+
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> TreeAdapter:
+    model: XGBoost = checked_model(program, XGBoost)
+    name = str(model.params.get("objective", "reg:squarederror"))
+    if name not in XGBOOST:
+        raise JobError(f"{program.file}: {unknown_objective(name, XGBOOST)}")
+    return TreeAdapter(program, model, XGBoostEngine(model, XGBOOST[name]), features)
+
+
+class XGBoostEngine(Engine):
+    failures = (xgboost.core.XGBoostError,)
+
+    def __init__(self, model: XGBoost, objective: Objective) -> None:
+        super().__init__(model, objective, int(model.params.get("num_class", 1)))
+        self._kind = str(model.params.get("booster", "gbtree"))
+        self.additive = self._kind == "gbtree"
+        self.replays = _draws_columns(model.params) or self._kind == "dart"
+        self._params: dict[str, Any] = {**_FIXED, **model.params}
+        kinds = dict.fromkeys(model.categorical, "c")
+        self._kinds = [kinds.get(position, "q") for position in range(model.width)]
+        self._booster: xgboost.Booster | None = None
+        self._rows: xgboost.DMatrix | None = None
+        self._rate = self.rate
+
+    @property
+    def rate(self) -> float:
+        return float(self._params.get("learning_rate", 0.5 if self._kind == "gblinear" else 0.3))
+
+    @property
+    def rounds(self) -> int:
+        return 0 if self._booster is None else int(self._booster.num_boosted_rounds())
+
+    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+        present = self.dump(self.rounds) if self._booster is not None else b""
+        threads = self._params["nthread"] = threads_for(matrix, _threads, GROWING)
+        quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")
+        if quantiles:
+            bins = int(self._params.get("max_bin", 256))
+            self._rows = xgboost.QuantileDMatrix(
+                matrix,
+                labels,
+                weight=weights,
+                feature_types=self._kinds,
+                enable_categorical=True,
+                max_bin=bins,
+                nthread=threads,
+            )
+        else:
+            self._rows = self._read(matrix, labels, weights)
+        self._booster = xgboost.Booster(self._params, [self._rows])
+        if present:
+            self._booster.load_model(bytearray(present))
+            self._booster.set_param(self._params)
+        self._rate = self.rate
+
+    def grow(self, rate: float) -> None:
+        if rate != self._rate:
+            self._trees.set_param("learning_rate", rate)
+            self._rate = rate
+        self._trees.update(self._rows, self.rounds)
+
+    def fitted(self) -> Array:
+        return np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+
+    def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
+        first, known = before if before is not None and self.additive else (0, None)
+        if known is not None and first == last:
+            return known
+        if self._kind != "gbtree":
+            found = self._trees.predict(self._read(matrix), output_margin=True)
+            return np.asarray(found).reshape(-1, self.outputs)
+        found = self._trees.inplace_predict(
+            matrix,
+            iteration_range=(first, last),
+            predict_type="margin",
+            base_margin=known,
+            strict_shape=True,
+        )
+        return np.asarray(found).reshape(-1, self.outputs)
+
+    def contributions(self, matrix: Array, last: int) -> Array:
+        rounds = (0, 0) if self._kind == "gblinear" else (0, last)
+        found = self._trees.predict(
+            self._read(matrix), pred_contribs=True, strict_shape=True, iteration_range=rounds
+        )
+        return np.asarray(found, dtype=np.float64)
+
+    def dump(self, last: int) -> bytes:
+        whole = self._kind == "gblinear" or last == self.rounds
+        return bytes((self._trees if whole else self._trees[:last]).save_raw("ubj"))
+
+    def load(self, data: bytes) -> None:
+        self._rows = None
+        if not data:
+            self._booster = None
+            return
+        self._booster = xgboost.Booster({"nthread": _threads})
+        try:
+            self._booster.load_model(bytearray(data))
+        except (xgboost.core.XGBoostError, ValueError) as error:
+            raise JobError(f"the weights are no model of XGBoost: {first_line(error)}") from None
+
+    def importances(self, last: int) -> Mapping[str, Array]:
+        whole = self._kind == "gblinear" or last == self.rounds
+        trees = self._trees if whole else self._trees[:last]
+        return {name: self._by_column(trees, kind) for name, kind in self._measures.items()}
+
+    @property
+    def _measures(self) -> Mapping[str, str]:
+        return {"gain": "weight"} if self._kind == "gblinear" else {"gain": "total_gain", "split": "weight"}
+
+    def _by_column(self, trees: xgboost.Booster, kind: str) -> Array:
+        found = np.zeros(self.model.width)
+        for name, value in trees.get_score(importance_type=kind).items():
+            found[int(name[1:])] = np.abs(value).sum()
+        return found
+
+    def _read(
+        self, matrix: Array, labels: Array | None = None, weights: Array | None = None
+    ) -> xgboost.DMatrix:
+        return xgboost.DMatrix(
+            matrix,
+            labels,
+            weight=weights,
+            feature_types=self._kinds,
+            enable_categorical=True,
+            nthread=threads_for(matrix, _threads, SCORING),
+        )
+
+    @property
+    def _trees(self) -> xgboost.Booster:
+        if self._booster is None:
+            raise JobError("the model has no trees yet")
+        return self._booster
+
+
+def _draws_columns(params: Mapping[str, Any]) -> bool:
+    return any(float(params.get(f"colsample_by{each}", 1.0)) < 1 for each in ("tree", "level", "node"))

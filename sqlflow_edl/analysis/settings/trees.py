@@ -1,0 +1,310 @@
+"""Models of trees in a statement: their names in other systems, and their parameters with the spelling of each library.
+
+A parameter has one name here, that of XGBoost where both libraries have it, and the names of other systems as aliases.
+A library that lacks it has an empty spelling, and a statement that sets it for that library is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Resolved
+from sqlflow_edl.analysis.settings.values import Setting, Type
+
+FAMILY = "BoostedTrees"
+LIBRARIES: Mapping[str, str] = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
+RATES: Mapping[str, float] = {"lightgbm": 0.1, "xgboost": 0.3}  # learning rates of the libraries
+ROUNDS, MOST_ROUNDS = (
+    100,
+    1000,
+)  # by default: without validation rows; with them, where early stopping ends sooner
+PATIENCE = 25  # rounds, if their number is not given
+BLOCK = 65_536  # rows of one call that scores
+ENOUGH_ROWS = 400  # for LightGBM's own least number of rows in a leaf, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Model of another system: ours (its family if the label decides), the library and parameters that it implies."""
+
+    model: str
+    framework: str = ""
+    params: Mapping[str, Setting] = field(default_factory=dict)
+
+
+def named(name: str) -> Named | None:
+    """Return the model of trees that a name of another system means, in any case, or None."""
+    key = name.casefold()
+    for library in LIBRARIES:
+        prefix = f"{library}."
+        if key.startswith(prefix) and (found := _OF_LIBRARIES.get(library, {}).get(key.removeprefix(prefix))):
+            return found
+    return _NAMES.get(key)
+
+
+def _named(library: str, name: str, **params: Setting) -> Named:
+    return Named(f"{FAMILY}{name}", library, params)
+
+
+_LIGHTGBM = {
+    "lgbmclassifier": _named("lightgbm", "Classifier"),
+    "lgbmregressor": _named("lightgbm", "Regressor"),
+}
+_XGBOOST = {
+    "xgbclassifier": _named("xgboost", "Classifier"),
+    "xgbregressor": _named("xgboost", "Regressor"),
+}
+_XGBOOSTERS = {kind: _named("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
+_OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
+    "lightgbm": {
+        **_LIGHTGBM,
+        "gbdt": _named("lightgbm", ""),
+        "dart": _named("lightgbm", "", booster="dart"),
+        "classifier": _LIGHTGBM["lgbmclassifier"],
+        "regressor": _LIGHTGBM["lgbmregressor"],
+    },
+    "xgboost": {
+        **_XGBOOST,
+        **_XGBOOSTERS,
+        "estimator": _named("xgboost", ""),
+        "classifier": _XGBOOST["xgbclassifier"],
+        "regressor": _XGBOOST["xgbregressor"],
+    },
+}
+_NAMES: Mapping[str, Named] = {
+    **_LIGHTGBM,
+    **_XGBOOST,
+    **_XGBOOSTERS,
+    "lightgbm": _named("lightgbm", ""),
+    "xgboost": _named("xgboost", ""),
+    "boosted_tree_classifier": Named(f"{FAMILY}Classifier"),
+    "boosted_tree_regressor": Named(f"{FAMILY}Regressor"),
+    "boosted_tree": Named(FAMILY),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """Parameter of a model of trees: its attribute, and its keyword in each library; empty if the library lacks it."""
+
+    attribute: Attribute
+    lightgbm: str = ""
+    xgboost: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.attribute.name.removeprefix("model.")
+
+    def keyword(self, framework: str) -> str:
+        return self.lightgbm if framework == "lightgbm" else self.xgboost
+
+
+def _parameter(
+    name: str,
+    type_: Type,
+    doc: str,
+    *,
+    lightgbm: str = "",
+    xgboost: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    also: tuple[str, ...] = (),
+) -> Parameter:
+    names = (name, *also)
+    aliases = (*names, *(f"model.{each}" for each in also), *(f"train.{each}" for each in names))
+    row = Attribute(f"model.{name}", type_, doc, None, low, high, choices, aliases)
+    return Parameter(row, lightgbm, xgboost)
+
+
+PARAMETERS = (
+    _parameter(
+        "booster", "text",
+        "What a round adds: a tree; a tree while some others are dropped (dart); or a step of a linear model "
+        "(gblinear, XGBoost). By default a tree.",
+        lightgbm="boosting", xgboost="booster", choices=("gbtree", "gbdt", "dart", "gblinear"),
+        also=("boosting", "boosting_type", "booster_type"),
+    ),
+    _parameter(
+        "max_depth", "integer", "Largest depth of a tree; 0 sets no limit. By default 0 in LightGBM, 6 in XGBoost.",
+        lightgbm="max_depth", xgboost="max_depth", low=0, high=1000, also=("max_tree_depth",),
+    ),
+    _parameter(
+        "num_leaves", "integer", "Largest number of leaves of a tree. By default 31 in LightGBM, no limit in XGBoost.",
+        lightgbm="num_leaves", xgboost="max_leaves", low=2, high=131_072, also=("max_leaves", "max_leaf_nodes"),
+    ),
+    _parameter(
+        "min_child_samples", "integer",
+        "Least number of rows in a leaf (LightGBM). By default 20, and fewer for fewer than 400 rows.",
+        lightgbm="min_data_in_leaf", low=0, also=("min_data_in_leaf", "min_samples_leaf"),
+    ),
+    _parameter(
+        "min_child_weight", "number",
+        "Least sum of second derivatives of the loss in a leaf. By default 0.001 in LightGBM, 1 in XGBoost.",
+        lightgbm="min_sum_hessian_in_leaf", xgboost="min_child_weight", low=0,
+        also=("min_sum_hessian_in_leaf", "min_node_weight"),
+    ),
+    _parameter(
+        "gamma", "number", "Least improvement of the loss by a split. By default 0.",
+        lightgbm="min_gain_to_split", xgboost="gamma", low=0,
+        also=("min_split_loss", "min_split_gain", "min_gain_to_split", "tree_complexity"),
+    ),
+    _parameter(
+        "subsample", "number", "Share of the rows drawn for each round. By default 1.",
+        lightgbm="bagging_fraction", xgboost="subsample", low=1e-6, high=1, also=("bagging_fraction",),
+    ),
+    _parameter(
+        "colsample_bytree", "number", "Share of the columns drawn for each tree. By default 1.",
+        lightgbm="feature_fraction", xgboost="colsample_bytree", low=1e-6, high=1, also=("feature_fraction",),
+    ),
+    _parameter(
+        "colsample_bylevel", "number", "Share of the columns drawn for each level (XGBoost). By default 1.",
+        xgboost="colsample_bylevel", low=1e-6, high=1,
+    ),
+    _parameter(
+        "colsample_bynode", "number", "Share of the columns drawn for each split. By default 1.",
+        lightgbm="feature_fraction_bynode", xgboost="colsample_bynode", low=1e-6, high=1,
+        also=("feature_fraction_bynode",),
+    ),
+    _parameter(
+        "reg_alpha", "number", "L1 penalty of the leaves. By default 0.",
+        lightgbm="lambda_l1", xgboost="reg_alpha", low=0, also=("alpha", "lambda_l1", "l1_reg", "l1_regularization"),
+    ),
+    _parameter(
+        "reg_lambda", "number", "L2 penalty of the leaves. By default 0 in LightGBM, 1 in XGBoost.",
+        lightgbm="lambda_l2", xgboost="reg_lambda", low=0, also=("lambda", "lambda_l2", "l2_reg", "l2_regularization"),
+    ),
+    _parameter(
+        "max_delta_step", "number", "Largest absolute value of a leaf; 0 sets no limit. By default 0.",
+        lightgbm="max_delta_step", xgboost="max_delta_step", low=0,
+    ),
+    _parameter(
+        "max_bin", "integer", "Intervals of a number among which splits are sought. By default 255 or 256.",
+        lightgbm="max_bin", xgboost="max_bin", low=2, high=65_535,
+    ),
+    _parameter(
+        "max_cat_to_onehot", "integer", "Categories up to this size are split one against the rest. By default 4.",
+        lightgbm="max_cat_to_onehot", xgboost="max_cat_to_onehot", low=1,
+    ),
+    _parameter(
+        "scale_pos_weight", "number", "Weight of the second of two classes in training. By default 1.",
+        lightgbm="scale_pos_weight", xgboost="scale_pos_weight", low=0,
+    ),
+    _parameter(
+        "tree_method", "text", "How splits are sought (XGBoost). By default hist, in intervals.",
+        xgboost="tree_method", choices=("auto", "hist", "approx", "exact"),
+    ),
+    _parameter(
+        "grow_policy", "text", "Where the next split goes (XGBoost): nearest to the root, or where it improves most.",
+        xgboost="grow_policy", choices=("depthwise", "lossguide"),
+    ),
+    _parameter(
+        "base_score", "number", "Prediction before the first round (XGBoost). By default estimated.",
+        xgboost="base_score",
+    ),
+    _parameter(
+        "num_parallel_tree", "integer", "Trees of a round (XGBoost). By default 1.",
+        xgboost="num_parallel_tree", low=1, high=10_000,
+    ),
+    _parameter(
+        "rate_drop", "number", "Share of the trees that DART drops in a round. By default 0.1, in XGBoost 0.",
+        lightgbm="drop_rate", xgboost="rate_drop", low=0, high=1, also=("drop_rate",),
+    ),
+    _parameter(
+        "skip_drop", "number", "Share of DART's rounds that drop no tree. By default 0.5, in XGBoost 0.",
+        lightgbm="skip_drop", xgboost="skip_drop", low=0, high=1,
+    ),
+)  # fmt: skip
+ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
+_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+
+LENGTH = Attribute(
+    "train.num_boost_round",
+    "integer",
+    "Rounds of boosting; a round adds a tree, or one for each of several classes. By default up to 1,000 with "
+    "validation rows, on which train.early_stopping ends after 25 rounds without a lower loss, else 100.",
+    low=1,
+    high=1_000_000,
+    aliases=(
+        "num_boost_round", "num_round", "train.num_round", "num_rounds", "n_estimators", "model.n_estimators",
+        "n_trees", "model.n_trees", "num_trees", "num_iterations", "max_iterations",
+    ),
+)  # fmt: skip
+RATE = Attribute(
+    "optimizer.learning_rate",
+    "number",
+    "Factor of each tree's leaves. By default 0.1 in LightGBM, 0.3 in XGBoost.",
+    low=0,
+    aliases=(
+        "learning_rate", "train.learning_rate", "model.learning_rate", "eta", "model.eta", "train.eta", "shrinkage",
+        "shrinkage_rate", "learn_rate",
+    ),
+)  # fmt: skip
+
+# Attributes of networks, which trees do not have.
+OF_NETWORKS = (
+    "optimizer", "optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue", "train.local_steps",
+    "train.grads_to_wait", "train.checkpoint_copies",
+)  # fmt: skip
+_ALL_ROWS = "a round takes all training rows; train.num_boost_round is the number of rounds"
+_THREADS = "a job uses the cores that it is given"
+WITHOUT_EFFECT: Mapping[str, str] = {
+    **dict.fromkeys(("train.epoch", "train.epochs", "epoch", "epochs"), _ALL_ROWS),
+    **dict.fromkeys(("train.batch_size", "batch_size", "train.minibatch_size", "minibatch_size"), _ALL_ROWS),
+    **dict.fromkeys(("nthread", "n_jobs", "num_threads", "train.nthread", "train.n_jobs"), _THREADS),
+    **dict.fromkeys(
+        ("verbosity", "silent", "verbose", "train.silent", "train.verbosity"), "progress is always shown"
+    ),
+    "train.disk_cache": "the rows of a training are held in memory",
+    **dict.fromkeys(("sketch_eps", "train.sketch_eps"), "max_bin is the number of intervals"),
+    "importance_type": "a model has both kinds of importance, gain and split",
+}
+
+
+def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlowError]) -> None:
+    """Add an error for each written parameter that the library lacks."""
+    for name, given in resolved.items():
+        found = _BY_NAME.get(name.removeprefix("model.")) if name.startswith("model.") else None
+        other = next(each for each in LIBRARIES if each != framework)
+        linear = found and found.name == "booster" and given.value == "gblinear"
+        if found and (not found.keyword(framework) or (linear and framework == "lightgbm")):
+            what = "model.booster = gblinear" if linear else name
+            errors.append(
+                SemanticError(
+                    f"{LIBRARIES[framework]} has no {what}",
+                    span=given.written.key_span,
+                    hint=f"leave it out, or write model.framework = {other}",
+                )
+            )
+
+
+def parameters(
+    params: Mapping[str, spec.job.Parameter], framework: str, rows: int
+) -> dict[str, spec.job.Parameter]:
+    """Return the parameters with those defaults that depend on the number of training rows."""
+    found = {name: "gbtree" if value == "gbdt" else value for name, value in params.items()}
+    if framework == "lightgbm" and rows < ENOUGH_ROWS:
+        found.setdefault("min_child_samples", max(1, rows // 20))
+    return found
+
+
+def keywords(framework: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters in the spelling of the library."""
+    found: dict[str, Any] = {}
+    for name, value in params.items():
+        keyword = _BY_NAME[name].keyword(framework)
+        if name == "booster":
+            if value != "gbtree":
+                found[keyword] = value
+        elif keyword:
+            found[keyword] = value
+    if framework == "lightgbm" and found.get("bagging_fraction", 1) < 1:
+        found["bagging_freq"] = 1
+    if framework == "xgboost" and "max_leaves" in found:
+        found.setdefault("grow_policy", "lossguide")
+        found.setdefault("max_depth", 0)
+    return found

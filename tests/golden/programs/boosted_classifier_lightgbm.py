@@ -1,0 +1,42 @@
+"""BoostedTreesClassifier, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+from edl import features as fc
+from edl import metrics
+from edl.trees import LightGBM
+
+FEATURES = fc.Features(
+    fc.raw("age"),
+    fc.codes(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.raw("hired", part="month"),
+    fc.codes(fc.bucket("height", [1.5, 1.8])),
+)
+LABEL = fc.class_label("kind", ["a", "b", "c"])
+CLASS_WEIGHTS = [1.0, 2.0, 1.5]
+
+
+def custom_model():
+    return LightGBM(
+        FEATURES,
+        objective="multiclass",
+        num_class=3,
+        learning_rate=0.1,
+        max_depth=5,
+        num_leaves=20,
+        bagging_fraction=0.8,
+        bagging_freq=1,
+        seed=0,
+        class_weights=CLASS_WEIGHTS,
+    )
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # probabilities of the classes
+
+
+def eval_metrics_fn():
+    return {"accuracy": metrics.Accuracy(), "log_loss": metrics.LogLoss()}

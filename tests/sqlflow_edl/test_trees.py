@@ -1,0 +1,221 @@
+"""Boosted trees from TRAIN to PREDICT, with both libraries and by the names of other systems."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import spec
+from edl.errors import SQLFlowError
+from edl.models.archive import read_archive
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+
+LIBRARIES = ("lightgbm", "xgboost")
+ROWS = 600
+rng = np.random.default_rng(3)
+CITIES = ["oslo", "rome", "lima", "bonn"]
+CITY = rng.integers(0, 4, ROWS)
+AGE = rng.uniform(20, 70, ROWS).round(1)
+BORN = [dt.date(2000, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(0, 3000, ROWS)]
+INCOME = (
+    1000
+    + 30 * AGE
+    + 400 * (CITY == 2)
+    - 250 * (CITY == 1) * (AGE > 45)
+    + 50 * np.array([b.month for b in BORN])
+)
+PEOPLE = pa.table(
+    {
+        "age": pa.array([None if i % 50 == 0 else age for i, age in enumerate(AGE)], pa.float64()),
+        "city": pa.array([None if i % 40 == 0 else CITIES[city] for i, city in enumerate(CITY)]),
+        "born": BORN,
+        "team": rng.integers(0, 3, ROWS),
+        "income": INCOME,
+        "rich": (INCOME > 2500).tolist(),
+        "grade": np.digitize(INCOME, [2300, 2800]),
+        "often": rng.integers(1, 4, ROWS),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("trees")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(f"duckdb:///{folder}/trees.duckdb", create=True) as opened:
+            fill(opened, "people", PEOPLE)
+            yield opened
+
+
+def last(session: Session, text: str) -> pa.Table:
+    return list(session.run(text))[-1].to_arrow()
+
+
+def compiled(session: Session, text: str) -> spec.JobSpec:
+    [only] = session.compile(text)
+    return only.spec
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_numbers_categories_and_dates_are_worth_is_learned(session: Session, library: str) -> None:
+    features = "SELECT age, city, born, team, income FROM people"
+    [found] = last(
+        session,
+        f"""{features} TO TRAIN BoostedTreesRegressor WITH model.framework = {library}, train.num_boost_round = 60
+        LABEL income VALIDATE 0.2 INTO incomes_{library};
+        {features} TO EVALUATE incomes_{library}""",
+    ).to_pylist()
+    assert found["r2"] > 0.97
+    predicted = last(session, f"SELECT * EXCLUDE income FROM people TO PREDICT USING incomes_{library}")
+    errors = np.asarray(predicted["income"]) - INCOME
+    assert np.abs(errors).mean() < 60
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("label", ["rich", "grade"])
+def test_classes_have_probabilities(session: Session, library: str, label: str) -> None:
+    [found] = last(
+        session,
+        f"""SELECT age, city, born, {label} FROM people TO TRAIN BoostedTrees
+        WITH model.framework = {library}, num_boost_round = 30, class_weights = auto LABEL {label} INTO classes;
+        SELECT * FROM people TO EVALUATE classes""",
+    ).to_pylist()
+    assert found["accuracy"] > 0.9
+    predicted = last(session, "SELECT age, city, born FROM people TO PREDICT USING classes")
+    chances = [name for name in predicted.column_names if name.startswith(f"{label}_prob_")]
+    sums = sum(np.asarray(predicted[name]) for name in chances)
+    np.testing.assert_allclose(sums, 1)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_same_statement_gives_the_same_model(session: Session, tmp_path: Path, library: str) -> None:
+    found = []
+    for name in ("one", "two"):
+        last(
+            session,
+            f"""SELECT age, city, income FROM people TO TRAIN BoostedTreesRegressor
+            WITH model.framework = {library}, num_boost_round = 9, subsample = 0.7, seed = 4
+            LABEL income INTO {name}""",
+        )
+        session.registry.load(name, tmp_path / name)
+        found.append(read_archive(tmp_path / name).weights()["booster"].tobytes())
+    assert found[0] == found[1]
+
+
+def test_a_training_ends_early_and_keeps_its_best_round(session: Session, tmp_path: Path) -> None:
+    [done] = session.run(
+        "SELECT age, city, born, income FROM people TO TRAIN LGBMRegressor WITH eta = 0.3 LABEL income INTO early"
+    )
+    assert "early" in done.message
+    session.registry.load("early", tmp_path / "early")
+    archive = read_archive(tmp_path / "early")
+    losses = [row["validation_loss"] for row in archive.curve]
+    assert len(losses) < 1000
+    assert archive.metrics["loss"] == pytest.approx(min(losses))
+    assert archive.weights()["booster"].tobytes().count(b"\nTree=") == int(np.argmin(losses)) + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "library", "params"),
+    [
+        ("BoostedTreesClassifier", "BoostedTreesClassifier", "lightgbm", {}),
+        ("BoostedTrees", "BoostedTreesClassifier", "lightgbm", {}),
+        ("BOOSTED_TREE_CLASSIFIER", "BoostedTreesClassifier", "lightgbm", {}),
+        ("BOOSTED_TREE_REGRESSOR", "BoostedTreesRegressor", "lightgbm", {}),
+        ("XGBClassifier", "BoostedTreesClassifier", "xgboost", {}),
+        ("xgboost.XGBRegressor", "BoostedTreesRegressor", "xgboost", {}),
+        ("xgboost.gbtree", "BoostedTreesClassifier", "xgboost", {"booster": "gbtree"}),
+        ("XGBoost.dart", "BoostedTreesClassifier", "xgboost", {"booster": "dart"}),
+        ("xgboost.gblinear", "BoostedTreesClassifier", "xgboost", {"booster": "gblinear"}),
+        ("xgboost.Estimator", "BoostedTreesClassifier", "xgboost", {}),
+        ("LGBMClassifier", "BoostedTreesClassifier", "lightgbm", {}),
+        ("lightgbm.LGBMRegressor", "BoostedTreesRegressor", "lightgbm", {}),
+    ],
+)
+def test_models_have_their_names_in_other_systems(
+    session: Session, name: str, model: str, library: str, params: dict[str, object]
+) -> None:
+    found = compiled(session, f"SELECT age, team FROM people TO TRAIN {name} LABEL team INTO m")
+    assert (found.model.name, found.framework) == (model, library)
+    assert found.model.params == params
+
+
+def test_attributes_have_their_names_in_other_systems(session: Session) -> None:
+    found = compiled(
+        session,
+        """SELECT age, team FROM people TO TRAIN xgboost.gbtree WITH objective = "multi:softprob", num_class = 3,
+        train.num_boost_round = 30, eta = 0.4, max_depth = 5, train.subsample = 0.5, colsample_bytree = 0.9,
+        min_child_weight = 2, gamma = 0.1, reg_lambda = 3, eval_metric = accuracy, random_state = 7,
+        tree_method = "hist", scale_pos_weight = 2, early_stopping_rounds = 4 LABEL team INTO m""",
+    )
+    assert found.model.params == {
+        "booster": "gbtree", "max_depth": 5, "min_child_weight": 2, "gamma": 0.1, "subsample": 0.5,
+        "colsample_bytree": 0.9, "reg_lambda": 3, "scale_pos_weight": 2, "tree_method": "hist",
+    }  # fmt: skip
+    assert found.optimizer == spec.Component("boosting", {"learning_rate": 0.4})
+    training = found.training
+    assert (training.epochs, training.seed, training.early_stopping) == (30, 7, 4)
+    assert (training.batch_size, training.shuffle) == (spec.ALL_ROWS, False)
+    assert found.metrics == ("accuracy",)
+
+
+def test_attributes_of_other_systems_without_effect_are_noted(session: Session) -> None:
+    [only] = session.compile(
+        """SELECT age, team FROM people TO TRAIN xgboost.gbtree WITH train.batch_size = 10, train.epoch = 2,
+        nthread = 4, verbosity = 1 LABEL team INTO m"""
+    )
+    assert [note.partition(" has no effect")[0] for note in only.notes if "has no effect" in note] == [
+        "train.batch_size", "train.epoch", "nthread", "verbosity",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("age", spec.Raw("age")),
+        ("STANDARDIZE(age)", spec.Raw("age")),
+        ("LOG(age)", spec.Raw("age")),
+        ("YEAR(born)", spec.Raw("born", "year")),
+        ("MONTH(born)", spec.Raw("born", "month")),
+        ("INDICATOR(CATEGORY_HASH(city, 9))", spec.Codes(spec.HashBucket("city", 9))),
+        ("CATEGORY_ID(team, 3)", spec.Codes(spec.CategoryId("team", 3))),
+        ("CROSS([city, team], 50)", spec.Codes(spec.Cross(("city", "team"), 50))),
+        ("BUCKET(age, [30, 50])", spec.Codes(spec.Bucket("age", (30.0, 50.0)))),
+    ],
+)
+def test_columns_are_numbers_or_codes(session: Session, item: str, wanted: spec.Feature) -> None:
+    text = f"SELECT age, city, born, team, income FROM people TO TRAIN BoostedTreesRegressor COLUMN {item}"
+    assert compiled(session, f"{text} LABEL income INTO m").features[0] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("WITH loss = gamma LABEL change", "the loss gamma needs labels above 0, and change goes down to -1"),
+        ("WITH loss = poisson LABEL change", "the loss poisson needs labels from 0, and change goes down to -1"),
+        ("COLUMN INDICATOR(SEQ_CATEGORY_ID(tags, 5000)) LABEL change", "has lists of 5,001 ids, and trees"),
+    ],
+)  # fmt: skip
+def test_what_trees_cannot_learn_is_an_error(session: Session, text: str, message: str) -> None:
+    query = "SELECT age, team - 1 AS change, '1,2' AS tags FROM people"
+    with pytest.raises(SQLFlowError, match=message):
+        session.compile(f"{query} TO TRAIN BoostedTreesRegressor {text} INTO m")
+
+
+def test_a_library_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    from edl import frameworks
+
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    monkeypatch.delitem(sys.modules, "edl.frameworks.trees.lightgbm", raising=False)
+    with pytest.raises(SQLFlowError, match="lightgbm is not installed") as raised:
+        frameworks.prepare("lightgbm", 1)
+    assert raised.value.hint == "pip install 'sqlflow-edl[lightgbm]'"
