@@ -161,7 +161,7 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     started = None if chosen(spec.cluster).strategy == "local" else script.this()
     tell: distributed.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
-    job_runner.prepare(spec, options.get("threads") or available_cores())
+    job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
         program = called.program(spec, job.program)

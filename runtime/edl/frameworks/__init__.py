@@ -51,13 +51,16 @@ class _Framework(Protocol):
     def create(self, program: Program, features: Features, labels: Array | None, seed: int) -> Adapter: ...
 
 
-def prepare(framework: str, threads: int) -> None:
+def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
     """Import the framework with `threads` threads and deterministic operations.
 
-    The first call of a process decides the threads of TensorFlow. Raises JobError if the framework is unknown or not
-    installed.
+    The first call of a process decides the threads of TensorFlow. In a process of our own, PyTorch's optimizers do not
+    import its compiler, which would double the start; a user's process keeps torch as it is. Raises JobError if the
+    framework is unknown or not installed.
     """
     _framework(framework).start(threads)
+    if own_process and framework == "torch":
+        importlib.import_module("edl.frameworks.torch.imports").skip_compiler_import()
 
 
 def seed_everything(framework: str, seed: int) -> None:

@@ -51,10 +51,10 @@ def loaded(folder: Path, spec: JobSpec, *, threads: int) -> Iterator[Program]:
         unload(program.module)
 
 
-def prepare(spec: JobSpec, threads: int) -> None:
-    """Prepare and seed the libraries that a job of the spec uses in this process."""
+def prepare(spec: JobSpec, threads: int, *, own_process: bool = True) -> None:
+    """Prepare and seed the libraries that a job of the spec uses in this process; see `frameworks.prepare`."""
     pa.set_cpu_count(threads)
-    frameworks.prepare(spec.framework, threads)
+    frameworks.prepare(spec.framework, threads, own_process=own_process)
     frameworks.seed_everything(spec.framework, spec.training.seed)
 
 

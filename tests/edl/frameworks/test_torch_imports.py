@@ -48,6 +48,21 @@ assert before == {name: moved(make) for name, make in MADE.items()}
 """
 
 
+UNCHANGED = """
+from torch.optim import SGD, Optimizer
+from edl import frameworks
+
+before = dict(vars(Optimizer)), dict(vars(SGD))
+frameworks.prepare("torch", 1, own_process=False)
+assert before == (dict(vars(Optimizer)), dict(vars(SGD)))
+"""
+
+
+def test_torch_stays_as_it_is_in_a_process_of_the_users() -> None:
+    run = subprocess.run([sys.executable, "-c", UNCHANGED], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
 def test_optimizers_do_without_the_compiler_what_they_do_with_it() -> None:
     script = STEPS + DIFFERENTIABLE + COMPILED
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

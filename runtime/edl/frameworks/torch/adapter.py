@@ -45,7 +45,6 @@ from edl.frameworks.torch.embeddings import (
     with_rows_inside,
 )
 from edl.frameworks.torch.gradients import GradientParts
-from edl.frameworks.torch.imports import skip_compiler_import
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import Steps
 from edl.frameworks.torch.threads import Threads, Turns
@@ -59,7 +58,6 @@ def start(threads: int) -> None:
     global _threads
     _threads = threads
     torch.set_deterministic_debug_mode("warn")  # the other call imports the compiler
-    skip_compiler_import()
     deterministic.fill_uninitialized_memory = False  # costs a fill of every new tensor, and has no use here
 
 
