@@ -34,8 +34,7 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.tasks.recovery import RecoveryPolicy, ServerRecovery, TrainerRecovery
-from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.recovery import AllReduceRecovery, RecoveryPolicy, ServerRecovery, TrainerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint import manifests
 from edl.ps.messages import Mode

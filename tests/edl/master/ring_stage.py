@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from edl.jobs.failure import Failed
 from edl.master.rendezvous import JOIN_SECS, RendezvousManager
 from edl.master.state import MasterState
-from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.recovery import AllReduceRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.spec import Training
 from edl.tasks import encoding

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from edl.master.state import MasterState
-from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.recovery import AllReduceRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks import encoding
 from edl.tasks.job_state import Plan

@@ -13,8 +13,7 @@ from edl.errors import ClusterError, JobError
 from edl.master.rendezvous import JOIN_SECS
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.tasks.recovery import ServerRecovery
-from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.recovery import AllReduceRecovery, ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Mode
 from edl.spec import Training

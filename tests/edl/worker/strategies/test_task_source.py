@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edl.collectives.base import GroupError
-from edl.master.tasks.recovery_allreduce import AllReduceRecovery
+from edl.master.tasks.recovery import AllReduceRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
