@@ -209,6 +209,10 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
             has = "has" if len(without) == 1 else "have"
             why = "columns are explained by their Shapley values, which need neither plot nor label"
             found.append(f"{', '.join(without)} {has} no effect: {why}")
+        if used.framework in spec.TREES:
+            if any(each.key.casefold() == "explain.samples" for each in statement.attributes):
+                found.append("explain.samples has no effect: the Shapley values of trees are exact")
+            return tuple(found)
         if used.rows.total == 1:
             found.append("all values are 0 for a single row: select more rows to compare it with")
         return tuple(found)

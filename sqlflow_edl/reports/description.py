@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Figures, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import TREES, Component, JobSpec
+from edl.spec import TREES, Component, JobSpec, matrix_columns
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 
@@ -32,6 +32,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("data", _statistics(spec, fitting)),
             ("training", _training(spec)),
             ("validation" if spec.rows.validation else "metrics", _metrics(spec, archive.metrics)),
+            ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive.lineage)),
         ]
@@ -77,6 +78,27 @@ def _metrics(spec: JobSpec, found: Figures) -> Rows:
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):
         if name in found:
             yield name, words.number(found[name])
+
+
+def _importances(archive: Archive) -> Rows:
+    """List the columns of trees by the share of the improvement that their splits made, largest first."""
+    spec = archive.spec
+    if spec.framework not in TREES:
+        return
+    weights = archive.weights()
+    names = [names for feature in spec.features for names in matrix_columns(feature)]
+    found: dict[str, dict[str, float]] = {}
+    for kind in ("gain", "split"):
+        values = found[kind] = dict.fromkeys(spec.columns, 0.0)
+        for columns, value in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
+            for column in columns:
+                values[column] += float(value) / len(columns)
+    total = sum(found["gain"].values()) or 1.0
+    for column, gain in sorted(found["gain"].items(), key=lambda pair: -pair[1]):
+        yield (
+            column,
+            f"gain {words.percent(gain / total)}, {words.counted(round(found['split'][column]), 'split')}",
+        )
 
 
 def _training(spec: JobSpec) -> Rows:

@@ -88,6 +88,8 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
     what = "contribution of each column in each row" if rows else "importance of each column over all rows"
     predictions = 1 + 2 * spec.explanation.samples * (len(spec.columns) - 1)
     yield "explanation", "level", spec.explanation.level, what
+    if spec.framework in TREES:
+        return
     yield (
         "explanation",
         "samples",

@@ -13,6 +13,9 @@ import pytest
 from edl import spec
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
+from edl.program import read_spec
+from edl.run import job_runner
+from sqlflow_edl.codegen import generate
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -120,6 +123,94 @@ def test_a_training_ends_early_and_keeps_its_best_round(session: Session, tmp_pa
     assert len(losses) < 1000
     assert archive.metrics["loss"] == pytest.approx(min(losses))
     assert archive.weights()["booster"].tobytes().count(b"\nTree=") == int(np.argmin(losses)) + 1
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_shapley_values_of_columns_add_up_to_the_margin(session: Session, library: str) -> None:
+    query = "SELECT age, city, team, income FROM people"
+    of_model, of_rows = (
+        result.to_arrow()
+        for result in list(
+            session.run(
+                f"""{query} TO TRAIN BoostedTreesRegressor WITH model.framework = {library}, num_boost_round = 30
+                COLUMN age, CROSS([city, team], 60) LABEL income INTO explained;
+                {query} TO EXPLAIN explained;
+                {query} TO EXPLAIN explained INTO reasons;
+                SELECT * FROM reasons"""
+            )
+        )[1::2]
+    )
+    assert of_model["feature"].to_pylist()[0] == "age"
+    parts = [np.asarray(of_rows[name]) for name in ("income_base", "age_shap", "city_shap", "team_shap")]
+    np.testing.assert_allclose(sum(parts), np.asarray(of_rows["income"]), rtol=1e-6)
+    np.testing.assert_allclose(parts[2], parts[3])  # both columns have half of what their cross is worth
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_the_explained_class_is_the_predicted_one(session: Session, library: str) -> None:
+    rows = last(
+        session,
+        f"""SELECT age, city, grade FROM people TO TRAIN BoostedTrees
+        WITH model.framework = {library}, num_boost_round = 20 LABEL grade INTO graded;
+        SELECT age, city FROM people TO EXPLAIN graded INTO whys; SELECT * FROM whys""",
+    )
+    margins = sum(np.asarray(rows[name]) for name in ("grade_base", "age_shap", "city_shap"))
+    chances = np.asarray(rows["grade_prob"])
+    assert np.corrcoef(margins, np.log(chances / (1 - chances)))[0, 1] > 0.8
+
+
+def test_a_description_lists_the_columns_by_importance(session: Session) -> None:
+    found = last(
+        session,
+        """SELECT age, city, team, income FROM people TO TRAIN LGBMRegressor WITH num_boost_round = 20
+        LABEL income INTO described; DESCRIBE MODEL described""",
+    ).to_pylist()
+    listed = [row for row in found if row["section"] == "importance"]
+    assert {row["name"] for row in listed} == {"age", "city", "team"}
+    assert listed[0]["name"] == "age"
+    assert listed[0]["value"].startswith("gain ")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_model_grows_beyond_another(session: Session, tmp_path: Path, library: str) -> None:
+    statement = """SELECT age, city, born, income FROM people TO TRAIN BoostedTreesRegressor
+    WITH {}num_boost_round = 10 LABEL income VALIDATE 0.2"""
+    first = statement.format(f"model.framework = {library}, ")
+    last(session, f"{first} INTO {library}; {statement.format('')} USING {library} INTO grown; SHOW MODELS")
+    losses = {}
+    for name in (library, "grown"):
+        session.registry.load(name, tmp_path / name)
+        losses[name] = read_archive(tmp_path / name).metrics["loss"]
+    assert read_archive(tmp_path / "grown").lineage.parent == f"{library}@1"
+    assert losses["grown"] < losses[library]
+
+
+@pytest.mark.parametrize(
+    ("library", "suffix"), [("lightgbm", ".txt"), ("xgboost", ".ubj"), ("xgboost", ".json")]
+)
+def test_an_exported_model_is_one_of_its_library(
+    session: Session, tmp_path: Path, library: str, suffix: str
+) -> None:
+    import lightgbm
+    import xgboost
+
+    query = "SELECT age, team, income FROM people"
+    predicted = last(
+        session,
+        f"""{query} TO TRAIN BoostedTreesRegressor WITH model.framework = {library}, num_boost_round = 5
+        LABEL income INTO taken; {query} TO PREDICT USING taken""",
+    )["income"]
+    program, archive = tmp_path / "program", tmp_path / "model.zip"
+    session.registry.load("taken", archive)
+    generate(read_archive(archive).spec).write(program)
+    with job_runner.loaded(program, read_spec(program), threads=1) as loaded:
+        job_runner.export(loaded, archive, tmp_path / f"model{suffix}")
+    matrix = np.column_stack([np.asarray(PEOPLE["age"], np.float64), np.asarray(PEOPLE["team"], np.float64)])
+    if library == "lightgbm":
+        found = lightgbm.Booster(model_file=tmp_path / "model.txt").predict(matrix)
+    else:
+        found = xgboost.Booster(model_file=tmp_path / f"model{suffix}").inplace_predict(matrix)
+    np.testing.assert_allclose(found, np.asarray(predicted), rtol=1e-6)
 
 
 @pytest.mark.parametrize(

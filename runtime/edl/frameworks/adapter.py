@@ -116,6 +116,14 @@ class Adapter(Protocol):
         ...
 
 
+class ExplainingAdapter(Adapter, Protocol):
+    """Model that explains its scores itself: trees."""
+
+    def contributions(self, features: Features) -> Array:
+        """Return Shapley values of the matrix's columns and the base margin, (n, outputs, columns + 1)."""
+        ...
+
+
 class GradientAdapter(Adapter, Protocol):
     """Model whose gradients several workers can combine: a network."""
 

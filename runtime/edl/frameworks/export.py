@@ -1,8 +1,9 @@
 """Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
-ONNX.
+ONNX, and the files of LightGBM and XGBoost.
 
-An exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids
-int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
+Trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values. Another exported model takes
+what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`,
+`f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
 members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
 `Ragged.padded`, with any number of ids per row.
 """
@@ -68,6 +69,10 @@ def _keras(model: Any, features: Features, path: Path) -> None:
 
 def _saved_model(model: Any, features: Features, path: Path) -> None:
     model.export(str(path), format="tf_saved_model", verbose=False)
+
+
+def _trees(model: Any, features: Features, path: Path) -> None:
+    path.write_bytes(model(path.suffix))
 
 
 def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
@@ -166,5 +171,7 @@ def _onnx(model: Any, features: Features, path: Path) -> None:
 
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
+    "lightgbm": {".txt": ("a LightGBM model", _trees)},
+    "xgboost": {".ubj": ("an XGBoost model", _trees), ".json": ("an XGBoost model in JSON", _trees)},
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

@@ -35,7 +35,7 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.initial_weights import trained_weights
-from edl.spec import JobSpec, RawLabel, Rows
+from edl.spec import TREES, JobSpec, RawLabel, Rows
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -123,7 +123,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
     nulls = {name: pa.nulls(2) for name in program.spec.columns}  # the replacement of NULL is a valid example
-    features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2)
+    exact = program.spec.framework in TREES
+    features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
     adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
     adapter.set_weights(trained_weights(weights))
     model = adapter.standalone()

@@ -296,6 +296,12 @@ def source_columns(column: Feature | Category) -> Iterator[str]:
         yield column.column
 
 
+def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
+    """Yield the table columns behind each of the columns that a feature has in a matrix."""
+    names = tuple(source_columns(feature))
+    yield from (names for _ in range(width(feature)))
+
+
 def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     """Return the same feature over renamed table columns (old name -> new name); others stay."""
     if isinstance(column, OneHot | Embedding | Codes | ListOf):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from edl.spec import Explanation, JobSpec, Training
+from edl.spec import TREES, Explanation, JobSpec, Training
 
 LEAST_ROWS = 8192  # of a block that `feed` is called on, where there are as many
 STREAMED_ROWS = 65_536  # of a task that is streamed in blocks
@@ -38,10 +38,10 @@ def explained_rows(spec: JobSpec) -> int:
 def streamed_rows(spec: JobSpec, rows: int) -> int:
     """Return the rows of an evaluation or prediction task.
 
-    Explaining a row takes hundreds of predictions: such a task is one block, or as many as keep the number of tasks
-    small.
+    Explaining a row of a network takes hundreds of predictions: such a task is one block, or as many as keep the number
+    of tasks small.
     """
-    if spec.kind != "explain":
+    if spec.kind != "explain" or spec.framework in TREES:
         return STREAMED_ROWS
     block = explained_rows(spec)
     return min(STREAMED_ROWS, -(-rows // (block * ENOUGH_TASKS)) * block or block)

@@ -14,7 +14,8 @@ To keep the weights of an epoch means to remember a number of rounds, because la
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -183,9 +184,9 @@ class TreeAdapter:
     def set_learning_rate(self, rate: float) -> None:
         self._rate = rate
 
-    def standalone(self) -> bytes:
-        """Return the library's own file."""
-        return self.engine.dump(self.rounds)
+    def standalone(self) -> Callable[[str], bytes]:
+        """Return the function from the suffix of a file to the library's own file."""
+        return partial(self.engine.file, self.rounds)
 
 
 class _Margins:

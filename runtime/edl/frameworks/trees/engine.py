@@ -72,6 +72,10 @@ class Engine(abc.ABC):
     def dump(self, last: int) -> bytes:
         """Return the first `last` rounds as a file of the library."""
 
+    def file(self, last: int, suffix: str) -> bytes:
+        """Return the first `last` rounds as a file of the library with that suffix."""
+        return self.dump(last)
+
     @abc.abstractmethod
     def load(self, data: bytes) -> None:
         """Replace the trees by those of a file. Raises JobError if it is damaged."""

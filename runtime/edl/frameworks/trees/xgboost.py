@@ -19,8 +19,7 @@ from edl.program import Program
 with without_extras():
     import xgboost
 
-# Rows are drawn by the seed and the number of the round. Columns are drawn in the order of the rounds all the same.
-_FIXED = {"seed_per_iteration": True, "verbosity": 0, "disable_default_eval_metric": True}
+_FIXED = {"verbosity": 0, "disable_default_eval_metric": True}
 _threads = 1
 
 
@@ -48,7 +47,7 @@ class XGBoostEngine(Engine):
         super().__init__(model, objective, int(model.params.get("num_class", 1)))
         self._kind = str(model.params.get("booster", "gbtree"))
         self.additive = self._kind == "gbtree"
-        self.replays = _draws_columns(model.params) or self._kind == "dart"
+        self.replays = _draws(model.params) or self._kind == "dart"
         self._params: dict[str, Any] = {**_FIXED, **model.params}
         kinds = dict.fromkeys(model.categorical, "c")
         self._kinds = [kinds.get(position, "q") for position in range(model.width)]
@@ -120,8 +119,14 @@ class XGBoostEngine(Engine):
         return np.asarray(found, dtype=np.float64)
 
     def dump(self, last: int) -> bytes:
-        whole = self._kind == "gblinear" or last == self.rounds
-        return bytes((self._trees if whole else self._trees[:last]).save_raw("ubj"))
+        return self.file(last, ".ubj")
+
+    def file(self, last: int, suffix: str) -> bytes:
+        return bytes(self._first(last).save_raw(suffix.removeprefix(".")))
+
+    def _first(self, last: int) -> xgboost.Booster:
+        """Return the first `last` rounds."""
+        return self._trees if self._kind == "gblinear" or last == self.rounds else self._trees[:last]
 
     def load(self, data: bytes) -> None:
         self._rows = None
@@ -135,8 +140,7 @@ class XGBoostEngine(Engine):
             raise JobError(f"the weights are no model of XGBoost: {first_line(error)}") from None
 
     def importances(self, last: int) -> Mapping[str, Array]:
-        whole = self._kind == "gblinear" or last == self.rounds
-        trees = self._trees if whole else self._trees[:last]
+        trees = self._first(last)
         return {name: self._by_column(trees, kind) for name, kind in self._measures.items()}
 
     @property
@@ -168,5 +172,7 @@ class XGBoostEngine(Engine):
         return self._booster
 
 
-def _draws_columns(params: Mapping[str, Any]) -> bool:
-    return any(float(params.get(f"colsample_by{each}", 1.0)) < 1 for each in ("tree", "level", "node"))
+def _draws(params: Mapping[str, Any]) -> bool:
+    """Return True if rounds draw random numbers: rows, or columns in the order of the rounds."""
+    shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+    return any(float(params.get(name, 1.0)) < 1 for name in shares)

@@ -19,7 +19,7 @@ from edl.frameworks import create
 from edl.jobs.events import PHASES, Observer
 from edl.jobs.outcome import Outcome
 from edl.program import Mode, Program
-from edl.spec import JobSpec
+from edl.spec import TREES, JobSpec
 from edl.spec.job import Kind
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
@@ -28,6 +28,7 @@ from edl.worker.evaluation.prediction import Results, results
 from edl.worker.evaluation.reports import MeasurementReport, finding
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.evaluation.shapley import Explainer, draw, row_values
+from edl.worker.evaluation.tree_shap import TreeExplainer
 from edl.worker.input.blocks import Blocks
 from edl.worker.loop import Worker
 from edl.worker.progress import Meter
@@ -131,7 +132,9 @@ def scoring_worker(
     adapter = create(program, example.arrays.features, labels, seed=spec.training.seed)
     adapter.set_weights(weights)
     scorer = Scorer(program, adapter, spec.batch_size)
-    if spec.kind == "explain":
+    if spec.kind == "explain" and spec.framework in TREES:
+        scorer = TreeExplainer(program, adapter, spec.batch_size)
+    elif spec.kind == "explain":
         scorer = Explainer(program, adapter, spec.batch_size, blocks, draw(spec, blocks))
     return Worker(
         blocks,
