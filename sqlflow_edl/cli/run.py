@@ -203,7 +203,7 @@ class Run:
             return self._session.plan(statement)
         from sqlflow_edl.session.manifests import manifests
 
-        found = manifests(self._session, statement, self._where)
+        found = manifests(self._session.compiler, statement, self._where)
         if not found:
             return replace(self._session.plan(statement), reader=None)
         self._narrator.clear()

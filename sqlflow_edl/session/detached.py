@@ -55,7 +55,7 @@ def _source_of(job: job_folder.JobFolder) -> str:
     return intent.source if intent is not None else ""
 
 
-def take_home(source: Source) -> Iterator[str]:
+def commit_finished(source: Source) -> Iterator[str]:
     """Commit the finished jobs of this source and record the failed ones; yield a sentence for each."""
     yield from _list_failures(source)
     for job in job_folder.unclaimed():

@@ -6,21 +6,14 @@ job id, the uid of the Job, the token and the passwords. The record of the pinne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
-
-from edl.spec import JobSpec
 from sqlflow_edl.backends.kubernetes.apply import namespace_of
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
 from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.session.plan import planned_use
+from sqlflow_edl.session.compiler import KINDS, Compiler
 from sqlflow_edl.syntax import Statement
-
-if TYPE_CHECKING:
-    from sqlflow_edl.session.session import Session
 
 JOB = "00000000-000000-000000-000000"
 UID = "00000000-0000-0000-0000-000000000000"
@@ -32,16 +25,15 @@ _HEAD = f"""\
 """
 
 
-def manifests(session: Session, statement: Statement, place: Configuration) -> str:
+def manifests(compiler: Compiler, statement: Statement, place: Configuration) -> str:
     """Return the YAML, or an empty string for a statement that starts no job.
 
     Raises SQLFlowError if the statement is wrong.
     """
-    planner = _PLANNERS.get(statement.kind)
-    if planner is None or statement.plan:
+    if statement.kind not in KINDS or statement.plan:
         return ""
-    settings = settings_of(statement, place, session.source.url, session.registry.url)
-    spec = planner(session, statement)
+    settings = settings_of(statement, place, compiler.source.url, compiler.registry.url)
+    spec = compiler.job_spec(statement)
     sources = {query.source for query in (spec.query, spec.validation) if query is not None}
     objects = Objects(
         Submission(
@@ -55,16 +47,3 @@ def manifests(session: Session, statement: Statement, place: Configuration) -> s
         )
     )
     return _HEAD + shown([objects.job(), *objects.owned(UID)])
-
-
-def _train(session: Session, statement: Statement) -> JobSpec:
-    return session.planned(statement).spec
-
-
-_PLANNERS: Mapping[str, Callable[[Session, Statement], JobSpec]] = {
-    "train": _train,
-    "auto": _train,
-    "predict": planned_use,
-    "evaluate": planned_use,
-    "explain": planned_use,
-}

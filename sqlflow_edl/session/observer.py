@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from edl.jobs.events import EpochEnd, Progress, Tally
@@ -39,3 +40,11 @@ class Silent:
     def warn(self, text: str) -> None: ...
 
     def progress(self, event: Progress | EpochEnd | Tally) -> None: ...
+
+
+def report(observer: Observer, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:
+    """Report notes and warnings to the observer."""
+    for note in notes:
+        observer.note(note)
+    for warning in warnings:
+        observer.warn(warning)

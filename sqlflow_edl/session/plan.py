@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
 from edl.models.registry.records import split_reference
-from edl.spec import JobSpec
 from sqlflow_edl.analysis.outline import title
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.session.job_statements import used
+from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.queries import objection
 
-if TYPE_CHECKING:
-    from sqlflow_edl.session.session import Session
 
-
-def explain(session: Session, statement: Statement) -> Result:
+def explain(compiler: Compiler, statement: Statement) -> Result:
     """Return the plan as a result set: section, name, value, reason.
 
     Raises SQLFlowError for the errors that `execute` would find before it runs.
@@ -31,7 +24,7 @@ def explain(session: Session, statement: Statement) -> Result:
     planner = _PLANNERS.get(statement.kind)
     if planner is None:
         raise not_there_yet(statement)
-    return Result(statement, reader=table.texts(plan.COLUMNS, planner(session, statement)), view="sections")
+    return Result(statement, reader=table.texts(plan.COLUMNS, planner(compiler, statement)), view="sections")
 
 
 def not_there_yet(statement: Statement) -> SemanticError:
@@ -40,57 +33,51 @@ def not_there_yet(statement: Statement) -> SemanticError:
     return SemanticError(f"{what} is part of the language, but not implemented yet", span=statement.span)
 
 
-def _train(session: Session, statement: Statement) -> list[plan.Row]:
-    return plan.training(session.planned(statement)) + _kept(session)
+def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    return plan.training(compiler.planned(statement)) + _kept(compiler)
 
 
-def planned_use(session: Session, statement: Statement) -> JobSpec:
-    """Plan a PREDICT, EVALUATE or EXPLAIN statement without pinning its rows."""
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        return used(session, statement, Path(folder) / "model.zip").planned
+def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    return plan.use(compiler.job_spec(statement), compiler.source.url) + _kept(compiler)
 
 
-def _use(session: Session, statement: Statement) -> list[plan.Row]:
-    return plan.use(planned_use(session, statement), session.source.url) + _kept(session)
-
-
-def _kept(session: Session) -> list[plan.Row]:
+def _kept(compiler: Compiler) -> list[plan.Row]:
     """Describe the cost of pinning the rows, where the source knows one."""
-    cost = session.source.how_rows_are_kept()
+    cost = compiler.source.how_rows_are_kept()
     return [("rows", "pinned", cost, "")] if cost else []
 
 
-def _drop(session: Session, statement: Statement) -> list[plan.Row]:
+def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     reference = str(statement.model)
     name, version = split_reference(reference)
     found = [
-        each for each in session.registry.list() if each.name == name and version in (None, each.version)
+        each for each in compiler.registry.list() if each.name == name and version in (None, each.version)
     ]
     if not found and not statement.if_exists:
-        session.registry.look_up(reference)  # says what there is instead
+        compiler.registry.look_up(reference)  # says what there is instead
     gone = ", ".join(each.reference for each in found) or "nothing"
-    return [("statement", title(statement, session.dialect), f"{gone} would be dropped", "")]
+    return [("statement", title(statement, compiler.dialect), f"{gone} would be dropped", "")]
 
 
-def _sql(session: Session, statement: Statement) -> list[plan.Row]:
+def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     """Plan ordinary SQL: describe the columns of a query, and pass other SQL through.
 
     Queries are described because most mistakes are in queries; other SQL cannot be tried without executing
     it.
     """
-    rows = [("statement", title(statement, session.dialect), "is passed to the database unchanged", "")]
-    if objection(statement.text, dialect_named(session.dialect)) is None:
+    rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
+    if objection(statement.text, dialect_named(compiler.dialect)) is None:
         with placed(statement.span):
-            schema = session.source.schema(statement.text)
+            schema = compiler.source.schema(statement.text)
         rows += (("column", field.name, str(field.type), "") for field in schema)
     return rows
 
 
-def _other(session: Session, statement: Statement) -> list[plan.Row]:
-    return [("statement", title(statement, session.dialect), "reads the stored models", "")]
+def _other(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    return [("statement", title(statement, compiler.dialect), "reads the stored models", "")]
 
 
-_PLANNERS: Mapping[str, Callable[[Session, Statement], list[plan.Row]]] = {
+_PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "train": _train,
     "auto": _train,
     "predict": _use,

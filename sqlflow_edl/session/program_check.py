@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
@@ -27,11 +26,9 @@ from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.ddl import changes, tables_read
 from sqlflow_edl.analysis.outline import Thing, effects
 from sqlflow_edl.errors.spans import at
-from sqlflow_edl.session.plan import not_there_yet, planned_use
+from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.plan import not_there_yet
 from sqlflow_edl.syntax.ast import Name, Statement
-
-if TYPE_CHECKING:
-    from sqlflow_edl.session.session import Session
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
 _VIEWS = {  # scheme of a source -> query for its view names; without one, any table may be a view
@@ -64,10 +61,10 @@ class _Before:
 
 
 class ProgramCheck:
-    """Check of one program, in the session that will run it."""
+    """Check of one program."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, compiler: Compiler) -> None:
+        self._compiler = compiler
         self._before = _Before()
 
     def problems(self, program: Sequence[Statement | SQLFlowError]) -> list[SQLFlowError | None]:
@@ -81,7 +78,7 @@ class ProgramCheck:
         errors: list[SQLFlowError] = []
         with _collected(errors):
             self._check(statement)
-        self._before.add(statement, self._session.dialect)
+        self._before.add(statement, self._compiler.dialect)
         return errors[0] if errors else None
 
     def _check(self, statement: Statement) -> None:
@@ -101,10 +98,10 @@ class ProgramCheck:
     # TRAIN ---------------------------------------------------------------------------------------------------
 
     def _check_training(self, statement: Statement) -> None:
-        session = self._session
+        compiler = self._compiler
         errors: list[SQLFlowError] = []
         with _collected(errors):
-            session.check_place(statement)
+            compiler.check_place(statement)
         for name in statement.into:
             with _collected(errors), at(name.span):
                 check_name(str(name))
@@ -113,9 +110,9 @@ class ProgramCheck:
             if statement.using is not None and not _is_small(parent):
                 errors += (error for clause in statement.columns for error in check_calls(clause.items))
             elif self._sees(statement.select) and self._sees(_held_out(statement)):
-                session.training_plan(statement)
+                compiler.training_plan(statement)
             else:
-                train.check_without_columns(statement, session.parent(statement), session.workers)
+                train.check_without_columns(statement, compiler.parent(statement), compiler.workers)
         raise_all(errors)
 
     # PREDICT, EVALUATE, EXPLAIN ------------------------------------------------------------------------------
@@ -125,20 +122,20 @@ class ProgramCheck:
         check, _ = inference.USES[statement.kind]
         with _collected(errors):
             check(statement)
-            self._session.check_place(statement)
+            self._compiler.check_place(statement)
         model = statement.using if statement.kind == "predict" else statement.model
         with _collected(errors):
             found = self._stored(model)
             is_seen = self._sees(statement.select) and not self._makes_again(statement)
             if not errors and _is_small(found) and is_seen:
-                planned_use(self._session, statement)
+                self._compiler.job_spec(statement)
             elif statement.select and is_seen:
-                self._session.look(statement)
+                self._compiler.describe(statement)
         raise_all(errors)
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""
-        made = changes(statement, self._session.dialect).tables
+        made = changes(statement, self._compiler.dialect).tables
         return any(each.is_same(other) for each in made for other in self._before.tables)
 
     # What there is -------------------------------------------------------------------------------------------
@@ -160,7 +157,7 @@ class ProgramCheck:
                     f"the model {bare} is dropped by an earlier statement", hint="use it before DROP MODEL"
                 )
             try:
-                registry = self._session.registry
+                registry = self._compiler.registry
                 return registry.find(reference) if ready else registry.look_up(reference)
             except SemanticError as error:
                 if version is None and (near := nearest(bare, before.trained)):
@@ -176,7 +173,7 @@ class ProgramCheck:
             return False
         if not before.tables or not query:
             return True
-        read = tables_read(query, self._session.dialect)
+        read = tables_read(query, self._compiler.dialect)
         return read is not None and not any(
             self._is_view(each) or any(map(each.is_same, before.tables)) for each in read
         )
@@ -187,7 +184,7 @@ class ProgramCheck:
     @cached_property
     def _views(self) -> frozenset[str] | None:
         """Folded names of the views in the source, or None if unknown."""
-        source = self._session.source
+        source = self._compiler.source
         query = _VIEWS.get(source.url.partition(":")[0])
         reader = source.execute(query) if query else None
         if reader is None:

@@ -176,7 +176,7 @@ def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another
 ) -> None:
     with Session(url, priority=command) as session:
         [statement] = session.parse(f"{TRAIN.replace('WITH ', f'WITH {settings}')} INTO n")
-        assert session.planned(statement).spec.cluster.priority == wanted
+        assert session.compiler.planned(statement).spec.cluster.priority == wanted
 
 
 def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path: Path) -> None:

@@ -16,11 +16,8 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-import msgspec
-
 from edl import exit_codes
 from edl.data import Source, connect
-from edl.data.results import ResultFolder
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SQLFlowError
 from edl.jobs.event_log import read_end
@@ -28,6 +25,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
+from edl.models.commit import commit_result
 from edl.models.pending import Intent, handled, read_intent, registry_of
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 15.0  # seconds between two attempts, doubled each time
@@ -44,7 +42,7 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
         job.end("failed", "the job left no result")
         return f"job {job.id} has no result"
     try:
-        done = _stored(job, intent, source, end)
+        stored = commit_result(job, intent, source, registry_of(intent, source), end)
     except (ConflictError, UnreachableError):
         raise
     except (SQLFlowError, OSError) as error:
@@ -54,18 +52,9 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
         place = f"; the model is in {job.archive}" if job.archive.exists() else ""
         return f"the result of job {job.id} could not be stored: {why}{place}"
     job.end("done")
-    return f"job {job.id} had finished: {done}"
-
-
-def _stored(job: JobFolder, intent: Intent, source: Source, outcome: Outcome) -> str:
     if intent.record is not None:
-        record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
-        archive = job.path / outcome.archive
-        version = registry_of(intent, source).save(intent.name, archive, record, once=job.id)
-        return f"stored the model {intent.name}@{version}"
-    rows = ResultFolder(job.results).read(outcome.tasks)
-    source.stage(intent.name, job.id, 0, 0, rows)
-    return f"wrote {source.commit(intent.name, job.id, 1):,} rows to {intent.name}"
+        return f"job {job.id} had finished: stored the model {stored.name}"
+    return f"job {job.id} had finished: wrote {stored.rows:,} rows to {stored.name}"
 
 
 def commit_when_possible(

@@ -102,4 +102,4 @@ def test_a_dry_run_prints_the_objects_of_each_job_and_nothing_else_on_stdout(
 def test_a_statement_without_a_job_has_no_objects(source: str) -> None:
     with Session(source) as session:
         for statement in session.parse("SELECT 1; SHOW MODELS"):
-            assert manifests(session, statement, configured()) == ""
+            assert manifests(session.compiler, statement, configured()) == ""

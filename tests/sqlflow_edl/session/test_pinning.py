@@ -31,7 +31,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def planned(session: Session, text: str) -> Planned:
     [statement] = session.parse(text)
-    return session.planned(statement)
+    return session.compiler.planned(statement)
 
 
 def test_an_id_that_the_select_brings_is_no_feature_and_the_answer_says_so(session: Session) -> None:
@@ -71,7 +71,7 @@ def test_copies_of_training_rows_are_found_when_the_rows_are_split(session: Sess
         f"SELECT id * 1.5 AS x, age, even, pay FROM {TWICE} TO TRAIN DNNRegressor LABEL pay INTO m"
     )
     job = job_folder.create("train", statement.text)
-    fixed = fix(session.source, session.training_plan(statement), job, Silent())
+    fixed = fix(session.source, session.compiler.training_plan(statement), job, Silent())
     assert [each.about for each in fixed.warnings] == ["validation rows"]
     assert "of 60 validation rows" in fixed.warnings[0].message
     stored = read_fitting(job.rows)
@@ -86,7 +86,8 @@ def test_rows_of_a_query_of_their_own_are_checked_too(session: Session) -> None:
     )
     job = job_folder.create("train", statement.text)
     said = [
-        each.message for each in fix(session.source, session.training_plan(statement), job, Silent()).warnings
+        each.message
+        for each in fix(session.source, session.compiler.training_plan(statement), job, Silent()).warnings
     ]
     assert said[0].startswith("10 of 10 validation rows (100.0%) have the same features")
     assert said[1].startswith("all 10 validation rows are of one class, True")

@@ -1,0 +1,40 @@
+"""Commit of a job's output, from its folder to its data source: a model to the registry, rows to a table.
+
+The client of a job commits, or for a detached job its own process or another session. Every call may be repeated: the
+output is stored once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from edl.data.results import ResultFolder
+from edl.data.source import Source
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models.pending import Intent
+from edl.models.registry.base import Registry
+
+
+class Stored(NamedTuple):
+    """Stored output: `name@version` of a model, or a table and its number of rows."""
+
+    name: str
+    rows: int = 0
+
+
+def commit_result(
+    job: JobFolder, intent: Intent, source: Source, registry: Registry, outcome: Outcome, attempt: int = 0
+) -> Stored:
+    """Store the output of the job, and return its name. attempt: number of the call, to replace what it staged before.
+
+    Raises ConflictError or UnreachableError if nothing is stored, and the call may be repeated.
+    """
+    if intent.record is not None:
+        record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
+        version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id)
+        return Stored(f"{intent.name}@{version}")
+    source.stage(intent.name, job.id, 0, attempt, ResultFolder(job.results).read(outcome.tasks))
+    return Stored(intent.name, source.commit(intent.name, job.id, 1))

@@ -1,0 +1,83 @@
+"""Results of job statements: their rows, and the sentences about what was done."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from edl.data.metric_tables import importances, one_row
+from edl.data.results import ResultFolder
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.spec import ClassLabel, JobSpec, Rows
+from sqlflow_edl.reports.result import Result, View
+from sqlflow_edl.reports.text import counted
+from sqlflow_edl.syntax.ast import Statement
+
+
+def result_set(
+    statement: Statement, job: JobFolder, planned: JobSpec, outcome: Outcome, notes: tuple[str, ...]
+) -> Result:
+    """Return the answer of a statement without a target table."""
+    table = _answer(job, planned, outcome)
+    return Result(
+        statement,
+        message=_positive_class(planned),
+        notes=notes,
+        figures=_figures(planned, outcome),
+        reader=table.to_reader(),
+        view=_view(planned),
+        computed=tuple(name for name in table.column_names if name not in planned.output.keep),
+    )
+
+
+def written(
+    statement: Statement, planned: JobSpec, outcome: Outcome, notes: tuple[str, ...], rows: int, model: str
+) -> Result:
+    """Return the answer of a statement that wrote so many rows to its target table."""
+    done = f"wrote {counted(rows)} to {planned.output.name} with {model}"
+    return Result(
+        statement,
+        message="; ".join(filter(None, (done, _positive_class(planned)))),
+        notes=notes,
+        rows=rows,
+        figures=_figures(planned, outcome),
+    )
+
+
+def trained_on(trained: JobSpec, model: str) -> str:
+    rows = trained.rows
+    validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
+    return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
+
+
+def measured_on(rows: Rows) -> str:
+    """Name the rows that the metrics of a training were measured on."""
+    if rows.validation:
+        return counted(rows.validation, "validation row")
+    return counted(rows.training, "training row")
+
+
+def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:
+    """Return the rows, or the figures in the job's own form: one row, or one per column of an explanation."""
+    if planned.work == "predict" or planned.report != "figures":
+        return ResultFolder(job.results).read(outcome.tasks).read_all()
+    made = importances if outcome.kind == "explain" else one_row
+    return pa.Table.from_batches([made(outcome.figures)])
+
+
+def _figures(planned: JobSpec, outcome: Outcome) -> dict[str, float | None] | None:
+    return outcome.figures if planned.work == "evaluate" else None
+
+
+def _view(planned: JobSpec) -> View:
+    """Return the display form for the answer of a job without a table."""
+    if planned.work == "predict":
+        return "rows"
+    return "importances" if planned.kind == "explain" else planned.report
+
+
+def _positive_class(planned: JobSpec) -> str:
+    """Name the positive class of a ROC curve; return an empty string for other answers."""
+    if planned.report != "roc_curve" or not isinstance(planned.label, ClassLabel):
+        return ""
+    return f"the positive class is {planned.label.classes[1]}"

@@ -1,0 +1,199 @@
+"""Compiler of job statements: from a statement to its JobSpec and notes.
+
+It reads schemas and rows of the data source and models of the registry. It starts no job, pins no rows and stores
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl import spec
+from edl.data import Source
+from edl.embeddings.sizes import table_memory
+from edl.errors import Span, SQLFlowError, raise_all
+from edl.models.archive import read_archive
+from edl.models.registry.base import Registry
+from edl.spec.strategy import chosen
+from sqlflow_edl.analysis import inference, train
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings import running
+from sqlflow_edl.analysis.validation import check_columns
+from sqlflow_edl.analysis.warm_start import Parent
+from sqlflow_edl.codegen import Program, generate
+from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.reports.plan import Planned
+from sqlflow_edl.session.pinning import look
+from sqlflow_edl.syntax.ast import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
+
+KINDS = ("train", "auto", "predict", "evaluate", "explain")
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """TRAIN statement as a program that has not run. warnings: findings of the data checks."""
+
+    statement: Statement
+    spec: spec.JobSpec
+    program: Program
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """PREDICT, EVALUATE or EXPLAIN with the model it names.
+
+    trained: JobSpec of the training. planned: JobSpec of this statement, without its rows.
+    """
+
+    reference: str
+    trained: spec.JobSpec
+    planned: spec.JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Compiler for one data source and its models.
+
+    workers, priority: of every job, instead of its statement's. place: configuration of jobs on Kubernetes, or None
+    on this machine. detached: no client waits for the job, so it has a master.
+    """
+
+    source: Source
+    registry: Registry
+    dialect: str
+    workers: int | None = None
+    priority: int | None = None
+    place: Configuration | None = None
+    detached: bool = False
+
+    # TRAIN ---------------------------------------------------------------------------------------------------
+
+    def compile(self, statement: Statement) -> Compiled:
+        """Compile a TRAIN statement from a look at its rows."""
+        found = self.planned(statement)
+        warnings = tuple(map(str, found.warnings))
+        return Compiled(statement, found.spec, generate(found.spec), tuple(found.plan.notes), warnings)
+
+    def planned(self, statement: Statement) -> Planned:
+        """Plan a TRAIN statement from a look at its rows."""
+        found = look(self.source, self.training_plan(statement))
+        return replace(found, spec=self.with_workers(found.spec))
+
+    def training_plan(
+        self, statement: Statement, warm: Callable[[str], None] = lambda framework: None
+    ) -> train.TrainingPlan:
+        """Check the statement against its query's columns and raise all its errors together.
+
+        warm: called with the framework as soon as it is known, unless the job has workers.
+        """
+        wrong: list[SQLFlowError] = []
+        parent = self.parent(statement)
+        try:
+            settings = train.checked_settings(statement, parent)
+            if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
+                warm(settings.framework)
+        except SQLFlowError as error:
+            wrong.append(error)
+            if not statement.select:
+                raise
+        try:
+            schema, query = self.describe(statement)
+        except SQLFlowError as error:
+            raise_all([*wrong, error])
+            raise
+        return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
+
+    def parent(self, statement: Statement) -> Parent | None:
+        """Load the model that TRAIN … USING starts from; return None without USING."""
+        if statement.using is None:
+            return None
+        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            archive = Path(folder) / "model.zip"
+            with at(statement.using.span):
+                model = self.registry.load(str(statement.using), archive)
+                return Parent(model.reference, read_archive(archive).spec, statement.using.span)
+
+    def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
+        """Add the description of the validation query, if the plan has one."""
+        if not plan.held_out.query:
+            return plan
+        with plan.held_out.placed():
+            schema, query = self._describe(plan.held_out.query)
+        raise_all(check_columns(plan.held_out, plan.schema, plan.wants(), schema))
+        return replace(plan, validation=query)
+
+    # PREDICT, EVALUATE, EXPLAIN ------------------------------------------------------------------------------
+
+    def use(self, statement: Statement, archive: Path) -> Use:
+        """Compile a statement that uses a model. The model's archive is written to `archive`."""
+        check, specify = inference.USES[statement.kind]
+        name, _ = check(statement)
+        with at(name.span):
+            model = self.registry.load(str(name), archive)
+        trained = read_archive(archive).spec
+        schema, query = self.describe(statement)
+        planned = specify(statement, trained, model.reference, query, schema)
+        if target := planned.output.name:
+            with at(_target_span(statement)):
+                self.source.check_target(target)
+        return Use(model.reference, trained, self.with_workers(planned))
+
+    # All job statements --------------------------------------------------------------------------------------
+
+    def job_spec(self, statement: Statement) -> spec.JobSpec:
+        """Return the JobSpec of a statement of `KINDS`, without pinned rows."""
+        if statement.kind in ("train", "auto"):
+            return self.planned(statement).spec
+        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            return self.use(statement, Path(folder) / "model.zip").planned
+
+    def check_place(self, statement: Statement) -> None:
+        """Check that the statement can run on Kubernetes, as far as its text shows; no cluster is contacted.
+
+        Raises SemanticError if it cannot.
+        """
+        if self.place is not None and not statement.plan:
+            from sqlflow_edl.backends.kubernetes import statements
+
+            statements.settings_of(statement, self.place, self.source.url, self.registry.url)
+
+    def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
+        """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
+        with placed(statement.select_span):
+            return self._describe(statement.select)
+
+    def _describe(self, select: str) -> tuple[Schema, spec.Query]:
+        arrow = self.source.schema(select)
+        fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
+        return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
+
+    def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
+        """Set the number of workers and the priority, and resolve the choices left to the compiler."""
+        workers = job_spec.cluster.workers if self.workers is None else self.workers
+        priority = job_spec.cluster.priority if self.priority is None else self.priority
+        workers = max(workers, int(self._has_master))
+        cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
+        if job_spec.kind == "train":
+            cluster = chosen(cluster, table_memory(job_spec))
+        return msgspec.structs.replace(job_spec, cluster=cluster)
+
+    @property
+    def _has_master(self) -> bool:
+        """True if every job has a master, whatever its statement says."""
+        return self.detached or self.place is not None
+
+
+def _target_span(statement: Statement) -> Span | None:
+    name = statement.target or (statement.into[0] if statement.into else None)
+    return name.span if name else None

@@ -1,0 +1,217 @@
+"""Runner of job statements: pins their rows, runs the compiled program on them, and stores its result."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from edl.data import Pinned
+from edl.data.retry import insisting
+from edl.errors import SQLFlowError
+from edl.jobs import job_folder
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.models.commit import Stored, commit_result
+from edl.models.pending import Intent, write_intent
+from edl.models.registry.records import ModelRecord, check_name
+from edl.spec import JobSpec, Rows
+from sqlflow_edl.analysis import inference
+from sqlflow_edl.backends.base import LostSightError
+from sqlflow_edl.backends.submit import Submitter
+from sqlflow_edl.codegen import generate
+from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.reports import job_results
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.observer import Observer, report
+from sqlflow_edl.session.pinning import fix
+from sqlflow_edl.syntax.ast import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """Job whose rows are pinned.
+
+    weights: archive to start from or to use, or None. on: settings of the Kubernetes job, or None on this machine.
+    """
+
+    folder: JobFolder
+    spec: JobSpec
+    pinned: Pinned
+    intent: Intent
+    weights: Path | None
+    on: Settings | None
+
+
+class JobRunner:
+    """Runner of one statement. store: where models are kept instead of the source."""
+
+    def __init__(self, compiler: Compiler, submitter: Submitter, observer: Observer, store: str) -> None:
+        self._compiler = compiler
+        self._source = compiler.source
+        self._submitter = submitter
+        self._observer = observer
+        self._store = store
+        self._continues = False  # the job does not end with the statement
+
+    def run(self, statement: Statement) -> Result:
+        """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
+        on = self._settings(statement)
+        return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)
+
+    def _train(self, statement: Statement, on: Settings | None) -> Result:
+        registry = self._compiler.registry
+        plan = self._compiler.training_plan(statement, self._submitter.warm)
+        name = str(statement.into[0])
+        with at(statement.into[0].span):
+            check_name(name)
+        with self._job(statement, "train") as job:
+            fixed = fix(self._source, plan, job, self._observer)
+            fitted = self._compiler.with_workers(fixed.spec)
+            warnings = tuple(map(str, fixed.warnings))
+            report(self._observer, plan.notes, warnings)
+            start = job.model if fitted.trained_model else None
+            if start:
+                registry.load(fitted.trained_model, start)
+            intent = Intent("train", self._source.url, name, _record(fitted), self._store)
+            ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
+            if self._compiler.detached:
+                return self._detach(statement, ready)
+            outcome = self._run(ready)
+            model = outcome.stored or self._commit(ready, outcome).name
+        return Result(
+            statement,
+            message=job_results.trained_on(fitted, model),
+            notes=tuple(plan.notes),
+            warnings=warnings,
+            figures=outcome.figures,
+            measured_on=job_results.measured_on(fitted.rows),
+            ending=outcome.ending,
+            curve=outcome.curve,
+            model=model,
+            stored_in=registry.url,
+        )
+
+    def _use(self, statement: Statement, on: Settings | None) -> Result:
+        """Run a model over the query's rows, into a table or as a result set."""
+        with self._job(statement, cast(job_folder.Kind, statement.kind)) as job:
+            found = self._compiler.use(statement, job.model)
+            if not found.planned.cluster.workers:
+                self._submitter.warm(found.trained.framework)
+            self._observer.doing("pinning the rows")
+            with placed(statement.select_span):
+                pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
+            rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
+            planned = msgspec.structs.replace(found.planned, rows=rows)
+            notes = inference.notes(statement, found.trained, planned)
+            report(self._observer, notes)
+            target = planned.output.name
+            intent = Intent(planned.kind, self._source.url, target, store=self._store)
+            ready = _Ready(job, planned, pinned, intent, job.model, on)
+            if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
+                return self._detach(statement, ready)
+            outcome = self._run(ready)
+            if not target:  # the rows are read before the folder is cleaned up
+                return job_results.result_set(statement, job, planned, outcome, notes)
+            written = outcome.rows if planned.work == "predict" else outcome.made
+            if not outcome.stored:
+                written = self._commit(ready, outcome).rows
+        return job_results.written(statement, planned, outcome, notes, written, found.reference)
+
+    # Steps -------------------------------------------------------------------------------------------------
+
+    def _settings(self, statement: Statement) -> Settings | None:
+        """Return the settings of its job on Kubernetes, or None on this machine.
+
+        Raises SemanticError if it cannot run there.
+        """
+        place = self._compiler.place
+        if place is None:
+            return None
+        from sqlflow_edl.backends.kubernetes import submit
+
+        return submit.settings_of(statement, place, self._source.url, self._compiler.registry.url)
+
+    def _run(self, ready: _Ready) -> Outcome:
+        """Run the program and return its outcome. A failed training is recorded in the registry as well."""
+        generate(ready.spec).write(ready.folder.program)
+        if ready.on is not None:
+            write_intent(ready.folder.path, ready.intent)
+        if step := self._submitter.starting(ready.spec, ready.on):
+            self._observer.doing(step)
+        try:
+            outcome = self._submitter.run(
+                ready.folder, ready.spec, ready.pinned, self._observer, weights=ready.weights, on=ready.on
+            )
+        except (JobCancelledError, LostSightError):
+            raise
+        except SQLFlowError as error:
+            if record := ready.intent.record:
+                name, job = ready.intent.name, ready.folder.id
+                self._compiler.registry.record_failure(name, record, error.message, once=job)
+            raise
+        report(self._observer, outcome.notes)
+        return outcome
+
+    def _commit(self, ready: _Ready, outcome: Outcome) -> Stored:
+        """Store the result. Any failure leaves nothing staged."""
+        job, intent, registry = ready.folder, ready.intent, self._compiler.registry
+        self._observer.doing("storing the model" if intent.record else f"writing {intent.name}")
+        try:
+            return insisting(
+                lambda attempt: commit_result(job, intent, self._source, registry, outcome, attempt)
+            )
+        except BaseException:
+            if intent.record is None:
+                with contextlib.suppress(SQLFlowError):
+                    self._source.abort(intent.name, job.id)
+            raise
+
+    def _detach(self, statement: Statement, ready: _Ready) -> Result:
+        """Start the job without waiting for its end."""
+        generate(ready.spec).write(ready.folder.program)
+        write_intent(ready.folder.path, ready.intent)
+        self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._observer, ready.on)
+        self._continues = True
+        job_id = ready.folder.id
+        return Result(
+            statement,
+            message=f"job {job_id} continues in the background and stores {ready.intent.name} when it ends; "
+            f"follow it with `sqlflow attach {job_id}`",
+        )
+
+    @contextlib.contextmanager
+    def _job(self, statement: Statement, kind: job_folder.Kind) -> Iterator[JobFolder]:
+        """Create a job folder and record in it how the job ended. A cancelled job leaves only its log."""
+        job = job_folder.create(kind, statement.text)
+        state: job_folder.State = "failed"
+        message = ""
+        try:
+            yield job
+            state = "done"
+        except (KeyboardInterrupt, JobCancelledError):
+            state = "cancelled"
+            raise
+        except SQLFlowError as error:
+            message = error.message
+            raise
+        finally:
+            if not self._continues:
+                if not job.status().place:  # a job elsewhere has its end recorded by its handle
+                    job.end(state, message)
+                with contextlib.suppress(SQLFlowError):  # the next session does it
+                    self._source.unpin_abandoned()
+
+
+def _record(job_spec: JobSpec) -> ModelRecord:
+    return ModelRecord(
+        job_spec.model.name, job_spec.framework, job_spec.rows.training, {}, job_spec.statement
+    )
