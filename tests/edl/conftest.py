@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from edl.data import Source, connect
+from edl.data.url import SERVERS
 from tests.mariadb import Server
 from tests.maxcompute.process import Running
 
@@ -28,22 +29,32 @@ def sqlite() -> Iterator[Source]:
         yield opened
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql", "maxcompute"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+SCHEMES = ("duckdb", "sqlite", "csv", "mysql", "maxcompute")
+
+
+@pytest.fixture
+def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """Makes a source of a scheme, in a file or a database of its own."""
+
+    def make(scheme: str) -> str:
+        if scheme in SERVERS:
+            server: Server | Running = request.getfixturevalue("mariadb" if scheme == "mysql" else scheme)
+            return server.url()
+        path = tmp_path / f"source/given.{scheme}"
+        path.parent.mkdir()
+        if scheme == "csv":
+            path.write_text(GIVEN, encoding="utf-8")
+        else:
+            connect(f"{scheme}:{path}", create=True).close()
+        return f"{scheme}:{path}"
+
+    return make
+
+
+@pytest.fixture(params=SCHEMES)
+def url(request: pytest.FixtureRequest, new_url: Callable[[str], str]) -> str:
     """A source of each kind, in a file or a database of its own."""
-    if request.param == "mysql":
-        server: Server = request.getfixturevalue("mariadb")
-        return server.url()
-    if request.param == "maxcompute":
-        double: Running = request.getfixturevalue("maxcompute")
-        return double.url()
-    path = tmp_path / f"source/given.{request.param}"
-    path.parent.mkdir()
-    if request.param == "csv":
-        path.write_text(GIVEN, encoding="utf-8")
-    else:
-        connect(f"{request.param}:{path}", create=True).close()
-    return f"{request.param}:{path}"
+    return new_url(request.param)
 
 
 @pytest.fixture

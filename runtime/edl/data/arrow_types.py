@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.names import duplicate
+from edl.data.names import check_unique
 from edl.errors import SourceError
 from edl.spec import Field
 
@@ -32,10 +32,7 @@ def normal_schema(schema: pa.Schema) -> pa.Schema:
 
     Raises SourceError for a column of an unsupported type, or for two columns of one name (ignoring case).
     """
-    if name := duplicate(schema.names):
-        raise SourceError(
-            f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
-        )
+    check_unique(schema.names)
     return pa.schema([pa.field(field.name, _normal_field(field)) for field in schema])
 
 

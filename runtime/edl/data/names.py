@@ -119,3 +119,15 @@ def duplicate(names: Iterable[str]) -> str | None:
             return name
         seen.add(name.casefold())
     return None
+
+
+def check_unique(names: Iterable[str]) -> None:
+    """Raise SourceError if two columns of a query have one name."""
+    if name := duplicate(names):
+        raise named_twice(name)
+
+
+def named_twice(name: str) -> SourceError:
+    return SourceError(
+        f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
+    )

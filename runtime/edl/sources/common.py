@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -11,6 +12,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.data.source import Pinned, Results
+
+
+def pin_file(
+    url: str, query: str, reader: pa.RecordBatchReader, folder: Path, *, seed: int, shuffle: bool
+) -> Pinned:
+    """Pin the rows of a query's reader in a file of the folder, see `Source.pin`."""
+    from edl.data import pinned
+    from edl.sources.row_order import shuffled_rows
+
+    with shuffled_rows(reader, seed, folder) if shuffle else nullcontext(reader) as rows:
+        return pinned.pin_rows(folder, rows, source=url, select=query, seed=seed, shuffled=shuffle)
 
 
 class BaseSource(ABC):

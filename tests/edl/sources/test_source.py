@@ -16,7 +16,7 @@ from edl.errors import SourceError
 from tests.mariadb import Server
 
 # MaxCompute has neither transactions nor names of any characters; its texts are tested in test_maxcompute_text.
-transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql"], indirect=True)
+transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "granite"], indirect=True)
 
 
 def fill(source: Source, name: str, table: pa.Table) -> None:

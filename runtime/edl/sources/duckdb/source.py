@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from edl.data import pinned
 from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised
-from edl.data.names import dotted, duplicate, shown
+from edl.data.names import check_unique, dotted, shown
 from edl.data.source import Pinned
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
@@ -28,6 +28,7 @@ from edl.sources.duckdb.errors import opening, raise_interrupt, translated, whil
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.row_order import Column, shuffled
 from edl.sources.transactions import Transactional
+from edl.sources.words import ended, not_a_query, not_one_statement
 
 _SILENT = (["Count"], ["Success"])  # columns of statements without rows
 
@@ -132,26 +133,21 @@ class DuckDBSource(Transactional, EmbeddedSource):
         Raises SourceError unless it is one query.
         """
         if self._only_statement(query).type not in _QUERIES:
-            raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+            raise not_a_query()
         query = query.rstrip().rstrip(";")
         with self._errors(query):
             # Parentheses first: DuckDB runs a writing statement at once, and parentheses allow none.
             self.connection.sql(queries.without_rows(query))
             relation = self.connection.sql(query)
             columns = list(zip(relation.columns, relation.types, strict=True))
-        if name := duplicate(name for name, _ in columns):
-            raise SourceError(
-                f"the query has more than one column named {name}",
-                hint=f"give each its own name: … AS {name}_2",
-            )
+        check_unique(name for name, _ in columns)
         return queries.plain(query, columns), columns
 
     def _only_statement(self, sql: str) -> duckdb.Statement:
         with self._errors(sql):
             statements = self.connection.extract_statements(sql)
         if len(statements) != 1:
-            found = f"{len(statements)} statements" if statements else "no statement"
-            raise SourceError(f"one statement is expected here, this text holds {found}")
+            raise not_one_statement(f"{len(statements)} statements" if statements else "no statement")
         return statements[0]
 
     def _reader(self, query: str, batch_rows: int) -> pa.RecordBatchReader:
@@ -173,7 +169,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
             yield from inner
         except (duckdb.Error, pa.ArrowException, OSError) as error:
             if self._unread is not inner:
-                raise SourceError("this result ended when another statement ran on its connection") from None
+                raise ended() from None
             raise while_reading(error) from None
         except RuntimeError as error:
             raise_interrupt(error)

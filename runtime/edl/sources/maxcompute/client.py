@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 from zoneinfo import available_timezones
 
+from edl.data.names import named_twice
 from edl.data.server_url import ServerURL
 from edl.errors import SourceError, did_you_mean
 
@@ -113,11 +114,7 @@ class Client:
         try:
             return _Result(self._tunnel.tunnel_rest, project.instances[instance.id], limit=True)
         except ValueError as error:  # pyodps rejects two columns of one name
-            name = str(error).rpartition(": ")[2]
-            raise SourceError(
-                f"the query has more than one column named {name}",
-                hint=f"give each its own name: … AS {name}_2",
-            ) from None
+            raise named_twice(str(error).rpartition(": ")[2]) from None
 
     def upload(self, table: str, partition: str) -> Any:
         """Open an upload session that creates a partition or replaces its rows."""

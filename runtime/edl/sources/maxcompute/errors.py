@@ -8,6 +8,7 @@ from collections.abc import Callable
 import requests
 from odps import errors
 
+from edl.data.names import named_twice
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.maxcompute.sql import tokens
@@ -60,10 +61,7 @@ def translated(
     if unresolved := _UNRESOLVED.search(words):
         hint = _near(unresolved[1], unresolved[2], query, tables, columns) or hint
     if twice := _AMBIGUOUS.search(words):
-        name = twice[1]
-        return SourceError(
-            f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
-        )
+        return named_twice(twice[1])
     kind = ConflictError if match[1] == _EXISTS else SourceError
     return kind(words, span=span, hint=hint)
 

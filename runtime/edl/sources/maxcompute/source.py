@@ -30,6 +30,7 @@ from edl.sources.maxcompute.errors import translated
 from edl.sources.maxcompute.results import MaxComputeResults
 from edl.sources.maxcompute.sql import bound, is_query, one_query, one_statement, partition, quoted
 from edl.sources.maxcompute.upload import upload
+from edl.sources.words import ended
 
 RESULT_ROWS = 10_000  # limit of the result of an instance
 OURS = "sqlflow_edl_"
@@ -236,7 +237,7 @@ class MaxComputeSource(BaseSource):
             if self._reading == table:
                 raise
         if self._reading != table:  # its table has been dropped
-            raise SourceError("this result ended when another statement ran on its connection")
+            raise ended()
         self._end_result()
 
     def _end_result(self) -> None:

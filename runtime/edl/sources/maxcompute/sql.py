@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from edl.errors import SourceError
+from edl.sources.words import not_a_query, not_one_statement
 
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -53,7 +54,7 @@ def one_query(sql: str) -> str:
     """
     one_statement(sql)
     if first_word(sql) in _STATEMENTS:  # the service reports unknown words
-        raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+        raise not_a_query()
     depth = 0
     for token in tokens(sql):
         depth += {"(": 1, ")": -1}.get(token[0], 0)
@@ -75,8 +76,7 @@ def one_statement(sql: str) -> None:
             inside = True
             count += 1
     if count != 1:
-        found = f"{count} statements" if count else "no statement"
-        raise SourceError(f"one statement is expected here, this text holds {found}")
+        raise not_one_statement(f"{count} statements" if count else "no statement")
 
 
 def bound(sql: str, parameters: Sequence[object]) -> str:

@@ -6,18 +6,18 @@ MySQL names a word, or the text near a syntax error. It is searched in the query
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from edl.data.names import place_of, reserved_hint
+from edl.data.names import named_twice, reserved_hint
 from edl.data.source import ConflictError
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.mysql import queries
 from edl.sources.mysql.connection import Connection, code, is_lost
+from edl.sources.words import Lexicon, not_a_query, not_one_statement
 
 DENIED = frozenset(
     {1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151}
 )  # rights, and servers that only read
-NO_QUERY = SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
 
 _CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
 SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
       | (?P<other>\d[\w.]*|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_QUERIES = ("SELECT", "WITH", "VALUES", "TABLE", "(")
+LEXICON = Lexicon(_TOKEN, "`")
 _STATEMENTS = frozenset(
     re.findall(
         r"\w+",
@@ -52,17 +52,13 @@ _HINTS = {
 }
 
 
-def words(sql: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a statement without white space and comments; `lastgroup` is their kind."""
-    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
+def check_query(sql: str) -> None:
+    """Raise SourceError if the text has no statement, or plainly one of another kind.
 
-
-def not_a_query(sql: str) -> SourceError | None:
-    """Return the error for a text without a statement or plainly of another kind, or None if it may be a query."""
-    word = next((token[0] for token in words(sql) if token[0] != ";"), "")
-    if not word:
-        return SourceError("one statement is expected here, this text holds no statement")
-    return None if word.upper() in _QUERIES else _kind_of(sql, word)
+    The server reports unknown words better.
+    """
+    if LEXICON.first_word(sql) in _STATEMENTS:
+        raise not_a_query()
 
 
 def translated(error: Exception, sql: str, connection: Callable[[], Connection] | None = None) -> SourceError:
@@ -75,7 +71,7 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     if is_lost(error):
         return ConflictError(f"the connection to the database was lost: {message}", hint="try again")
     if number == _EMPTY:
-        return SourceError("one statement is expected here, this text holds no statement")
+        return not_one_statement("no statement")
     if number == SYNTAX:
         return _syntax(message, sql, connection)
     if number in (_TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION):
@@ -87,18 +83,11 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
 def not_in_parentheses(error: Exception, sql: str) -> SourceError:
     """Return the error of a text that the server accepts by itself, but not as a query in parentheses."""
     if code(error) == SYNTAX:
-        return NO_QUERY
+        return not_a_query()
     if code(error) != _TWICE:
         return translated(error, sql)
     name = str(error.args[-1]).partition("'")[2].rpartition("'")[0]
-    return SourceError(
-        f"the query has more than one column named {name}", hint=f"give each its own name: … AS {name}_2"
-    )
-
-
-def _kind_of(sql: str, word: str) -> SourceError | None:
-    """Return an error if the first word begins another kind of statement. The server reports unknown words better."""
-    return NO_QUERY if re.fullmatch(r"[A-Za-z]+", word) and word.upper() in _STATEMENTS else None
+    return named_twice(name)
 
 
 def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None) -> SourceError:
@@ -111,11 +100,11 @@ def _syntax(message: str, sql: str, connection: Callable[[], Connection] | None)
     if at < 0 and near:  # the server truncates a long text
         at = sql.find(near[:60])
     if at < 0:
-        last = [Span(*token.span()) for token in words(sql)][-1:]
+        last = [Span(*token.span()) for token in LEXICON.words(sql)][-1:]
         return SourceError(text, span=last[0] if last else None)
     token = _TOKEN.match(sql, at)
     span = Span(at, token.end() if token else at + 1)
-    known = queries.names_of(connection(), _names(sql)) if connection is not None else []
+    known = queries.names_of(connection(), LEXICON.names(sql)) if connection is not None else []
     return SourceError(text, span=span, hint=reserved_hint(sql, span, queries.RESERVED, known, "`"))
 
 
@@ -129,19 +118,9 @@ def _named(number: int, message: str, sql: str, connection: Callable[[], Connect
         known = (
             queries.tables(asked, name.partition(".")[0])
             if number == _TABLE
-            else queries.columns_of(asked, _names(sql))
+            else queries.columns_of(asked, LEXICON.names(sql))
         )
         hint = did_you_mean(last, known)
     parts = name.split(".")
-    span = place_of((parts, parts[-1:]), list(words(sql)), _bare, table=number == _TABLE)
+    span = LEXICON.place(sql, (parts, parts[-1:]), table=number == _TABLE)
     return SourceError(message, span=span, hint=hint)
-
-
-def _names(sql: str) -> set[str]:
-    """Return all words that can be names."""
-    return {_bare(token) for token in words(sql) if token.lastgroup == "name"}
-
-
-def _bare(token: re.Match[str]) -> str:
-    text = token[0]
-    return text[1:-1].replace("``", "`") if text.startswith("`") else text

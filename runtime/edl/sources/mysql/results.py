@@ -1,8 +1,7 @@
 """Result tables in MySQL, see `edl.sources.staging`.
 
-A table's comment holds the mark and the job; a rename keeps it. A staged row has a number in an invisible key column,
-composed of its task and its number in that task, so that InnoDB keeps the rows in order and `SELECT *` does not show
-it.
+A table's comment holds the mark and the job; a rename keeps it. The number of a staged row is in an invisible key
+column, so that InnoDB keeps the rows in order and `SELECT *` does not show it.
 
 Statements that define tables commit implicitly in MySQL, so a commit can stop between its steps. RENAME TABLE is one
 step: it replaces the target by the staging table and moves the target aside, where it is checked once more before it
@@ -16,37 +15,32 @@ A target is a name of one or two parts: table, or database.table.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from edl.data.arrow_types import Watched
 from edl.data.names import free_name, quoted, split_name
 from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
+from edl.sources.numbered import NumberedStaging
 from edl.sources.staging import (
     MARK,
     STAGE,
     Abandoned,
     Existing,
     Place,
-    Staging,
-    columns_differ,
 )
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
 
-TASK_ROWS = 1 << 40  # more rows than a task has
-
 _ASIDE = "sqlflow_edl_old_"
 _JOB = f"{MARK}, job "
 
 
-class MySQLResults(Staging):
+class MySQLResults(NumberedStaging):
     """Results of one connection."""
 
     quote = "`"
@@ -85,18 +79,6 @@ class MySQLResults(Staging):
         texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
         self._alter(place, job, {field.name: upload.declared(field) for field in texts})
 
-    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        there = self._columns(place, job)
-        if there != schema.names:
-            raise columns_differ(task, schema.names, there)
-        stage, key = place.stage_table(job), _key(schema.names)
-        start, end = task * TASK_ROWS + 1, (task + 1) * TASK_ROWS + 1
-        where = f"FROM {stage} WHERE {key} >= {start} AND {key} < {end}"
-        self._source.execute(f"DELETE {where}")
-        names = [_key(schema.names, quote=False), *schema.names]
-        self._source.append(stage, names, _numbered(batches, start))
-        return self._source.count(f"SELECT COUNT(*) {where}")
-
     def _swap(self, place: Place, job: str, tasks: int) -> int:
         count = f"SELECT COUNT(*) FROM {place.name}"
         found = self._source.look_up(queries.table, *place.parts)
@@ -105,8 +87,7 @@ class MySQLResults(Staging):
             return self._source.count(count)  # a previous attempt stopped after its rename
         self._check(place, ".".join(place.parts), job)
         stage = place.stage_table(job)
-        key = _key(self._columns(place, job))
-        self._source.execute(f"DELETE FROM {stage} WHERE {key} > {tasks * TASK_ROWS}")
+        self._drop_beyond(place, job, tasks)
         texts = self._long_texts(place, job)
         lengths = [f"COALESCE(MAX(CHAR_LENGTH({quoted(name, '`')})), 0)" for name in texts]
         [(rows, *longest)] = self._source.few(f"SELECT {', '.join(['COUNT(*)', *lengths])} FROM {stage}")
@@ -141,6 +122,12 @@ class MySQLResults(Staging):
         """Return the columns of the staged rows."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
+    def _number(self, names: Iterable[str]) -> str:
+        return _key(names)
+
+    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self._source.append(stage, [_key(schema.names, quote=False), *schema.names], batches)
+
     def _long_texts(self, place: Place, job: str) -> list[str]:
         """Return the LONGTEXT columns of the staged rows."""
         return self._source.look_up(queries.long_texts, place.parts[0], place.stage_name(job))
@@ -156,11 +143,3 @@ def _key(names: Iterable[str], *, quote: bool = True) -> str:
     """Return the name of the column of row numbers."""
     name = free_name("sqlflow_edl_row", names)
     return quoted(name, "`") if quote else name
-
-
-def _numbered(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with the numbers of their rows as the first column."""
-    numbers = itertools.count(start)
-    for batch in batches:
-        first = pa.array(itertools.islice(numbers, batch.num_rows), pa.int64())
-        yield pa.RecordBatch.from_arrays([first, *batch.columns], names=["", *batch.schema.names])

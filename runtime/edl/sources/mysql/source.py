@@ -25,7 +25,7 @@ from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
 from edl.errors import SourceError
-from edl.sources.common import BaseSource
+from edl.sources.common import BaseSource, pin_file
 from edl.sources.mysql import errors, pinning, queries, upload
 from edl.sources.mysql import types as mysql_types
 from edl.sources.mysql.connection import (
@@ -40,8 +40,8 @@ from edl.sources.mysql.connection import (
 )
 from edl.sources.mysql.results import MySQLResults
 from edl.sources.mysql.types import Column
-from edl.sources.row_order import shuffled_rows
 from edl.sources.transactions import Transactional
+from edl.sources.words import ended
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
 IDLE_SECS = 30.0  # idle time after which a connection is checked before use
@@ -126,12 +126,8 @@ class MySQLSource(Transactional, BaseSource):
                 return made.pin(text, query, seed=seed, shuffle=shuffle)
             except pinning.DeniedError:
                 self._pins_tables = False
-        facts: dict[str, Any] = {"source": self.url, "select": query, "seed": seed, "shuffled": shuffle}
         reader = self._reader(self._run(text), columns, BATCH_ROWS)
-        if not shuffle:
-            return pinned.pin_rows(folder, reader, **facts)
-        with shuffled_rows(reader, seed, folder) as in_order:
-            return pinned.pin_rows(folder, in_order, **facts)
+        return pin_file(self.url, query, reader, folder, seed=seed, shuffle=shuffle)
 
     def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
         if pinned_rows.table is None:
@@ -228,8 +224,7 @@ class MySQLSource(Transactional, BaseSource):
 
         Raises SourceError if the text is not one query, or names unknown objects.
         """
-        if error := errors.not_a_query(query):
-            raise error
+        errors.check_query(query)
         text = _one(query)
         connection = self.live()
         with self._errors(query):
@@ -259,7 +254,7 @@ class MySQLSource(Transactional, BaseSource):
         more = True
         while more:
             if self._unread is not result:
-                raise SourceError("this result ended when another statement ran on its connection")
+                raise ended()
             with self._runs(), self._errors(""):
                 rows, more = fetched(result, FETCH_ROWS)
             if rows:

@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import suppress
 
-from edl.data.names import place_of, reserved_hint
+from edl.data.names import reserved_hint
 from edl.errors import SourceError, Span, did_you_mean
 from edl.sources.sqlite import queries
+from edl.sources.words import Lexicon, not_a_query, not_one_statement
 
-_TOKEN = re.compile(
-    r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<text>x?'(?:[^']|'')*'?)
-      | (?P<name>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?|[^\W\d][\w$]*)
-      | (?P<other>\d[\w.]*|.)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
+LEXICON = Lexicon()
+
 _NAMED = re.compile(
     r"no such (?P<what>table|column|function|module|collation sequence)(?: name)?: (?P<name>.+)"
 )
@@ -46,32 +41,17 @@ _WRITES = frozenset(
 )
 
 
-def words(sql: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a statement without white space and comments; `lastgroup` is their kind."""
-    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
-
-
-def first_word(sql: str) -> str:
-    """Return the first word in capitals; empty if the text holds no statement."""
-    found = next((token[0] for token in words(sql) if token[0] != ";"), "")
-    return found.upper()
-
-
-def not_a_query(sql: str) -> SourceError | None:
-    """Return the error for a text without a statement or of another kind, or None if it may be a query."""
-    word = first_word(sql)
-    if not word:
-        return SourceError("one statement is expected here, this text holds no statement")
-    if word in _WRITES:
-        return SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
-    return None
+def check_query(sql: str) -> None:
+    """Raise SourceError if the text has no statement, or plainly one of another kind."""
+    if LEXICON.first_word(sql) in _WRITES:
+        raise not_a_query()
 
 
 def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> SourceError:
     """Translate the error of running `sql`, with a span in it if SQLite names a word."""
     message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".!")
     if "one statement at a time" in message:
-        return SourceError("one statement is expected here, this text holds several statements")
+        return not_one_statement("several statements")
     if match := _NEAR.search(str(error)):
         span = _near(connection, sql, match["token"])
         return SourceError(message, span=span, hint=_reserved(connection, sql, span))
@@ -84,7 +64,7 @@ def translated(error: Exception, connection: sqlite3.Connection, sql: str) -> So
     last = match["name"].rpartition(".")[2]
     hint = did_you_mean(last, _known(connection, sql, what)) if what else None
     parts = match["name"].split(".")
-    span = place_of((parts, [match["name"]], parts[-1:]), list(words(sql)), _bare, table=what == "table")
+    span = LEXICON.place(sql, (parts, [match["name"]], parts[-1:]), table=what == "table")
     return SourceError(message, span=span, hint=hint)
 
 
@@ -94,7 +74,7 @@ def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
         if what == "table":
             return queries.tables(connection)
         if what == "column":
-            return queries.columns_of(connection, _names(sql))
+            return queries.columns_of(connection, LEXICON.names(sql))
         if what == "function":
             return queries.functions(connection)
     return []
@@ -102,7 +82,7 @@ def _known(connection: sqlite3.Connection, sql: str, what: str) -> list[str]:
 
 def _reserved(connection: sqlite3.Connection, sql: str, span: Span | None) -> str | None:
     with suppress(sqlite3.Error):
-        tables = [name for name in _names(sql) if queries.columns_of(connection, [name])]
+        tables = [name for name in LEXICON.names(sql) if queries.columns_of(connection, [name])]
         known = [*tables, *queries.columns_of(connection, tables)]
         return reserved_hint(sql, span, queries.RESERVED, known) if span is not None else None
     return None
@@ -117,8 +97,8 @@ def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
 
     EXPLAIN runs nothing; pragmas are excluded, as they act while they are compiled.
     """
-    found = [word.span() for word in words(sql) if word[0].casefold() == token.casefold()]
-    if len(found) > 1 and first_word(sql) not in ("PRAGMA", "EXPLAIN"):
+    found = [word.span() for word in LEXICON.words(sql) if word[0].casefold() == token.casefold()]
+    if len(found) > 1 and LEXICON.first_word(sql) not in ("PRAGMA", "EXPLAIN"):
         for start, end in found:
             if _has_syntax_error(connection, sql[:end], token):
                 return Span(start, end)
@@ -127,7 +107,7 @@ def _near(connection: sqlite3.Connection, sql: str, token: str) -> Span | None:
 
 def _word(sql: str, text: str) -> Span | None:
     """Return the span of the first occurrence of a word."""
-    return next((Span(*word.span()) for word in words(sql) if word[0].startswith(text)), None)
+    return next((Span(*word.span()) for word in LEXICON.words(sql) if word[0].startswith(text)), None)
 
 
 def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str) -> bool:
@@ -136,19 +116,6 @@ def _has_syntax_error(connection: sqlite3.Connection, beginning: str, token: str
     except (sqlite3.Error, sqlite3.Warning) as error:
         return f'near "{token}"' in str(error)
     return False
-
-
-def _names(sql: str) -> set[str]:
-    """Return all words that can be names."""
-    return {_bare(word) for word in words(sql) if word.lastgroup == "name"}
-
-
-def _bare(token: re.Match[str]) -> str:
-    text = token[0]
-    if token.lastgroup == "name" and text[0] in '"`[':
-        quote = text[0]
-        text = text[1:-1] if quote == "[" else text[1:-1].replace(quote * 2, quote)
-    return text.casefold()
 
 
 def _fixed_hint(message: str) -> str | None:

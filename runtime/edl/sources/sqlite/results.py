@@ -3,15 +3,14 @@
 SQLite keeps the text of a CREATE TABLE statement, including comments inside its parentheses, across renames and
 vacuum, and deletes it with the table. So the mark and the job are in such a comment.
 
-A staged row's rowid is composed of its task and its number in that task, so that a table scan yields the rows in
-order. A commit renames the staging table; no row is copied.
+The number of a staged row is its rowid, so that a table scan yields the rows in order. A commit renames the staging
+table; no row is copied.
 
 A target is a name of one or two parts: table, or database.table of an attached database.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -21,24 +20,20 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.types as types
 
-from edl.data.arrow_types import Watched
 from edl.data.names import quoted, split_name
 from edl.errors import SourceError, did_you_mean
+from edl.sources.numbered import NumberedStaging
 from edl.sources.staging import (
     MARK,
     STAGE,
     Abandoned,
     Existing,
     Place,
-    Staging,
-    columns_differ,
 )
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:
     from edl.sources.sqlite.source import SQLiteSource
-
-TASK_ROWS = 1 << 40  # more rows than a task has
 
 _JOB = re.compile(re.escape(MARK) + r", job (\S*) \*/")
 _ROW_NAMES = ("rowid", "_rowid_", "oid")
@@ -60,7 +55,7 @@ _STORED = (
 )
 
 
-class SQLiteResults(Staging):
+class SQLiteResults(NumberedStaging):
     """Results of one SQLite connection."""
 
     _source: SQLiteSource
@@ -94,20 +89,6 @@ class SQLiteResults(Staging):
         mark = f"/* {MARK}, job {quote(job, safe='')} */"
         self._source.execute(f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ( {mark} {columns})")
 
-    def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
-        stage, row = place.stage_table(job), _row_name(schema.names)
-        there = self._columns(place, job)
-        if there != schema.names:
-            raise columns_differ(task, schema.names, there)
-        start, end = task * TASK_ROWS, (task + 1) * TASK_ROWS
-        where = f"FROM {stage} WHERE {row} >= ? AND {row} < ?"
-        self._source.execute(f"DELETE {where}", (start, end))
-        names = ", ".join([row, *map(quoted, schema.names)])
-        marks = ", ".join("?" * (len(schema) + 1))
-        with batches.errors(SourceError):
-            self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", _rows(batches, start))
-        return int(few_rows(self._source, f"SELECT count(*) {where}", (start, end))[0][0])
-
     def _swap(self, place: Place, job: str, tasks: int) -> int:
         """Rename the staging table to the target.
 
@@ -115,8 +96,7 @@ class SQLiteResults(Staging):
         """
         self._check(place, ".".join(place.parts), job)
         execute, stage = self._source.execute, place.stage_table(job)
-        row = _row_name(self._columns(place, job))
-        execute(f"DELETE FROM {stage} WHERE {row} >= ?", (tasks * TASK_ROWS,))
+        self._drop_beyond(place, job, tasks)
         execute(f"DROP TABLE IF EXISTS {place.name}")
         ((legacy,),) = few_rows(self._source, "PRAGMA legacy_alter_table")
         # Otherwise a user's view that reads this table, or is broken, would make the rename fail.
@@ -150,6 +130,14 @@ class SQLiteResults(Staging):
         query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
         return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
 
+    def _number(self, names: Iterable[str]) -> str:
+        return _row_name(names)
+
+    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        names = ", ".join([_row_name(schema.names), *map(quoted, schema.names)])
+        marks = ", ".join("?" * (len(schema) + 1))
+        self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", _rows(batches))
+
     def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
         """Return kind, name and text of the object with this name, ignoring case."""
         query = f"SELECT type, name, sql FROM {quoted(database)}.sqlite_master WHERE name = ? COLLATE NOCASE"
@@ -182,12 +170,11 @@ def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
     )
 
 
-def _rows(batches: Iterable[pa.RecordBatch], start: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows with their numbers, as Python values, batch by batch."""
-    numbers = itertools.count(start)
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows as Python values, batch by batch."""
     for batch in batches:
         columns = [_values(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)]
-        yield from zip(itertools.islice(numbers, batch.num_rows), *columns, strict=True)
+        yield from zip(*columns, strict=True)
 
 
 def _values(field: pa.Field, column: pa.Array) -> list[Any]:

@@ -14,49 +14,40 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from edl.data import pinned
-from edl.data.arrow_types import BATCH_ROWS, rechunked
-from edl.data.names import duplicate
-from edl.data.source import Pinned
+from edl.data.arrow_types import BATCH_ROWS
+from edl.data.names import check_unique
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
-from edl.sources.common import EmbeddedSource
-from edl.sources.row_order import shuffled_rows
+from edl.sources.cursors import FETCH_ROWS, CursorSource
 from edl.sources.sqlite import queries, types
-from edl.sources.sqlite.errors import first_word, not_a_query, opening, translated
+from edl.sources.sqlite.errors import LEXICON, check_query, opening, translated
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.types import Column
-from edl.sources.transactions import Transactional
 
-FETCH_ROWS = 2048  # at a time: what fits into a processor's cache as Python objects
 LOCK_SECONDS = 20.0
 
-_ERRORS = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, before Python 3.12
 _READS = ("SELECT", "VALUES", "PRAGMA", "EXPLAIN")
 
 
-class SQLiteSource(Transactional, EmbeddedSource):
-    """`edl.data.source.Source` for SQLite."""
+class SQLiteSource(CursorSource[Column]):
+    """`edl.data.source.Source` for SQLite. `schema` scans the rows: types depend on all values."""
 
     dialect = "sqlite"
+    errors = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, before Python 3.12
     home = '"main".'
     begin = "BEGIN IMMEDIATE"
 
     def __init__(self, connection: sqlite3.Connection, url: str) -> None:
-        self.url = url
-        self.connection = connection
+        super().__init__(connection, url)
         connection.isolation_level = None  # transactions are explicit
         if sys.version_info >= (3, 12):  # an unknown column in double quotes is an error, not a text
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)
-        self._unread: sqlite3.Cursor | None = None
         self._results = SQLiteResults(self)
         self._changes = 0  # statements of this connection that may have changed something
         self._seen: tuple[object, list[Column]] | None = (
@@ -79,47 +70,18 @@ class SQLiteSource(Transactional, EmbeddedSource):
     def interrupt(self) -> None:
         self.connection.interrupt()
 
-    def close(self) -> None:
-        self._end_result()
-        self.connection.close()
-
-    # Reading ---------------------------------------------------------------------------------------------
-
-    def schema(self, query: str) -> pa.Schema:
-        """Return names and types of the query's columns.
-
-        Unlike the contract it scans the rows: types depend on all values.
-        """
-        return types.schema(self._columns(query))
-
     def column_types(self, table: str) -> list[tuple[str, str]]:
         """Return names and declared types of the table's columns; the type is empty if none was declared."""
         query = f"SELECT * FROM {table}"
-        if error := not_a_query(query):
-            raise error
+        check_query(query)
         self._end_result()
         with self._errors(query), queries.as_view(self.connection, query):
             return queries.declared_types(self.connection)
 
-    def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        columns = self._columns(query)
-        cursor = self._run(query)
-        return self._reader(cursor, columns, batch_rows)
-
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
-        reader = self.stream(query)
-        facts: dict[str, Any] = {"source": self.url, "select": query, "seed": seed, "shuffled": shuffle}
-        if not shuffle:
-            return pinned.pin_rows(folder, reader, **facts)
-        with shuffled_rows(reader, seed, folder) as in_order:
-            return pinned.pin_rows(folder, in_order, **facts)
-
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        word = first_word(sql)
-        if not word:
-            raise SourceError("one statement is expected here, this text holds no statement")
+        word = LEXICON.first_word(sql)
         if word not in _READS:
             self._changes += 1
         cursor = self._run(sql, parameters)
@@ -148,11 +110,8 @@ class SQLiteSource(Transactional, EmbeddedSource):
     # Writing ---------------------------------------------------------------------------------------------
 
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run an INSERT for each of the rows, which are consumed on demand."""
-        self._end_result()
         self._changes += 1
-        with self._errors(sql):
-            self.connection.executemany(sql, rows)
+        super().insert(sql, rows)
 
     def attached(self) -> dict[str, str]:
         """Return the databases in the order of name lookup, and their files."""
@@ -166,15 +125,10 @@ class SQLiteSource(Transactional, EmbeddedSource):
         Raises SourceError if a job cannot use the query or one of its columns. The last result is cached until
         something is written: a job asks for the schema before it pins.
         """
-        if error := not_a_query(query):
-            raise error
+        check_query(query)
         self._end_result()
         with self._errors(query), queries.as_view(self.connection, query) as columns:
-            if name := duplicate(queries.true_names(self.connection, query, columns)):
-                raise SourceError(
-                    f"the query has more than one column named {name}",
-                    hint=f"give each its own name: … AS {name}_2",
-                )
+            check_unique(queries.true_names(self.connection, query, columns))
             state = (query, self._changes, queries.versions(self.connection))
             if self._seen is None or self._seen[0] != state:
                 self._seen = (state, queries.with_kinds(self.connection, columns))
@@ -192,45 +146,17 @@ class SQLiteSource(Transactional, EmbeddedSource):
         named = [replace(kind, name=name) for kind, (name, *_) in zip(kinds, cursor.description, strict=True)]
         return self._reader(cursor, named, BATCH_ROWS)
 
-    def _run(self, sql: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        self._end_result()
-        with self._errors(sql):
-            self._unread = self.connection.execute(sql, tuple(parameters))
-        return self._unread
+    def _schema(self, columns: Sequence[Column]) -> pa.Schema:
+        return types.schema(columns)
 
-    def _reader(self, cursor: sqlite3.Cursor, columns: list[Column], batch_rows: int) -> pa.RecordBatchReader:
-        schema = types.schema(columns)
-        batches = rechunked(self._batches(cursor, columns, schema), schema, batch_rows)
-        return pa.RecordBatchReader.from_batches(schema, batches)
+    def _batch(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        return types.batch(columns, rows, schema)
 
-    def _batches(
-        self, cursor: sqlite3.Cursor, columns: list[Column], schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
-        while True:
-            if self._unread is not cursor:
-                raise SourceError("this result ended when another statement ran on its connection")
-            with self._errors(""):
-                rows = cursor.fetchmany(FETCH_ROWS)
-            if not rows:
-                return
-            yield types.batch(columns, rows, schema)
-
-    def _end_result(self) -> None:
-        if self._unread is not None:
-            self._unread.close()
-            self._unread = None
+    def _translated(self, error: Exception, sql: str) -> SourceError:
+        return translated(error, self.connection, sql)
 
     def _roll_back(self) -> None:
-        self._end_result()
         self._changes += 1
-        if self.connection.in_transaction:
-            with suppress(sqlite3.Error):
-                self.connection.execute("ROLLBACK")
-
-    @contextmanager
-    def _errors(self, sql: str) -> Iterator[None]:
-        """Translate SQLite's errors."""
-        try:
-            yield
-        except _ERRORS as error:
-            raise translated(error, self.connection, sql) from None
+        super()._roll_back()

@@ -1,0 +1,69 @@
+"""Words of SQL texts: the kind of a statement, and the place of a name in it for an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from edl.data.names import place_of
+from edl.errors import SourceError, Span
+
+_STANDARD = re.compile(
+    r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
+      | (?P<text>x?'(?:[^']|'')*'?)
+      | (?P<name>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?|[^\W\d][\w$]*)
+      | (?P<other>\d[\w.]*|.)""",
+    re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Words of one dialect.
+
+    token: pattern of a word with the groups skip (white space and comments), text, name and other. quotes: opening
+    quotation marks of names.
+    """
+
+    token: re.Pattern[str] = _STANDARD
+    quotes: str = '"`['
+
+    def words(self, sql: str) -> Iterator[re.Match[str]]:
+        """Yield the tokens of a statement without white space and comments; `lastgroup` is their kind."""
+        return (token for token in self.token.finditer(sql) if token.lastgroup != "skip")
+
+    def first_word(self, sql: str) -> str:
+        """Return the first word in capitals. Raises SourceError if the text holds no statement."""
+        found = next((token[0] for token in self.words(sql) if token[0] != ";"), "")
+        if not found:
+            raise not_one_statement("no statement")
+        return found.upper()
+
+    def bare(self, token: re.Match[str]) -> str:
+        """Return the name that a token means, without its quotation marks."""
+        text = token[0]
+        if token.lastgroup != "name" or text[0] not in self.quotes:
+            return text
+        return text[1:-1] if text[0] == "[" else text[1:-1].replace(text[0] * 2, text[0])
+
+    def names(self, sql: str) -> set[str]:
+        """Return all words that can be names."""
+        return {self.bare(token) for token in self.words(sql) if token.lastgroup == "name"}
+
+    def place(self, sql: str, names: Iterable[Sequence[str]], *, table: bool) -> Span | None:
+        """Return the place of the first of the names that occurs; see `edl.data.names.place_of`."""
+        return place_of(names, list(self.words(sql)), self.bare, table=table)
+
+
+def not_one_statement(found: str) -> SourceError:
+    return SourceError(f"one statement is expected here, this text holds {found}")
+
+
+def not_a_query() -> SourceError:
+    return SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
+
+
+def ended() -> SourceError:
+    """Return the error for a result that was not read to its end before the next statement."""
+    return SourceError("this result ended when another statement ran on its connection")
