@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.edl.master.ring_stage import RingStage
+from tests.edl.master.group_stage import GroupStage
 
 
 @pytest.fixture
-def trio() -> RingStage:
+def trio() -> GroupStage:
     """Three workers train together: a leads."""
-    stage = RingStage("abc")
+    stage = GroupStage("abc")
     stage.train_together("abc")
     return stage

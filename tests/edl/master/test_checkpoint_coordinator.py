@@ -70,7 +70,7 @@ def test_others_follow_by_steps(steps_per_version: int, versions: int) -> None:
     assert len(stage.said(TakeCheckpoint)) == 1
 
 
-def test_a_cut_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
+def test_a_checkpoint_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
     stage = opened(Checkpoints(secs=10.0))
     box = stage.worker()
     done, pushed, begun, held = (stage.take(box) for _ in range(4))
@@ -87,7 +87,7 @@ def test_a_cut_has_the_tasks_as_far_as_the_parameters_have_them() -> None:
     assert [(task.id, task.skip) for task in tasks if task] == [(begun.id, 512), (held.id, 0), (4, 0), (5, 0)]
 
 
-def test_what_is_handed_out_while_a_cut_is_taken_is_in_it() -> None:
+def test_what_is_handed_out_while_a_checkpoint_is_taken_is_in_it() -> None:
     stage = opened(Checkpoints(secs=10.0))
     checkpoint = begun(stage)
     task = stage.take(stage.worker())
@@ -98,7 +98,7 @@ def test_what_is_handed_out_while_a_cut_is_taken_is_in_it() -> None:
     assert Job(PLAN, state(stage)).state.rows == 1024
 
 
-def test_a_task_that_is_pushed_and_not_reported_stays_done_in_later_cuts() -> None:
+def test_a_task_that_is_pushed_and_not_reported_stays_done_in_later_checkpoints() -> None:
     """Servers tell of a finished lease for a while only."""
     stage = opened(Checkpoints(secs=10.0))
     task = stage.take(stage.worker())
@@ -132,7 +132,7 @@ def test_the_part_of_a_lease_that_was_revoked_counts_once() -> None:
 
 
 @pytest.mark.parametrize("why", ["the call", "a shard", "a server"])
-def test_a15_a_cut_that_comes_to_nothing_is_forgotten_and_taken_again(why: str) -> None:
+def test_a15_a_checkpoint_that_comes_to_nothing_is_forgotten_and_taken_again(why: str) -> None:
     stage = opened(Checkpoints(secs=10.0))
     before = state(stage)
     stage.full = why == "a shard"

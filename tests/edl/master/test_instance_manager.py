@@ -16,7 +16,7 @@ from edl.tasks.protocol import Flag
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import Report, Task
 from edl.worker.outbox import Outbox
-from tests.edl.master.ring_stage import RingStage
+from tests.edl.master.group_stage import GroupStage
 from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
 
@@ -310,7 +310,7 @@ def test_one_that_left_for_want_of_room_waits_and_costs_nothing() -> None:
     assert job.started(0.0) == [("worker-1", 1)]
 
 
-def test_who_forms_rings_is_told_how_many_workers_there_is_room_for() -> None:
+def test_who_forms_groups_is_told_how_many_workers_there_is_room_for() -> None:
     stage, instances = served()
     told: list[int] = []
     stage.leases.want = told.append  # type: ignore[method-assign]
@@ -509,7 +509,7 @@ class Trainers:
         self.instances.changed(Change(instance, "ended", reason="failed", exit_code=1), self.now)
 
 
-def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> None:
+def test_a_trainer_that_always_crashes_before_its_first_checkpoint_fails_the_job() -> None:
     """Each does tasks, and each loss takes them back."""
     stage = Trainers(TRAIN)
     for _ in range(6):
@@ -520,7 +520,7 @@ def test_a_trainer_that_always_crashes_before_its_first_cut_fails_the_job() -> N
     assert "6 workers in a row ended without lasting progress" in stage.leases.state.failed.message
 
 
-def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
+def test_a_trainer_that_crashes_after_each_checkpoint_gets_on() -> None:
     stage = Trainers(TRAIN)
     for _ in range(20):
         instance, box = stage.start()
@@ -530,7 +530,7 @@ def test_a_trainer_that_crashes_after_each_cut_gets_on() -> None:
     assert stage.leases.state.failed is None
 
 
-class Ring(RingStage):
+class Ring(GroupStage):
     """A ring of two, and the crew that starts its workers again."""
 
     def __init__(self) -> None:
@@ -557,7 +557,7 @@ class Ring(RingStage):
         self.say(leader, finished(task))
 
 
-def test_a_ring_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> None:
+def test_a_group_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> None:
     stage = Ring()
     for number in range(20):
         if stage.master.job.waits("train"):
@@ -568,7 +568,7 @@ def test_a_ring_whose_members_crash_in_turn_gets_on_while_it_does_tasks() -> Non
     assert stage.master.state.generation == 1
 
 
-def test_a_ring_that_always_crashes_at_the_same_place_fails_the_job() -> None:
+def test_a_group_that_always_crashes_at_the_same_place_fails_the_job() -> None:
     stage = Ring()
     while not stage.master.finished:
         stage.do_a_task()

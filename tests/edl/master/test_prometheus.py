@@ -59,7 +59,7 @@ def test_instances_by_role_and_state_and_how_often_they_were_started_again() -> 
     assert relaunches == [1, 1, 2]
 
 
-def test_the_ring_and_who_is_in_it() -> None:
+def test_the_group_and_who_is_in_it() -> None:
     found = scraped(READING._replace(group=(7, 3)))
     assert (found["edl_group"], found["edl_group_members"]) == (7, 3)
 

@@ -86,7 +86,7 @@ def train(machines: servers.Servers, lease: int, rows: int) -> None:
     machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
 
 
-def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_state_store_says_so(
+def test_servers_are_arranged_and_their_first_checkpoint_is_complete_when_the_state_store_says_so(
     machines: servers.Servers, tmp_path: Path
 ) -> None:
     async def work() -> None:
@@ -103,7 +103,7 @@ def test_servers_are_arranged_and_their_first_cut_is_complete_when_the_state_sto
     run(work())
 
 
-def test_a13_the_last_cuts_are_kept(machines: servers.Servers, tmp_path: Path) -> None:
+def test_a13_the_last_checkpoints_are_kept(machines: servers.Servers, tmp_path: Path) -> None:
     (tmp_path / "000009-000009").mkdir(parents=True)  # an earlier master had begun it
     (tmp_path / "best-1").mkdir()
 
@@ -123,7 +123,7 @@ def test_a13_the_last_cuts_are_kept(machines: servers.Servers, tmp_path: Path) -
     run(work())
 
 
-def test_a13_a_job_that_is_over_leaves_the_last_cuts_and_no_half_of_another(
+def test_a13_a_job_that_is_over_leaves_the_last_checkpoints_and_no_half_of_another(
     machines: servers.Servers, tmp_path: Path
 ) -> None:
     names = [f"000001-00000{number}" for number in (1, 2, 3)]
@@ -168,7 +168,7 @@ def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
     run(work())
 
 
-def test_a6_a_replaced_server_is_restored_from_the_last_cut(
+def test_a6_a_replaced_server_is_restored_from_the_last_checkpoint(
     machines: servers.Servers, tmp_path: Path
 ) -> None:
     async def work() -> None:

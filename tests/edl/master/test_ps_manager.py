@@ -133,7 +133,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     assert wanted == [checkpoint] * servers
 
 
-def test_without_a_cut_training_begins_anew() -> None:
+def test_without_a_checkpoint_training_begins_anew() -> None:
     stage = Stage(ASYNC)
     stage.open()
     stage.lose(1)
@@ -144,7 +144,7 @@ def test_without_a_cut_training_begins_anew() -> None:
     assert stage.notes == ["ps-1 was killed", "training restarts"]
 
 
-def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_in_memory() -> None:
+def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_checkpoint_in_memory() -> None:
     stage = Stage(ASYNC, 3, MEMORY)
     stage.open()
     [call] = stage.said(TakeCheckpoint)
@@ -166,7 +166,7 @@ def test_with_neighbours_a_lost_server_is_arranged_with_the_manifest_of_the_cut_
 
 
 @pytest.mark.parametrize("mode", [ASYNC, SYNC])
-def test_when_two_neighbours_are_lost_their_cut_is_none_and_training_begins_anew(mode: Mode) -> None:
+def test_when_two_neighbours_are_lost_their_checkpoint_is_none_and_training_begins_anew(mode: Mode) -> None:
     stage = Stage(mode, 3, MEMORY)
     stage.open()
     stage.complete()
@@ -214,7 +214,7 @@ def test_one_server_has_no_neighbour_and_says_so() -> None:
     ]
 
 
-def test_the_cut_that_the_state_store_has_stays_in_memory_while_the_next_is_taken() -> None:
+def test_the_checkpoint_that_the_state_store_has_stays_in_memory_while_the_next_is_taken() -> None:
     stage = Stage(ASYNC, 2, MEMORY)
     stage.open()
     stage.complete()
@@ -297,7 +297,9 @@ def test_a_lone_server_that_is_lost_with_the_masters_disk_begins_anew(mode: Mode
 
 
 @pytest.mark.parametrize("copies", ["files", "neighbours"])
-def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_its_cut(copies: str) -> None:
+def test_a14_a_job_that_is_resumed_with_another_number_of_servers_goes_back_to_its_checkpoint(
+    copies: str,
+) -> None:
     stage = Stage(SYNC, when=Checkpoints(secs=30.0, copies=copies))  # type: ignore[arg-type]
     stage.open()
     checkpoint = stage.complete()
@@ -475,7 +477,7 @@ def test_a_new_master_misses_a_server_that_is_gone() -> None:
     assert stage.leases.state.generation == 1
 
 
-def test_a15_a_cut_that_an_earlier_master_began_is_forgotten() -> None:
+def test_a15_a_checkpoint_that_an_earlier_master_began_is_forgotten() -> None:
     stage = Stage(SYNC)
     stage.open()
     complete = stage.complete()

@@ -12,13 +12,13 @@ from edl.tasks import encoding
 from edl.tasks.protocol import Flag, Held, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Report, Task
-from tests.edl.master.ring_stage import LEASE, RingStage
+from tests.edl.master.group_stage import LEASE, GroupStage
 from tests.edl.master.test_schedules import finished
 
 # Tasks ------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: RingStage) -> None:
+def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: GroupStage) -> None:
     assert trio.take("b") is None
     for _ in range(3):
         task = trio.take("a")
@@ -33,7 +33,7 @@ def test_only_the_leader_gets_training_tasks_and_any_holder_evaluates(trio: Ring
     assert trio.take("a", "conclude")
 
 
-def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_them(trio: RingStage) -> None:
+def test_tasks_stay_with_the_group_when_its_leader_dies_and_the_next_one_names_them(trio: GroupStage) -> None:
     first, second = trio.take("a"), trio.take("a")
     assert first is not None
     assert second is not None
@@ -48,7 +48,7 @@ def test_tasks_stay_with_the_ring_when_its_leader_dies_and_the_next_one_names_th
     assert again.id == second.id
 
 
-def test_a_report_counts_once_whichever_leader_tells_it(trio: RingStage) -> None:
+def test_a_report_counts_once_whichever_leader_tells_it(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()
@@ -62,7 +62,9 @@ def test_a_report_counts_once_whichever_leader_tells_it(trio: RingStage) -> None
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_heard(trio: RingStage) -> None:
+def test_what_a_leader_told_counts_though_the_next_group_is_there_before_it_is_heard(
+    trio: GroupStage,
+) -> None:
     task = trio.take("a")
     assert task is not None
     trio.seek("abc")
@@ -71,7 +73,7 @@ def test_what_a_leader_told_counts_though_the_next_ring_is_there_before_it_is_he
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: RingStage) -> None:
+def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.seek("bc")
@@ -85,7 +87,7 @@ def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: RingSt
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: RingStage) -> None:
+def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_it(trio: GroupStage) -> None:
     kept = encoding.encode(trio.master.to_store()[0])
     task = trio.take("a")
     assert task is not None
@@ -100,7 +102,7 @@ def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_i
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: RingStage) -> None:
+def test_a3_a_task_that_raises_on_members_of_groups_fails_the_job_by_name(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     error = Failed("JobError", "a bad row")
@@ -122,7 +124,7 @@ def test_a3_a_task_that_raises_on_members_of_rings_fails_the_job_by_name(trio: R
     "moment", ["while idle", "in a task", "in the last task of an epoch", "waiting for the end"]
 )
 @pytest.mark.parametrize("gone", ["the leader", "another member"])
-def test_a1_a_preempted_member_loses_nothing(trio: RingStage, moment: str, gone: str) -> None:
+def test_a1_a_preempted_member_loses_nothing(trio: GroupStage, moment: str, gone: str) -> None:
     if moment == "in a task":
         trio.take("a")
     elif moment == "in the last task of an epoch":
@@ -141,7 +143,7 @@ def test_a1_a_preempted_member_loses_nothing(trio: RingStage, moment: str, gone:
 
 
 def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
-    stage = RingStage("abcdef")
+    stage = GroupStage("abcdef")
     stage.train_together("abcdef")
     task = stage.take("a")
     assert task is not None
@@ -156,7 +158,7 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
     assert stage.master.state.generation == 1
 
 
-def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> None:
+def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: GroupStage) -> None:
     task = trio.take("a")
     trio.kill("b")
     trio.seek("ac")
@@ -169,7 +171,7 @@ def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: RingStage) -> Non
 
 
 def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who_come(
-    trio: RingStage,
+    trio: GroupStage,
 ) -> None:
     task = trio.take("a")
     assert task is not None
@@ -188,7 +190,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     assert again.id == task.id
 
 
-def test_a18_the_job_goes_back_to_the_leaders_cut(trio: RingStage) -> None:
+def test_a18_the_job_goes_back_to_the_leaders_checkpoint(trio: GroupStage) -> None:
     tasks = [trio.take("a") for _ in range(2)]
     done, half = (task for task in tasks if task is not None)
     trio.held["a"] = [Held(half)]
@@ -204,7 +206,7 @@ def test_a18_the_job_goes_back_to_the_leaders_cut(trio: RingStage) -> None:
 
 
 @pytest.mark.parametrize("order", ["the members first", "the master first"])
-def test_a_ring_that_is_lost_with_all_checkpoints_begins_anew(trio: RingStage, order: str) -> None:
+def test_a_group_that_is_lost_with_all_checkpoints_begins_anew(trio: GroupStage, order: str) -> None:
     task = trio.take("a")
     assert task is not None
     trio.say("a", finished(task))
@@ -227,14 +229,14 @@ def test_a_ring_that_is_lost_with_all_checkpoints_begins_anew(trio: RingStage, o
 
 
 def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
-    stage = RingStage("ab")
+    stage = GroupStage("ab")
     stage.seek("a")
     stage.kill("a")
     stage.kill("b")
     assert stage.master.state.generation == 1
 
 
-def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: RingStage) -> None:
+def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: GroupStage) -> None:
     trio.seek("bc")
     trio.pass_time(1.0)
     trio.form("bc")
@@ -245,7 +247,7 @@ def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: RingStage) -> N
     assert trio.say("b").flags & Flag.REGROUP
 
 
-def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: RingStage) -> None:
+def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     for steps in (2, 4, 4, 8):
@@ -255,10 +257,10 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: RingStage)
     assert trio.rendezvous.step_secs == pytest.approx(0.5)
 
 
-# Rings that the master heard nothing of --------------------------------------------------------------------
+# Groups that the master heard nothing of --------------------------------------------------------------------
 
 
-def unheard(trio: RingStage) -> None:
+def unheard(trio: GroupStage) -> None:
     """b trains in a ring of its own, whose forming nobody told; meanwhile the next ring has begun."""
     trio.seek("b")
     trio.pass_time(MEMBER_SECS + 0.1)
@@ -269,13 +271,13 @@ def unheard(trio: RingStage) -> None:
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "c"))
 
 
-def test_who_is_in_a_ring_that_is_over_is_told_so(trio: RingStage) -> None:
+def test_who_is_in_a_group_that_is_over_is_told_so(trio: GroupStage) -> None:
     unheard(trio)
     assert trio.say("b").flags & Flag.REGROUP
     assert trio.take("b") is None
 
 
-def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_next(trio: RingStage) -> None:
+def test_what_was_settled_in_a_group_that_nobody_knew_of_is_told_again_in_the_next(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()
@@ -291,7 +293,7 @@ def test_what_was_settled_in_a_ring_that_nobody_knew_of_is_told_again_in_the_nex
     assert trio.master.job.state.rows == LEAST_ROWS
 
 
-def test_a_cut_of_a_ring_that_nobody_knew_of_is_none(trio: RingStage) -> None:
+def test_a_checkpoint_of_a_group_that_nobody_knew_of_is_none(trio: GroupStage) -> None:
     unheard(trio)
     for kind in ("checkpoint", "checkpoint written"):
         trio.say("b", Report(Task(0, "train")), kind=kind, folder="cut-1")  # type: ignore[arg-type]

@@ -8,22 +8,22 @@ from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBE
 from edl.master.tasks.ownership import GROUP
 from edl.tasks.protocol import Flag, JoinRequest, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
-from tests.edl.master.ring_stage import RingStage
+from tests.edl.master.group_stage import GroupStage
 from tests.edl.master.test_schedules import finished
 
 # Who is in it, and when it begins ---------------------------------------------------------------------------
 
 
-def test_the_first_ring_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
-    stage = RingStage("abc")
+def test_the_first_group_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
+    stage = GroupStage("abc")
     stage.seek("ab")
     assert stage.rendezvous.present is None
     stage.seek("c")
     assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1")
 
 
-def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
-    stage = RingStage("abc")
+def test_the_first_group_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
+    stage = GroupStage("abc")
     stage.seek("b")
     stage.pass_time(JOIN_SECS - 0.2)
     assert stage.rendezvous.present is None
@@ -31,8 +31,8 @@ def test_the_first_ring_does_not_wait_for_long_for_workers_that_are_not_there() 
     assert stage.present.members == ("b",)
 
 
-def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
-    stage = RingStage("a")
+def test_a_group_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
+    stage = GroupStage("a")
     seek = JoinRequest("a:1")
     assert stage.say("a", seek=seek).group is None
     assert stage.master.awaited
@@ -42,7 +42,7 @@ def test_a_ring_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for(
     assert stage.say("a", seek=JoinRequest("a:1", after=1)).group is None
 
 
-def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingStage) -> None:
+def test_survivors_begin_the_next_group_at_once_with_the_oldest_first(trio: GroupStage) -> None:
     trio.kill("a")
     trio.seek("c")
     assert trio.rendezvous.number == 1
@@ -51,7 +51,7 @@ def test_survivors_begin_the_next_ring_at_once_with_the_oldest_first(trio: RingS
 
 
 def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
-    trio: RingStage,
+    trio: GroupStage,
 ) -> None:
     trio.seek("bc")
     trio.pass_time(MEMBER_SECS - 0.1)
@@ -64,8 +64,8 @@ def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_hold
     assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
 
 
-def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_formed(
-    trio: RingStage,
+def test_who_was_left_behind_holds_what_was_trained_until_a_group_without_it_has_formed(
+    trio: GroupStage,
 ) -> None:
     trio.kill("c")
     trio.seek("b")
@@ -77,7 +77,7 @@ def test_who_was_left_behind_holds_what_was_trained_until_a_ring_without_it_has_
     assert trio.master.state.generation == 1
 
 
-def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
+def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: GroupStage) -> None:
     trio.rendezvous.step_secs = 1.0
     trio.seek("ab")
     trio.pass_time(1.9)
@@ -86,8 +86,8 @@ def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: RingStage) -> None:
     assert trio.present.members == ("a", "b", "c")
 
 
-def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
-    stage = RingStage("ab")
+def test_no_group_begins_without_a_holder_while_one_may_live() -> None:
+    stage = GroupStage("ab")
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")
@@ -98,8 +98,8 @@ def test_no_ring_begins_without_a_holder_while_one_may_live() -> None:
     assert stage.rendezvous.number == 1
 
 
-def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
-    stage = RingStage("ab")
+def test_a_joiner_whose_group_comes_to_nothing_does_not_begin_the_next_without_the_holder() -> None:
+    stage = GroupStage("ab")
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")
@@ -110,14 +110,14 @@ def test_a_joiner_whose_ring_comes_to_nothing_does_not_begin_the_next_without_th
     assert stage.rendezvous.number == 2
 
 
-def test_a_ring_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: RingStage) -> None:
+def test_a_group_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: GroupStage) -> None:
     trio.seek("abc")
     trio.kill("c")
     trio.seek("ab", after=1)  # b was not told of the ring, a was
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b"))
 
 
-def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: RingStage) -> None:
+def test_a_group_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: GroupStage) -> None:
     trio.restart()
     trio.kill("a")
     trio.seek("bc")
@@ -127,8 +127,8 @@ def test_a_ring_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(tri
 # Joiners ----------------------------------------------------------------------------------------------------
 
 
-def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
-    stage = RingStage("ab")
+def test_a_joiner_has_the_group_end_and_takes_part_in_the_next() -> None:
+    stage = GroupStage("ab")
     stage.kill("b")
     stage.train_together("a")
     assert not stage.say("a").flags & Flag.REGROUP
@@ -143,7 +143,7 @@ def test_a_joiner_has_the_ring_end_and_takes_part_in_the_next() -> None:
 
 
 def test_a_joiner_waits_a_moment_for_others() -> None:
-    stage = RingStage("abc")
+    stage = GroupStage("abc")
     stage.train_together("a")
     stage.seek("b", after=0)
     assert not stage.say("a").flags & Flag.REGROUP
@@ -151,14 +151,14 @@ def test_a_joiner_waits_a_moment_for_others() -> None:
     assert stage.say("a").flags & Flag.REGROUP
 
 
-def test_the_loss_of_a_member_ends_the_ring_for_the_others(trio: RingStage) -> None:
+def test_the_loss_of_a_member_ends_the_group_for_the_others(trio: GroupStage) -> None:
     assert not trio.say("a").flags & Flag.REGROUP
     trio.kill("c")
     assert trio.say("a").flags & Flag.REGROUP
 
 
 def test_a_joiner_holds_the_state_when_it_says_so() -> None:
-    stage = RingStage("ab")
+    stage = GroupStage("ab")
     stage.train_together("a")
     stage.seek("ba")
     stage.form("a")
@@ -176,7 +176,7 @@ def test_a_joiner_holds_the_state_when_it_says_so() -> None:
 # Pauses -----------------------------------------------------------------------------------------------------
 
 
-def test_a_slow_member_pauses_longer_each_time(trio: RingStage) -> None:
+def test_a_slow_member_pauses_longer_each_time(trio: GroupStage) -> None:
     for times, seconds in enumerate((PAUSE_SECS, 2 * PAUSE_SECS, 3 * PAUSE_SECS), 1):
         trio.seek("ab", without=("c",))
         assert trio.present.members == ("a", "b")
@@ -193,7 +193,7 @@ def test_a_slow_member_pauses_longer_each_time(trio: RingStage) -> None:
         trio.form("abc")
 
 
-def test_no_pause_is_longer_than_some_minutes(trio: RingStage) -> None:
+def test_no_pause_is_longer_than_some_minutes(trio: GroupStage) -> None:
     for number in range(1, 80, 2):
         trio.seek("ab", without=("c",))
         trio.form("ab")
@@ -204,7 +204,7 @@ def test_no_pause_is_longer_than_some_minutes(trio: RingStage) -> None:
     assert trio.rendezvous.paused("c", trio.now) == LONGEST_PAUSE
 
 
-def test_the_last_one_does_not_pause(trio: RingStage) -> None:
+def test_the_last_one_does_not_pause(trio: GroupStage) -> None:
     trio.seek("ab", without=("c",))
     trio.form("ab")
     trio.kill("a")
@@ -215,7 +215,7 @@ def test_the_last_one_does_not_pause(trio: RingStage) -> None:
     assert trio.present.members == ("c",)
 
 
-def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: RingStage) -> None:
+def test_a_group_that_comes_to_nothing_twice_does_without_its_youngest(trio: GroupStage) -> None:
     trio.seek("abc")
     trio.seek("abc")
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b", "c"))
@@ -228,7 +228,7 @@ def test_a_ring_that_comes_to_nothing_twice_does_without_its_youngest(trio: Ring
 # What is told of it -----------------------------------------------------------------------------------------
 
 
-def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> None:
+def test_who_is_not_in_the_group_is_told_of_with_the_reason(trio: GroupStage) -> None:
     rendezvous, owners = trio.master.rendezvous, trio.master.owners
     trio.seek("ab", without=("c",))
     trio.form("ab")
@@ -244,7 +244,7 @@ def test_who_is_not_in_the_ring_is_told_of_with_the_reason(trio: RingStage) -> N
     assert [owners.of_worker(name) for name in "bd"] == [["b", GROUP], ["d"]]
 
 
-def test_what_a_ring_did_is_the_work_of_all_its_members(trio: RingStage) -> None:
+def test_what_a_group_did_is_the_work_of_all_its_members(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
     trio.held["a"].clear()

@@ -248,7 +248,7 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
 
 @pytest.mark.parametrize("loses_disks", [False, True])
 @blocks(10, always=3)
-def test_a_trainer_that_dies_goes_back_to_its_cut_and_its_weights_take_every_row_once(
+def test_a_trainer_that_dies_goes_back_to_its_checkpoint_and_its_weights_take_every_row_once(
     block: int, loses_disks: bool
 ) -> None:
     rows = 9 * LEAST_ROWS + 77

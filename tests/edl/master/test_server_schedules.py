@@ -54,7 +54,7 @@ def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: 
 
 @blocks(3, always=1)
 @pytest.mark.parametrize("mode", ["async", "sync"])
-def test_a_cut_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
+def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
     notes: list[str] = []
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def test_with_parameter_servers_a_lease_is_written_down_before_it_is_told() -> N
     run(work())
 
 
-def test_a_ring_is_written_down_before_it_is_told() -> None:
+def test_a_group_is_written_down_before_it_is_told() -> None:
     async def work() -> None:
         state_store = MemoryStateStore()
         subject = StateLoop(TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery), state_store)
@@ -203,7 +203,7 @@ def test_at_the_end_nobody_waits_for_who_is_silent_or_never_came_or_is_lost() ->
     run(work())
 
 
-def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_ring() -> None:
+def test_at_the_end_nobody_waits_for_who_was_left_out_of_the_group() -> None:
     async def work() -> None:
         leases = TaskManager(Plan("train", LEAST_ROWS), None, AllReduceRecovery)
         subject = StateLoop(leases, MemoryStateStore())

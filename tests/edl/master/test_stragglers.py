@@ -10,7 +10,7 @@ from edl.jobs.snapshot import Load
 from edl.master.instances.stragglers import WINDOW, Loads, Window
 from edl.ps.messages import Figures, Mode, Status
 from edl.tasks.protocol import Held, Request
-from tests.edl.master.ring_stage import RingStage
+from tests.edl.master.group_stage import GroupStage
 from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
 
@@ -84,8 +84,8 @@ def test_a_worker_at_a_tenth_of_the_others_speed_is_marked() -> None:
     assert found.rate("worker-0") == 100.0
 
 
-def test_a_worker_that_has_just_joined_a_ring_does_not_straggle() -> None:
-    stage = RingStage("ab")
+def test_a_worker_that_has_just_joined_a_group_does_not_straggle() -> None:
+    stage = GroupStage("ab")
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")

@@ -9,7 +9,7 @@ from edl.errors import ClusterError
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.watch import follow
 from edl.tasks.task import Task
-from tests.edl.master.ring_stage import LEASE, PLAN, RingStage
+from tests.edl.master.group_stage import LEASE, PLAN, GroupStage
 
 NAMES = ("worker-0", "worker-1", "worker-2", "worker-3")
 
@@ -19,7 +19,7 @@ class Cluster:
 
     room: Room | None = None
 
-    def __init__(self, stage: RingStage, away: tuple[float, float], gone: set[str]) -> None:
+    def __init__(self, stage: GroupStage, away: tuple[float, float], gone: set[str]) -> None:
         self.stage = stage
         self.away = away
         self.gone = gone
@@ -56,7 +56,7 @@ def running(name: str) -> Change:
 
 def test_a8_three_members_that_vanish_while_the_cluster_cannot_be_watched_are_found_missing() -> None:
     """They say nothing any more; the fourth goes on alone meanwhile."""
-    stage = RingStage(NAMES, PLAN)
+    stage = GroupStage(NAMES, PLAN)
     instances = InstanceManager(stage.master, len(NAMES))
     instances.actions(0.0)
     stage.train_together(NAMES)

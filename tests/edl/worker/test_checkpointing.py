@@ -54,7 +54,7 @@ class Writer:
         self.checkpointer.wait()
 
 
-def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7, best=True)
     [name] = complete(SharedFolder(tmp_path))
     found, expected = read_checkpoint(tmp_path / name), cut(7, best=True)
@@ -69,7 +69,7 @@ def test_a_cut_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert all(np.array_equal(one[key], other[key]) for key in one)
 
 
-def test_a_cut_is_told_when_its_arrays_are_copied_and_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_checkpoint_is_told_when_its_arrays_are_copied_and_when_it_is_complete(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints())
     writer.take(7)
     name = "000000000007-worker-0-0"
@@ -77,7 +77,7 @@ def test_a_cut_is_told_when_its_arrays_are_copied_and_when_it_is_complete(tmp_pa
 
 
 @pytest.mark.parametrize(("keep", "left"), [(3, [3, 4, 5]), (0, [1, 2, 3, 4, 5]), (1, [4, 5])])
-def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) -> None:
+def test_a13_the_last_checkpoints_are_kept(tmp_path: Path, keep: int, left: list[int]) -> None:
     writer = Writer(tmp_path, Checkpoints(keep=keep))
     for step in range(1, 6):
         writer.take(step)
@@ -86,7 +86,9 @@ def test_a13_the_last_cuts_are_kept(tmp_path: Path, keep: int, left: list[int]) 
     ] == left
 
 
-def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_writes(tmp_path: Path) -> None:
+def test_only_own_checkpoints_are_removed_whatever_a_trainer_that_was_given_up_still_writes(
+    tmp_path: Path,
+) -> None:
     late, writer = Writer(tmp_path, Checkpoints(keep=1)), Writer(tmp_path, Checkpoints(keep=1))
     for step in (1, 2):
         writer.take(step)
@@ -97,7 +99,7 @@ def test_only_own_cuts_are_removed_whatever_a_trainer_that_was_given_up_still_wr
     assert steps == [2, 3, 101, 102]
 
 
-def test_who_goes_on_from_a_cut_removes_the_others_and_halves_of_them(tmp_path: Path) -> None:
+def test_who_goes_on_from_a_checkpoint_removes_the_others_and_halves_of_them(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints())
     for step in (1, 2):
         writer.take(step)
@@ -108,7 +110,7 @@ def test_who_goes_on_from_a_cut_removes_the_others_and_halves_of_them(tmp_path: 
     keep_only(SharedFolder(tmp_path / "none yet"), "")
 
 
-def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
+def test_a_checkpoint_that_cannot_be_written_stops_nothing_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def full(path: Path) -> None:
@@ -124,7 +126,7 @@ def test_a_cut_that_cannot_be_written_stops_nothing_and_leaves_nothing(
     assert [text.split()[0] for text in writer.told] == ["begin", "begin", "written"]
 
 
-def test_cuts_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
+def test_checkpoints_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
     by_steps = Writer(tmp_path / "steps", Checkpoints(steps=10, secs=0)).checkpointer
     assert [by_steps.due(step) for step in (0, 9, 10)] == [False, False, True]
     by_time = Writer(tmp_path / "time", Checkpoints(secs=30.0))
@@ -138,7 +140,7 @@ def test_cuts_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
     assert not never.checkpointer.due(1_000_000)
 
 
-def test_a_cut_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp_path: Path) -> None:
+def test_a_checkpoint_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp_path: Path) -> None:
     writer = Writer(tmp_path, Checkpoints(secs=600.0))
     writer.take(7)
     assert not writer.checkpointer.due(8)
@@ -148,7 +150,7 @@ def test_a_cut_is_due_when_another_one_keeps_them_who_may_have_lost_the_last(tmp
     assert not writer.checkpointer.due(9)
 
 
-def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:
+def test_a15_a_checkpoint_that_is_half_written_is_ignored(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7)
     half = tmp_path / "000000000009-1.partial"
     half.mkdir()
@@ -160,7 +162,7 @@ def test_a15_a_cut_that_is_half_written_is_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", [POSITION, "weights.safetensors", "state.safetensors"])
-def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
+def test_a26_a_damaged_checkpoint_is_named(tmp_path: Path, file: str) -> None:
     Writer(tmp_path, Checkpoints()).take(7)
     [name] = complete(SharedFolder(tmp_path))
     (tmp_path / name / file).write_bytes(b"\xc1 what is this")
@@ -168,7 +170,7 @@ def test_a26_a_damaged_cut_is_named(tmp_path: Path, file: str) -> None:
         read_checkpoint(tmp_path / name)
 
 
-def test_a26_a_cut_of_another_version_is_named(tmp_path: Path) -> None:
+def test_a26_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     Writer(tmp_path, Checkpoints()).take(7)
     [name] = complete(SharedFolder(tmp_path))
     other = msgspec.structs.replace(cut(7).position, version=9)

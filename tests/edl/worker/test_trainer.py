@@ -424,7 +424,9 @@ class GoesBack(Local):
         return super().train(rows, done, rates)
 
 
-def test_callbacks_hear_of_the_epochs_before_a_cut_once_also_when_training_has_begun(tmp_path: Path) -> None:
+def test_callbacks_hear_of_the_epochs_before_a_checkpoint_once_also_when_training_has_begun(
+    tmp_path: Path,
+) -> None:
     trainer, told = listened(tmp_path, GoesBack, max_steps=1)
     strategy = trainer.worker.strategy
     assert isinstance(strategy, GoesBack)
@@ -437,7 +439,7 @@ def test_callbacks_hear_of_the_epochs_before_a_cut_once_also_when_training_has_b
     assert before == [(1, 0.5, 0.2), (2, 0.5, 0.2)]
 
 
-def test_a_cut_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_those_before(
+def test_a_checkpoint_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_best_of_those_before(
     tmp_path: Path,
 ) -> None:
     """The weights of the epoch that ended are those of the cut."""

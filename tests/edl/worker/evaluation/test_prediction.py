@@ -71,7 +71,7 @@ def test_added_names_never_hide_a_kept_column(tmp_path: Path) -> None:
     assert found.schema.names == ["C_PROB", "c", "c_prob_2", "c_prob_a", "c_prob_A_2", "c_prob__a"]
 
 
-def test_names_are_cut_and_stay_unique() -> None:
+def test_names_are_checkpoint_and_stay_unique() -> None:
     long = "ä" * 100
     found = unique_names([long, long, long], taken=())
     assert len(set(found)) == 3

@@ -148,7 +148,7 @@ def test_of_two_classes_the_probability_of_the_second_is_explained(tmp_path: Pat
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100_000])
-def test_values_do_not_depend_on_how_rows_are_cut(tmp_path: Path, batch_size: int) -> None:
+def test_values_do_not_depend_on_how_rows_are_checkpoint(tmp_path: Path, batch_size: int) -> None:
     rows, few = table(50), Explanation("rows", 5)
     one = of_rows(tmp_path / "one", NUMBER, rows, explanation=few)
     other = of_rows(tmp_path / "other", NUMBER, rows, explanation=few, batch_size=batch_size)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tests.edl.frameworks.adapter_cases import program
-from tests.edl.worker.strategies.ring_member import SIZE, create, halved, rows
-from tests.edl.worker.strategies.rings import Rings, Told, all_do, saved
+from tests.edl.worker.strategies.group_member import SIZE, create, halved, rows
+from tests.edl.worker.strategies.groups import Groups, MemberProcess, all_do, saved
 
 # Two embeddings, and an optimizer that clips.
 MODELS = {
@@ -56,8 +56,8 @@ def optimizer(parameters):
 
 
 @pytest.fixture(scope="module", params=["torch", "keras"])
-def rings(request: pytest.FixtureRequest) -> Iterator[Rings]:
-    made = Rings(request.param)
+def rings(request: pytest.FixtureRequest) -> Iterator[Groups]:
+    made = Groups(request.param)
     yield made
     made.close()
 
@@ -82,7 +82,7 @@ def close(found: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
         np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-5, err_msg=name)
 
 
-def equal(members: list[Told], folder: Path) -> dict[str, np.ndarray]:
+def equal(members: list[MemberProcess], folder: Path) -> dict[str, np.ndarray]:
     """The weights and slots of all members, which are the same bits; their random numbers are their own."""
     first, *others = [saved(member, folder) for member in members]
     own = ("state/generator", "state/model.")
@@ -92,7 +92,7 @@ def equal(members: list[Told], folder: Path) -> dict[str, np.ndarray]:
     return first
 
 
-def test_members_train_what_one_process_trains(rings: Rings, framework: str, tmp_path: Path) -> None:
+def test_members_train_what_one_process_trains(rings: Groups, framework: str, tmp_path: Path) -> None:
     """The last minibatch is smaller than the others, and then there are fewer rows than members."""
     folder = model(tmp_path / "model", framework)
     local = create(folder, 1)
@@ -106,7 +106,7 @@ def test_members_train_what_one_process_trains(rings: Rings, framework: str, tmp
 
 
 def test_survivors_go_on_without_a_member_that_is_killed_and_a_joiner_gets_everything(
-    rings: Rings, framework: str, tmp_path: Path
+    rings: Groups, framework: str, tmp_path: Path
 ) -> None:
     folder = model(tmp_path / "model", framework)
     local = create(folder, 1)
@@ -141,7 +141,7 @@ of_torch = pytest.mark.parametrize("rings", ["torch"], indirect=True)
 
 
 @of_torch
-def test_rows_have_their_weights_and_steps_their_rates(rings: Rings, tmp_path: Path) -> None:
+def test_rows_have_their_weights_and_steps_their_rates(rings: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
     with rings.members(folder, 2) as members:
@@ -155,7 +155,7 @@ def test_rows_have_their_weights_and_steps_their_rates(rings: Rings, tmp_path: P
 
 @of_torch
 def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
-    rings: Rings, tmp_path: Path
+    rings: Groups, tmp_path: Path
 ) -> None:
     """It hosts the ring's store, and is the leader."""
     folder = model(tmp_path / "model", "torch")
@@ -174,7 +174,7 @@ def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
 
 @of_torch
 def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
-    rings: Rings, tmp_path: Path
+    rings: Groups, tmp_path: Path
 ) -> None:
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
@@ -192,7 +192,7 @@ def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
 
 
 @of_torch
-def test_a_member_whose_program_fails_leaves_and_may_come_back(rings: Rings, tmp_path: Path) -> None:
+def test_a_member_whose_program_fails_leaves_and_may_come_back(rings: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
     with rings.members(folder, 2) as members:
         rings.begin(members)
@@ -206,7 +206,7 @@ def test_a_member_whose_program_fails_leaves_and_may_come_back(rings: Rings, tmp
 
 
 @of_torch
-def test_a_ring_that_comes_to_nothing_is_followed_by_another(rings: Rings, tmp_path: Path) -> None:
+def test_a_group_that_comes_to_nothing_is_followed_by_another(rings: Groups, tmp_path: Path) -> None:
     """The one that the master counts on never comes."""
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
@@ -226,27 +226,27 @@ def test_a_ring_that_comes_to_nothing_is_followed_by_another(rings: Rings, tmp_p
 
 
 @pytest.fixture(scope="module")
-def pair(rings: Rings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Told]]:
+def pair(rings: Groups, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberProcess]]:
     with rings.members(model(tmp_path_factory.mktemp("model"), "torch"), 2) as members:
         rings.begin(members)
         yield members
 
 
 @of_torch
-def test_the_last_step_is_settled_once_all_are_known_to_have_taken_it(pair: list[Told]) -> None:
+def test_the_last_step_is_settled_once_all_are_known_to_have_taken_it(pair: list[MemberProcess]) -> None:
     all_do(pair, "train", first=0, last=2 * SIZE)
     assert all_do(pair, "flush") == [{"before": False, "after": True}] * 2
     assert all_do(pair, "flush") == [{"before": True, "after": True}] * 2
 
 
 @of_torch
-def test_random_numbers_of_members_differ(pair: list[Told]) -> None:
+def test_random_numbers_of_members_differ(pair: list[MemberProcess]) -> None:
     first, second = all_do(pair, "random")
     assert first != second
 
 
 @of_torch
-def test_the_leader_writes_into_the_store_what_the_others_wait_for(pair: list[Told]) -> None:
+def test_the_leader_writes_into_the_store_what_the_others_wait_for(pair: list[MemberProcess]) -> None:
     leader, follower = pair
     follower.say("store", key="log/0")
     leader.ask("store", key="log/0", value="a task")

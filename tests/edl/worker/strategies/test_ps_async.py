@@ -144,7 +144,7 @@ def _losing_every_other_push(answer: Any) -> Any:
     return losing
 
 
-def test_a_server_that_is_replaced_goes_on_from_its_cut_and_the_worker_with_it(tmp_path: Path) -> None:
+def test_a_server_that_is_replaced_goes_on_from_its_checkpoint_and_the_worker_with_it(tmp_path: Path) -> None:
     with arranged(2) as (servers, place):
         worker = OneWorker(subject(tmp_path, "torch"), place, tmp_path, cluster("async"))
         worker.train(0, 20)
@@ -186,7 +186,7 @@ def _in_thread(do: Any) -> threading.Thread:
 
 
 @pytest.mark.parametrize("strategy", ["async", "sync"])
-def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_cut(
+def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_checkpoint(
     tmp_path: Path, strategy: Any
 ) -> None:
     with arranged(2, strategy) as (servers, place):
@@ -212,7 +212,7 @@ def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_cut(
         assert worker.strategy.step == 20
 
 
-def test_servers_that_begin_anew_without_a_cut_get_the_first_values_again(tmp_path: Path) -> None:
+def test_servers_that_begin_anew_without_a_checkpoint_get_the_first_values_again(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
     with arranged(2, "sync") as (servers, place):
         worker = OneWorker(model, place, tmp_path, cluster("sync"))

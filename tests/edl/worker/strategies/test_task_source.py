@@ -265,7 +265,7 @@ def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more
     assert task.number == 2
 
 
-def test_nothing_follows_the_last_task_of_an_epoch_that_a_ring_begins_with(stage: Stage) -> None:
+def test_nothing_follows_the_last_task_of_an_epoch_that_a_group_begins_with(stage: Stage) -> None:
     [one] = stage.enter("worker-0")
     stage.form([one])
     assert [one.train() for _ in range(2)] == [0, 1]
@@ -278,7 +278,7 @@ def test_nothing_follows_the_last_task_of_an_epoch_that_a_ring_begins_with(stage
     assert one.tasks.pending
 
 
-def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(stage: Stage) -> None:
+def test_who_joins_ends_the_group_at_the_next_minibatch_and_goes_on_where_it_was(stage: Stage) -> None:
     [one] = stage.enter("worker-0")
     stage.form([one])
     task = one.next()
@@ -304,7 +304,7 @@ def test_who_joins_ends_the_ring_at_the_next_minibatch_and_goes_on_where_it_was(
     store.break_down()
 
 
-def test_a_worker_that_has_to_go_seeks_no_ring(stage: Stage) -> None:
+def test_a_worker_that_has_to_go_seeks_no_group(stage: Stage) -> None:
     [one] = stage.enter("worker-0")
     stage.form([one])
     one.draining.set()
@@ -313,7 +313,9 @@ def test_a_worker_that_has_to_go_seeks_no_ring(stage: Stage) -> None:
         one.tasks.next_group()
 
 
-def test_the_first_that_has_to_go_cuts_where_it_is_for_the_case_that_nobody_goes_on(stage: Stage) -> None:
+def test_the_first_that_has_to_go_checkpoints_where_it_is_for_the_case_that_nobody_goes_on(
+    stage: Stage,
+) -> None:
     one, other = stage.enter("worker-0", "worker-1")
     ring = stage.form([one, other])
     first, second = (one, other) if ring.members[0] == one.name else (other, one)

@@ -21,7 +21,7 @@ LEASE = 10.0
 PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 
 
-class RingStage:
+class GroupStage:
     """workers: their names, a letter each will do."""
 
     def __init__(self, workers: Collection[str], plan: Plan = PLAN) -> None:

@@ -10,7 +10,7 @@ from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from tests.edl.master.blocks import blocks
-from tests.edl.master.ring_world import PIECE, Piece, World, run
+from tests.edl.master.group_world import PIECE, Piece, World, run
 
 ROWS = 5 * LEAST_ROWS + 77
 PLAN = Plan("train", ROWS, STREAMED_ROWS + 3, Training(epochs=2, batch_size=512))

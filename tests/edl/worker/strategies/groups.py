@@ -1,4 +1,4 @@
-"""Rings of processes: the test tells each member what to do, and is the master that forms the rings."""
+"""Groups of processes: the test tells each member what to do, and is the master that forms the rings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 60.0
 Answer = dict[str, Any]
 
 
-class Told:
+class MemberProcess:
     """A member, as the test sees it."""
 
     def __init__(self, name: str, process: int, connection: socket.socket) -> None:
@@ -57,7 +57,7 @@ class Told:
         self._connection.close()
 
 
-class Rings:
+class Groups:
     """Members of one framework, forked from a process that has imported it."""
 
     def __init__(self, framework: str) -> None:
@@ -65,14 +65,14 @@ class Rings:
         command = [
             sys.executable,
             "-m",
-            "tests.edl.worker.strategies.ring_member",
+            "tests.edl.worker.strategies.group_member",
             framework,
             str(theirs.fileno()),
         ]
         self._nursery = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=Path(__file__).parents[4])
         theirs.close()
         self._number = 0
-        self._members: list[Told] = []
+        self._members: list[MemberProcess] = []
 
     def close(self) -> None:
         self._control.close()
@@ -80,7 +80,7 @@ class Rings:
         self._nursery.wait()
 
     @contextlib.contextmanager
-    def members(self, program: Path, count: int) -> Iterator[list[Told]]:
+    def members(self, program: Path, count: int) -> Iterator[list[MemberProcess]]:
         """So many members with the program's model; those that are forked meanwhile end with them."""
         try:
             yield [self.fork(program, f"worker-{number}") for number in range(count)]
@@ -88,18 +88,18 @@ class Rings:
             while self._members:
                 self._members.pop().end()
 
-    def fork(self, program: Path, name: str, seed: int = 1) -> Told:
+    def fork(self, program: Path, name: str, seed: int = 1) -> MemberProcess:
         """A member that builds the model; `formed` waits for it."""
         ours, theirs = socket.socketpair()
         socket.send_fds(self._control, [name.encode()], [theirs.fileno()])
         theirs.close()
         ours.settimeout(SECONDS)
-        member = Told(name, int.from_bytes(self._control.recv(4), "little"), ours)
+        member = MemberProcess(name, int.from_bytes(self._control.recv(4), "little"), ours)
         self._members.append(member)
         member.say("build", program=str(program), seed=seed)
         return member
 
-    def begin(self, members: list[Told]) -> list[Answer]:
+    def begin(self, members: list[MemberProcess]) -> list[Answer]:
         """The first ring of new members."""
         self._number = 0
         for member in members:
@@ -107,7 +107,7 @@ class Rings:
             member.say("join")
         return self.formed(members, holders=0)
 
-    def formed(self, members: list[Told], holders: int) -> list[Answer]:
+    def formed(self, members: list[MemberProcess], holders: int) -> list[Answer]:
         """A ring of these, who seek one; what each says once it has formed."""
         for member in members:
             found = member.answer()
@@ -117,20 +117,20 @@ class Rings:
             member.send(ring)
         return [member.answer() for member in members]
 
-    def told(self, members: list[Told], holders: int) -> bytes:
+    def told(self, members: list[MemberProcess], holders: int) -> bytes:
         """The next ring, as its members are told of it."""
         self._number += 1
         names = tuple(member.name for member in members)
         return msgspec.json.encode(WorkerGroup(self._number, names, holders, members[0].address))
 
 
-def all_do(members: list[Told], do: str, **given: Any) -> list[Answer]:
+def all_do(members: list[MemberProcess], do: str, **given: Any) -> list[Answer]:
     for member in members:
         member.say(do, **given)
     return [member.answer() for member in members]
 
 
-def saved(member: Told, folder: Path, epoch: int = 0) -> dict[str, np.ndarray]:
+def saved(member: MemberProcess, folder: Path, epoch: int = 0) -> dict[str, np.ndarray]:
     """Its weights, and its optimizer's state where they are those of now."""
     file = folder / f"{member.name}.weights"
     member.ask("save", path=str(file), epoch=epoch)

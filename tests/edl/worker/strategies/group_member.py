@@ -1,8 +1,8 @@
 """A member of rings in a process of its own, and the process that forks members once it has imported the framework.
 
-    python -m tests.edl.worker.strategies.ring_member FRAMEWORK DESCRIPTOR
+    python -m tests.edl.worker.strategies.group_member FRAMEWORK DESCRIPTOR
 
-A test says what a member is to do, in lines of JSON over a socket (`tests.edl.worker.strategies.rings`).
+A test says what a member is to do, in lines of JSON over a socket (`tests.edl.worker.strategies.groups`).
 """
 
 from __future__ import annotations
