@@ -142,7 +142,7 @@ _TREES = {
         "library": "LightGBM",
         "regression": "regression",
         "binary": "binary",
-        "multiclass": 'multiclass", num_class=3, metric="None',
+        "multiclass": 'multiclass", num_class=3, boosting="gbdt',
     },
     "xgboost": {
         "library": "XGBoost",

@@ -45,8 +45,6 @@ class TreeAdapter:
         self._parent = b""  # the loaded trees, in that case
         self._margins: dict[int, _Margins] = {}
         self._check(_matrix(features))
-        parameter = engine.objective.parameter
-        self._parameter = float(model.params.get(parameter, engine.objective.default)) if parameter else 0.0
 
     # Training ------------------------------------------------------------------------------------------------
 
@@ -60,8 +58,7 @@ class TreeAdapter:
             self._grow(self.learning_rate(0) if rows.rates is None else float(rows.rates[0]))
         except self.engine.failures as error:
             raise JobError(f"{self.framework} cannot train: {first_line(error)}") from error
-        losses = self._losses(rows.labels, self.engine.fitted())
-        return np.array([mean_loss(losses, weights)], dtype=np.float32)
+        return np.array([self.engine.mean_loss(labels, weights)], dtype=np.float32)
 
     def _begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
         self._check(matrix)
@@ -95,7 +92,7 @@ class TreeAdapter:
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         margins = self._known_margins(_matrix(features))
-        losses = self._losses(labels, self.engine.objective.predictions(margins))
+        losses = self.engine.losses(labels, self.engine.objective.predictions(margins))
         weighed = self._weights(labels.reshape(-1), weights)
         return Evaluated(self._outputs(margins), mean_loss(losses, weighed))
 
@@ -119,12 +116,6 @@ class TreeAdapter:
         """Return logits of classes, or predicted numbers."""
         objective = self.engine.objective
         return margins if objective.classifies else objective.predictions(margins)
-
-    def _losses(self, labels: Array, predictions: Array) -> Array:
-        """Return the loss of each row, (n,)."""
-        objective = self.engine.objective
-        flat = predictions if objective.link == "softmax" else predictions.reshape(-1)
-        return objective.losses(labels.reshape(-1), flat, self._parameter)
 
     def _known_margins(self, matrix: Array) -> Array:
         """Return margins, computed from those of the last time that the same rows were measured."""

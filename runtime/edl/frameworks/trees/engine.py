@@ -34,6 +34,8 @@ class Engine(abc.ABC):
         self.model = model
         self.objective = objective
         self.outputs = outputs
+        name = objective.parameter
+        self._parameter = float(model.params.get(name, objective.default)) if name else 0.0
 
     @property
     @abc.abstractmethod
@@ -54,8 +56,13 @@ class Engine(abc.ABC):
         """Add a round with this learning rate. There may be nothing left to learn; then nothing is added."""
 
     @abc.abstractmethod
-    def fitted(self) -> Array:
-        """Return the predictions of the rows of `begin`, (n, outputs)."""
+    def mean_loss(self, labels: Array, weights: Array | None) -> float:
+        """Return the sum of the weighted losses of the rows of `begin`, which are given again, over their number."""
+
+    def losses(self, labels: Array, predictions: Array) -> Array:
+        """Return the loss of each row, (n,), of labels and predictions (n, outputs)."""
+        flat = predictions if self.objective.link == "softmax" else predictions.reshape(-1)
+        return self.objective.losses(labels.reshape(-1), flat, self._parameter)
 
     @abc.abstractmethod
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:

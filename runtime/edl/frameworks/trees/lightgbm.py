@@ -22,7 +22,7 @@ with without_extras():
     import lightgbm
 
 # Results that depend on the rows, the parameters and the seed alone; LightGBM would choose by timing otherwise.
-_FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1, "metric": "None"}
+_FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 _THREADS = re.compile(
     rb"^\[num_threads: \d+\]$", re.MULTILINE
 )  # in a model's file: of the machine, not the model
@@ -57,7 +57,7 @@ class LightGBMEngine(Engine):
         dart = given.get("boosting", "gbdt") == "dart"
         self.additive = not dart
         self.replays = dart or _draws(given)
-        self._params: dict[str, Any] = {**_FIXED, **given}
+        self._params: dict[str, Any] = {**_FIXED, **given, "metric": objective.metric}
         self._names = [f"f{position}" for position in range(model.width)]
         self._booster: lightgbm.Booster | None = None
         self._rows: lightgbm.Dataset | None = None
@@ -99,15 +99,9 @@ class LightGBMEngine(Engine):
             self._rate = rate
         self._trees.update()
 
-    def fitted(self) -> Array:
-        found: list[Array] = []
-
-        def take(predictions: Array, rows: lightgbm.Dataset) -> tuple[str, float, bool]:
-            found.append(predictions.reshape(len(predictions), -1))
-            return "", 0.0, False
-
-        self._trees.eval_train(take)
-        return found[0]
+    def mean_loss(self, labels: Array, weights: Array | None) -> float:
+        [(_, _, mean, _)] = self._trees.eval_train()  # weighted, over the sum of the weights
+        return float(mean) * (1.0 if weights is None else float(weights.mean(dtype=np.float64)))
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         first, known = before if before is not None and self.additive else (0, None)

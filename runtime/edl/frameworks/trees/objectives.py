@@ -20,12 +20,15 @@ _LEAST = 1e-15  # probability whose logarithm is taken for that of 0
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What trees minimize. `losses` maps labels, predictions and `parameter` to a loss per row."""
+    """What trees minimize. `losses` maps labels, predictions and `parameter` to a loss per row; `metric` is the
+    library's own name of its mean, where it computes the same.
+    """
 
     link: Link
     losses: Callable[[Floats, Floats, float], Floats]
     parameter: str = ""  # of the library, and its default
     default: float = 0.0
+    metric: str = ""
 
     def predictions(self, margins: Floats) -> Floats:
         """Return numbers (n, 1), or probabilities (n, 1) of the second class or (n, k), of margins of that shape."""
@@ -110,15 +113,15 @@ def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
 
 
 LIGHTGBM: Mapping[str, Objective] = {
-    "regression": Objective("identity", _squared),
-    "regression_l1": Objective("identity", _absolute),
-    "huber": Objective("identity", _huber, "alpha", 0.9),
-    "quantile": Objective("identity", _quantile, "alpha", 0.9),
-    "poisson": Objective("log", _poisson),
-    "gamma": Objective("log", _gamma),
-    "tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5),
-    "binary": Objective("logit", _two_classes),
-    "multiclass": Objective("softmax", _classes),
+    "regression": Objective("identity", _squared, metric="l2"),
+    "regression_l1": Objective("identity", _absolute, metric="l1"),
+    "huber": Objective("identity", _huber, "alpha", 0.9, "huber"),
+    "quantile": Objective("identity", _quantile, "alpha", 0.9, "quantile"),
+    "poisson": Objective("log", _poisson, metric="poisson"),
+    "gamma": Objective("log", _gamma, metric="gamma"),
+    "tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5, "tweedie"),
+    "binary": Objective("logit", _two_classes, metric="binary_logloss"),
+    "multiclass": Objective("softmax", _classes, metric="multi_logloss"),
 }
 XGBOOST: Mapping[str, Objective] = {
     "reg:squarederror": Objective("identity", _squared),

@@ -13,7 +13,7 @@ from edl.frameworks.trees.adapter import TreeAdapter, checked_model
 from edl.frameworks.trees.engine import GROWING, SCORING, Engine, first_line, threads_for, unknown_objective
 from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import XGBoost
-from edl.frameworks.trees.objectives import XGBOOST, Objective
+from edl.frameworks.trees.objectives import XGBOOST, Objective, mean_loss
 from edl.program import Program
 
 with without_extras():
@@ -92,8 +92,9 @@ class XGBoostEngine(Engine):
             self._rate = rate
         self._trees.update(self._rows, self.rounds)
 
-    def fitted(self) -> Array:
-        return np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+    def mean_loss(self, labels: Array, weights: Array | None) -> float:
+        predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
+        return mean_loss(self.losses(labels, predictions), weights)
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         first, known = before if before is not None and self.additive else (0, None)
