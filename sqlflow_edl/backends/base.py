@@ -33,7 +33,7 @@ class UnseenEndError(LostSightError):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class JobDetails:
     """Current state of a job.
 
     snapshot: the last report of its master, or None if there is none. instances: its processes or pods, supervising
@@ -49,7 +49,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class JobSummary:
     """Entry in the list of jobs.
 
     status: None if it cannot be read. remark: the reason why the status may be outdated.
@@ -85,7 +85,7 @@ class JobHandle(Protocol):
     @property
     def folder(self) -> JobFolder: ...
 
-    def look(self) -> Look:
+    def details(self) -> JobDetails:
         """Return the current state of the job after updating its status. Raises SpecError if that is damaged."""
 
     def follow(self, follower: Follower) -> Outcome:

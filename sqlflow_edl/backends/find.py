@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from edl.errors import ClusterError, SemanticError, SpecError, did_you_mean
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
-from sqlflow_edl.backends.base import JobHandle, Listed, LogLines
-from sqlflow_edl.backends.local import Here
+from sqlflow_edl.backends.base import JobHandle, JobSummary, LogLines
+from sqlflow_edl.backends.local import LocalJobHandle
 from sqlflow_edl.backends.report import state_of
 
 
@@ -20,10 +20,10 @@ def find(job_id: str) -> JobHandle:
 def handle(folder: JobFolder) -> JobHandle:
     """Return the handle of the job. Raises SpecError if its folder is damaged."""
     if folder.status().place:
-        from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+        from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 
-        return OnKubernetes(folder)
-    return Here(folder)
+        return KubernetesJobHandle(folder)
+    return LocalJobHandle(folder)
 
 
 def logs(
@@ -33,7 +33,7 @@ def logs(
 
     Raises SemanticError if there is no such instance.
     """
-    if instance is not None and instance not in (known := job.look().logs):
+    if instance is not None and instance not in (known := job.details().logs):
         hint = did_you_mean(instance, known)
         raise SemanticError(f"job {job.folder.id} has no log of {instance}", hint=hint)
     return job.logs(instance, follow=follow)
@@ -41,25 +41,29 @@ def logs(
 
 def cancel(job: JobHandle) -> str:
     """Cancel the job and return a message. Raises ClusterError if it is not running."""
-    status = job.look().status
+    status = job.details().status
     if not status.alive:
         raise ClusterError(f"job {job.folder.id} does not run: it is {state_of(status)}")
     job.cancel()
     return f"job {job.folder.id}: {job.folder.status().state}"
 
 
-def listed() -> list[Listed]:
+def summaries() -> list[JobSummary]:
     """Return all jobs, oldest first. The status of remote jobs is updated first."""
     folders = job_folder.jobs()
     remarks = _refreshed([folder for folder in folders if _runs_elsewhere(folder)])
-    return [_listed(folder, remarks.get(folder.id, "")) for folder in folders]
+    return [_summary(folder, remarks.get(folder.id, "")) for folder in folders]
 
 
-def _listed(folder: JobFolder, remark: str) -> Listed:
+def _summary(folder: JobFolder, remark: str) -> JobSummary:
     try:
-        return Listed(folder.id, folder.status(), remark=remark) if remark else Here(folder).listed()
+        return (
+            JobSummary(folder.id, folder.status(), remark=remark)
+            if remark
+            else LocalJobHandle(folder).summary()
+        )
     except SpecError:
-        return Listed(folder.id, None)
+        return JobSummary(folder.id, None)
 
 
 def _runs_elsewhere(folder: JobFolder) -> bool:

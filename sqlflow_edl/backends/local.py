@@ -10,29 +10,31 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Row, Snapshot, read_snapshot
-from sqlflow_edl.backends.base import Follower, Listed, Look
+from sqlflow_edl.backends.base import Follower, JobDetails, JobSummary
 from sqlflow_edl.backends.log_files import LogFiles, log_names
 
 
-class Here:
+class LocalJobHandle:
     """Job on this machine."""
 
     def __init__(self, folder: JobFolder) -> None:
         self.folder = folder
         self._cluster = ClusterFolder(folder.path)
 
-    def look(self) -> Look:
+    def details(self) -> JobDetails:
         status = self.folder.status()
         snapshot = read_snapshot(self._cluster.snapshot)
         instances = self._instances(status.pid, snapshot)
         address = self._cluster.metrics()
         metrics = f"http://{address}/metrics" if address and status.alive else ""
-        return Look(status, snapshot, instances, log_names(self.folder), metrics=metrics)
+        return JobDetails(status, snapshot, instances, log_names(self.folder), metrics=metrics)
 
-    def listed(self) -> Listed:
+    def summary(self) -> JobSummary:
         """Return the job's entry in the list. Raises SpecError if its status is damaged."""
         status = self.folder.status()
-        return Listed(self.folder.id, status, read_snapshot(self._cluster.snapshot) if status.alive else None)
+        return JobSummary(
+            self.folder.id, status, read_snapshot(self._cluster.snapshot) if status.alive else None
+        )
 
     def follow(self, follower: Follower) -> Outcome:
         return client.attach(self.folder, follower.progress)

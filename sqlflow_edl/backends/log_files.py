@@ -35,14 +35,14 @@ class LogFiles:
         while going:
             # Check before the last read, or lines written in between are missed.
             going = self._follow and self._job.status().alive
-            self._look()
+            self._refresh()
             for name, file in self._files.items():
                 for line in _lines(file, last=not going):
                     yield name, line
             if going:
                 time.sleep(POLL)
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Open new logs."""
         for name in log_names(self._job):
             if name not in self._files and self._instance in (None, name):

@@ -11,7 +11,7 @@ import msgspec
 
 from edl.jobs.job_folder import JobFolder, Status
 from edl.jobs.snapshot import WAITING, Counts, Row, Snapshot
-from sqlflow_edl.backends.base import Listed, Look
+from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.lexer import sql_tokens
@@ -57,10 +57,10 @@ class JobReport(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
 
 
-def report(job: JobFolder, look: Look) -> JobReport:
-    status = look.status
-    snapshot = look.snapshot or Snapshot(status.started, "")
-    instances = look.instances
+def report(job: JobFolder, details: JobDetails) -> JobReport:
+    status = details.status
+    snapshot = details.snapshot or Snapshot(status.started, "")
+    instances = details.instances
     if not status.alive:
         instances = tuple(msgspec.structs.replace(row, state="ended", task="") for row in instances)
     return JobReport(
@@ -80,12 +80,12 @@ def report(job: JobFolder, look: Look) -> JobReport:
         generation=snapshot.generation,
         checkpoint=snapshot.checkpoint,
         instances=instances,
-        logs=look.logs,
-        notes=look.notes,
+        logs=details.logs,
+        notes=details.notes,
         step=snapshot.step,
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
-        metrics=look.metrics,
+        metrics=details.metrics,
         group=snapshot.group,
         members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
@@ -105,12 +105,12 @@ def _state(status: Status, snapshot: Snapshot | None) -> str:
 JOBS = ("job", "kind", "state", "place", "started", "took", "statement")
 
 
-def list_rows(found: Iterable[Listed]) -> Iterator[tuple[str | None, ...]]:
+def list_rows(found: Iterable[JobSummary]) -> Iterator[tuple[str | None, ...]]:
     """Yield a row of `JOBS` for each job; one whose status cannot be read is `damaged`."""
     return map(_line, found)
 
 
-def _line(job: Listed) -> tuple[str | None, ...]:
+def _line(job: JobSummary) -> tuple[str | None, ...]:
     status = job.status
     if status is None:
         return job.id, None, "damaged", None, None, None, None

@@ -18,7 +18,7 @@ from sqlflow_edl.display.job import write_job
 def job(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)
-    found = report(handle.folder, handle.look())
+    found = report(handle.folder, handle.details())
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(found)).decode())
         return exit_codes.OK

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sqlflow_edl.backends.find import listed
+from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
@@ -18,7 +18,7 @@ from sqlflow_edl.reports.text import counted
 @reported
 def jobs(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    rows = list(list_rows(listed()))
+    rows = list(list_rows(summaries()))
     if options.format == "table":
         footer = write_jobs(rows, sys.stdout)
     else:

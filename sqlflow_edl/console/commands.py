@@ -89,12 +89,12 @@ def _model(shell: Shell, name: str) -> None:
 
 
 def _jobs(shell: Shell, _: str) -> None:
-    from sqlflow_edl.backends.find import listed
+    from sqlflow_edl.backends.find import summaries
     from sqlflow_edl.backends.report import list_rows
     from sqlflow_edl.display.job import write_jobs
 
     with shell.screen.page() as page:
-        footer = write_jobs(list(list_rows(listed())), page, "a wider terminal has room")
+        footer = write_jobs(list(list_rows(summaries())), page, "a wider terminal has room")
     shell.screen.say(footer)
 
 
@@ -107,7 +107,7 @@ def _job(shell: Shell, text: str) -> None:
         case [job_id]:
             handle = find(job_id)
             with shell.screen.page() as page:
-                write_job(report(handle.folder, handle.look()), page)
+                write_job(report(handle.folder, handle.details()), page)
         case [job_id, "log", *instance] if len(instance) < 2:
             found = logs(find(job_id), *instance)
             with found as lines, shell.screen.page() as page:

@@ -55,9 +55,9 @@ class Following:
         Raises the job's own error if it failed, and UnreachableError if the cluster is unreachable from the start.
         """
         try:
-            end = self._look()
+            end = self._poll()
             while end is None:
-                end = self._hear() or self._look()
+                end = self._wait_for_event() or self._poll()
         finally:
             self._logs.close()
         if isinstance(end, Failed):
@@ -67,16 +67,16 @@ class Following:
     def until_start(self) -> None:
         """Wait until a pod of the master runs, or has run."""
         try:
-            end = self._look()
+            end = self._poll()
             while end is None and not self._has_started:
                 time.sleep(START_LOOK)
-                end = self._look()
+                end = self._poll()
         finally:
             self._logs.close()
         if isinstance(end, Failed):
             raise to_error(end)
 
-    def _hear(self) -> End | None:
+    def _wait_for_event(self) -> End | None:
         """Process the master's output until the next poll is due; return the end of the job if it is in it."""
         until = self._clock() + (LOOK if self._has_started else START_LOOK)
         while (wait := until - self._clock()) > 0:
@@ -96,7 +96,7 @@ class Following:
                 self._follower.note(f"master: {line.rstrip()}")
         return None
 
-    def _look(self) -> End | None:
+    def _poll(self) -> End | None:
         """Return the end of the job if its objects show it."""
         try:
             job = self._objects.job()

@@ -21,7 +21,7 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
-from sqlflow_edl.backends.base import Follower, Look, UnseenEndError
+from sqlflow_edl.backends.base import Follower, JobDetails, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance_name
@@ -35,20 +35,20 @@ POLL = 0.2  # seconds between two polls
 NOT_STARTED = "its client ended before it could start the job"
 
 
-class OnKubernetes:
+class KubernetesJobHandle:
     """Job on Kubernetes. Raises ClusterError if the cluster is unreachable or refuses a request."""
 
     def __init__(self, folder: JobFolder) -> None:
         self.folder = folder
 
-    def look(self) -> Look:
+    def details(self) -> JobDetails:
         status = self.folder.status()
         if self._deployment is None:  # it was cancelled, or is not deployed yet
-            return Look(status if status.attended else self._ended("died", NOT_STARTED))
+            return JobDetails(status if status.attended else self._ended("died", NOT_STARTED))
         try:
-            return self._look(status)
+            return self._details(status)
         except UnreachableError as error:
-            return Look(status, notes=(error.message,))
+            return JobDetails(status, notes=(error.message,))
 
     def follow(self, follower: Follower) -> Outcome:
         status = self.folder.status()
@@ -121,12 +121,12 @@ class OnKubernetes:
             )
         return self._ended("done")
 
-    def _look(self, status: Status) -> Look:
+    def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()
         if status.alive:
             status = self.settle(job)
         if job is None:
-            return Look(status)
+            return JobDetails(status)
         pods = self._objects.pods()
         snapshot = read_snapshot(self._objects.status())
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
@@ -135,7 +135,7 @@ class OnKubernetes:
             *(f"{name} waits: {why}" for name, why in waiting),
             *dict.fromkeys(status_text.starved(pods)),
         ]
-        return Look(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
+        return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))
 
     def _ended(self, state: State, error: str = "") -> Status:
         """Record the end, unless one is recorded already."""
@@ -161,23 +161,23 @@ class OnKubernetes:
 
 def instances(snapshot: Snapshot | None, pods: list[Pod]) -> tuple[Row, ...]:
     """Return the instances that the master reports, updated from their newest pods."""
-    told = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
+    reported = {row.name: row for row in snapshot.instances} if snapshot is not None else {}
     newest = {instance_name(pod): pod for pod in pods}
     seen = sum(pod.instance is None for pod in pods) - 1
     known = snapshot.master_relaunches if snapshot is not None else 0  # deleted pods are not listed
-    rows = [_row(pod, told.get(name), max(seen, known)) for name, pod in newest.items()]
-    return (*rows, *(row for name, row in told.items() if name not in newest))
+    rows = [_row(pod, reported.get(name), max(seen, known)) for name, pod in newest.items()]
+    return (*rows, *(row for name, row in reported.items() if name not in newest))
 
 
-def _row(pod: Pod, told: Row | None, relaunches: int) -> Row:
+def _row(pod: Pod, reported: Row | None, relaunches: int) -> Row:
     """Return the row of a pod. relaunches: of the master."""
     instance = pod.instance
     if instance is not None:
         relaunches = instance.incarnation
-    if told is not None and told.incarnation > relaunches:  # its next pod does not exist yet
-        return told
+    if reported is not None and reported.incarnation > relaunches:  # its next pod does not exist yet
+        return reported
     role = instance.role if instance is not None else "master"
-    row = told or Row(instance_name(pod), role, relaunches, "")
+    row = reported or Row(instance_name(pod), role, relaunches, "")
     state = "ended" if pod.has_ended else "running" if pod.status.phase == "Running" else "pending"
     return msgspec.structs.replace(
         row,

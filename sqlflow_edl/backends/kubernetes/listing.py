@@ -14,7 +14,7 @@ from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.errors import ClusterError, SpecError
 from edl.jobs.job_folder import JobFolder
-from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobList
 
 PATIENCE = 3.0  # seconds for each cluster
@@ -31,7 +31,7 @@ def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
         except SpecError:
             continue
         if found is None:
-            OnKubernetes(job).look()
+            KubernetesJobHandle(job).details()
         else:
             groups.setdefault((found.context, found.namespace), []).append((job, found))
     if not groups:
@@ -54,7 +54,7 @@ def _refresh(group: list[Deployed]) -> str:
         for folder, deployment in group:
             found = known.get(deployment.job)
             with contextlib.suppress(SpecError):  # the list of jobs reports a damaged status
-                OnKubernetes(folder).settle(found if found and found.is_of(deployment) else None)
+                KubernetesJobHandle(folder).settle(found if found and found.is_of(deployment) else None)
     except ClusterError as error:
         return error.message
     return ""

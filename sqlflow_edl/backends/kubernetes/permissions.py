@@ -132,8 +132,8 @@ def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
     verbs: dict[str, list[str]] = {}
     for right in lacking:
         verbs.setdefault(right.named, []).append(right.verb)
-    told = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
+    missing = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
     return ClusterError(
-        f"you may not {told} in the namespace {namespace}",
+        f"you may not {missing} in the namespace {namespace}",
         hint=f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}",
     )

@@ -61,8 +61,8 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
         case "PodFailurePolicy":
             message = "the master failed permanently and does not say why"
         case _:
-            told = (condition.message or reason) if condition is not None else ""
-            message = f"the job failed: {told}" if told else "nothing says how the job ended"
+            reason_given = (condition.message or reason) if condition is not None else ""
+            message = f"the job failed: {reason_given}" if reason_given else "nothing says how the job ended"
     if masters:
         message += f"; the last time: {_end_of(masters[-1])}"
         if exit_reason.ran_out_of_memory(masters[-1]):

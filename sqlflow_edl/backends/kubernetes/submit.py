@@ -15,7 +15,7 @@ from edl.spec import JobSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
 from sqlflow_edl.backends.kubernetes import statements
 from sqlflow_edl.backends.kubernetes.apply import apply, check
-from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.settings import Configuration, Settings
 from sqlflow_edl.syntax.ast import Statement
 
@@ -64,7 +64,7 @@ def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, fol
         raise LostSightError(job.id, error.message) from None
 
 
-def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> OnKubernetes:
+def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> KubernetesJobHandle:
     if pinned.table is None:
         raise SemanticError(
             "the rows could not be pinned in the data source, where pods would read them",
@@ -77,4 +77,4 @@ def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) 
         job.update(place="")
         raise
     job.update(place=f"kubernetes {deployment.namespace}/{deployment.name}")
-    return OnKubernetes(job)
+    return KubernetesJobHandle(job)

@@ -11,7 +11,7 @@ from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Counts, Load, Row, Snapshot
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports
-from sqlflow_edl.backends.local import Here
+from sqlflow_edl.backends.local import LocalJobHandle
 from sqlflow_edl.backends.report import (
     INSTANCES,
     JOBS,
@@ -37,7 +37,7 @@ SNAPSHOT = Snapshot(
 
 
 def report(job: job_folder.JobFolder) -> JobReport:
-    return reports.report(job, Here(job).look())
+    return reports.report(job, LocalJobHandle(job).details())
 
 
 def supervised(snapshot: Snapshot | None = SNAPSHOT) -> job_folder.JobFolder:
@@ -162,7 +162,7 @@ def test_the_list_has_a_line_for_each_job_and_goes_on_after_a_damaged_one() -> N
     )
     (damaged.path / "status.json").write_text("{")
     last.end("done")
-    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(handles.listed())]
+    found = [dict(zip(JOBS, row, strict=True)) for row in list_rows(handles.summaries())]
     assert [(row["job"], row["kind"], row["state"]) for row in found] == [
         (first.id, "train", "running"),
         (damaged.id, None, "damaged"),

@@ -43,10 +43,10 @@ class PodLogs:
             return
         going = True
         while going or self._reading:
-            going = going and self._look()
+            going = going and self._refresh()
             yield from self._come()
 
-    def _look(self) -> bool:
+    def _refresh(self) -> bool:
         """Start to read the logs of new pods; return whether the job continues."""
         try:
             job = self._objects.job()  # read before the pods, or the last of them are missed

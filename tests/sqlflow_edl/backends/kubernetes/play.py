@@ -12,7 +12,7 @@ import msgspec
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, write_deployment
 from edl.jobs import job_folder
-from sqlflow_edl.backends.kubernetes.handle import OnKubernetes
+from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.process import Cluster
 
@@ -36,8 +36,8 @@ class Play:
         self.name = names.job_name("train", self.folder.id)
 
     @property
-    def handle(self) -> OnKubernetes:
-        return OnKubernetes(self.folder)
+    def handle(self) -> KubernetesJobHandle:
+        return KubernetesJobHandle(self.folder)
 
     def start(
         self,

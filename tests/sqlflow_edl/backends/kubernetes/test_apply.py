@@ -18,7 +18,7 @@ from edl.data.server_url import SECRETS
 from edl.errors import ClusterError
 from edl.jobs import job_folder as job_folders
 from edl.jobs.job_folder import STARTING, JobFolder
-from sqlflow_edl.backends.find import listed
+from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.kubernetes import apply as applying
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.apply import apply, check
@@ -150,11 +150,11 @@ def test_a_job_whose_client_is_killed_before_it_hears_that_it_is_there_is_remove
     job.update(place=STARTING)
     try:
         assert eventually(lambda: bool(there(kubernetes, namespace)), 60.0)
-        assert [each.status.state for each in listed() if each.status] == ["running"]
+        assert [each.status.state for each in summaries() if each.status] == ["running"]
     finally:
         client.kill()
         client.wait()
-    [found] = listed()
+    [found] = summaries()
     assert found.status is not None
     assert (found.status.state, found.status.error) == ("died", NOT_STARTED)
     assert eventually(lambda: not there(kubernetes, namespace))

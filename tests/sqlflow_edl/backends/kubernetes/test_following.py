@@ -95,7 +95,7 @@ def test_a_job_that_somebody_deletes_was_cancelled(play: Play, told: Told) -> No
 def test_a_job_that_was_gone_before_anybody_looked_has_died(play: Play, told: Told) -> None:
     play.start()
     play.delete_job()
-    wait_until(lambda: play.handle.look().status.state == "died")
+    wait_until(lambda: play.handle.details().status.state == "died")
     play.folder.update(state="running")
     with pytest.raises(UnseenEndError, match="no longer in the cluster"):
         play.handle.follow(told)

@@ -39,8 +39,8 @@ def test_a_job_is_shown_with_what_its_master_says_and_where_its_pods_are(
     )
     play.writes(snapshot_json=Snapshot("", "", tasks={"train": Counts(1, 2, 3)}, instances=rows))
     told_by_scheduler = "0/1 nodes are available: 1 Insufficient cpu."
-    wait_until(lambda: play.handle.look().notes != ())
-    assert play.handle.look().notes == (f"worker-0 waits: {told_by_scheduler}",)
+    wait_until(lambda: play.handle.details().notes != ())
+    assert play.handle.details().notes == (f"worker-0 waits: {told_by_scheduler}",)
     assert main(["job", play.folder.id, "--format", "json"]) == exit_codes.OK
     found = json.loads(capsys.readouterr().out)
     assert (found["state"], found["tasks"]["train"]["todo"]) == ("running", 1)
@@ -64,7 +64,7 @@ def test_what_the_pods_print_is_shown_by_instance_and_without_events(
     play.worker("worker-0", "echo one; echo two")
     play.says(FIRST, "a line", "exit 1", "another", DONE, "exit 0")
     play.handle.follow(told)
-    wait_until(lambda: "worker-0" in play.handle.look().logs)
+    wait_until(lambda: "worker-0" in play.handle.details().logs)
     assert main(["logs", play.folder.id, "-f"]) == exit_codes.OK
     lines = capsys.readouterr().out.splitlines()
     assert {line for line in lines if "master" in line} == {"master   | a line", "master   | another"}
