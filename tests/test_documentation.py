@@ -14,7 +14,7 @@ import pytest
 
 from edl.cli import main as edl_command
 from edl.data import connect
-from sqlflow_edl.analysis.settings import training_length
+from sqlflow_edl.analysis.models.base import Length
 from sqlflow_edl.cli import main as sqlflow_command
 from sqlflow_edl.samples import tables
 from sqlflow_edl.session.session import Session
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def one_epoch() -> Iterator[None]:
     """Trainings that do not say how long they take end after one epoch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training_length, "default_epochs", lambda rows, batch_size: 1)
+        patch.setattr(Length, "number_of_epochs", lambda self, rows, batch_size: 1)
         yield
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 LABEL = "label"
 MOST_CATEGORIES = 255  # of scikit-learn's trees; the codes of more are numbers to them
 
@@ -58,8 +56,10 @@ MODELS: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def _predicted(regressor: Any, classifier: Any, train: Any, features: Any, others: Any) -> Any:
+    import pandas as pd
+
     label = train[LABEL]
-    if np.issubdtype(label.dtype, np.number):
+    if pd.api.types.is_numeric_dtype(label.dtype):
         return regressor.fit(features, label).predict(others)
     return classifier.fit(features, label).predict_proba(others)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, replace
+from typing import Generic, Literal, Self, TypeVar
 
 from edl.errors import SemanticError, Span, did_you_mean
 from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.values import Setting
 
 Task = Literal["classification", "regression"]
 NETWORKS = ("keras", "torch")
@@ -23,6 +24,11 @@ class Entry:
     aliases: tuple[str, ...] = ()
     task: Task | None = None  # of models and losses: the kind of label
     frameworks: tuple[str, ...] = NETWORKS  # of a model, the first is the default
+
+    def with_defaults(self, defaults: Mapping[str, Setting]) -> Self:
+        """Return the entry with other default values for those of its parameters that are among `defaults`."""
+        params = (replace(row, default=defaults.get(row.name, row.default)) for row in self.params)
+        return replace(self, params=tuple(params))
 
 
 E_co = TypeVar("E_co", bound=Entry, covariant=True)

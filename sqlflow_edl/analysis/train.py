@@ -176,6 +176,8 @@ class TrainingPlan:
         choice = self.settings.choice
         hidden = () if choice.own else ("n_classes", "num_boost_round")
         written = {name: value for name, value in self._parameters(model).items() if name not in hidden}
+        if written.get("batch_norm"):
+            written.pop("members", None)  # a single network
         found = {**choice.params, **written}
         if self.parent:
             found = warm_start.parameters(self.parent, found, self.settings.resolved)
@@ -245,15 +247,16 @@ class TrainingPlan:
 
         A number that is an id stays if nothing else does.
         """
-        found = [left_out(draft, statistics, self.schema) if draft.why else None for draft in self.drafts]
+        drafts = [draft for draft in self.drafts if draft.applies(statistics)]
+        found = [left_out(draft, statistics, self.schema) if draft.why else None for draft in drafts]
         if all(found):
             found = [
                 None
                 if statistics[draft.columns[0]].span and is_id(draft.columns[0], statistics[draft.columns[0]])
                 else each
-                for draft, each in zip(self.drafts, found, strict=True)
+                for draft, each in zip(drafts, found, strict=True)
             ]
-        return list(zip(self.drafts, found, strict=True))
+        return list(zip(drafts, found, strict=True))
 
     def _note(self, note: str) -> bool:
         """Add a note; true if it is new."""
@@ -293,7 +296,8 @@ def plan(
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
         if column not in mentioned and column not in reserved:
-            drafts += derive(column, schema, errors, notes, statement.select_span)
+            encoded = settings.choice.example.encodes
+            drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(
@@ -352,6 +356,8 @@ def check_settings(
     optimizer = _optimizer(choice, shared, statement, errors)
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
+    if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
+        schedule = catalog.SCHEDULES.entries[str(usual)]
     chosen = [choice.example, optimizer, *(entry for entry in (loss, schedule) if entry)]
     dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)
@@ -401,7 +407,8 @@ def _optimizer(
     if choice.is_trees:
         return catalog.BOOSTING
     found = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
-    return found or catalog.OPTIMIZERS.entries["adam"]
+    defaults = choice.example.defaults
+    return found or catalog.OPTIMIZERS.entries[str(defaults.get("optimizer", "adam"))].with_defaults(defaults)
 
 
 def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:

@@ -69,7 +69,7 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
 def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> None:
     """Return errors for attributes that would change the shape of a weight."""
     free_trees = parent.spec.framework in spec.TREES  # later trees may differ in all but their kind
-    params = parent.spec.model.params
+    params = {"members": 1, **parent.spec.model.params}
     theirs = {f"model.{name}": value for name, value in params.items() if not free_trees or name == "booster"}
     theirs["model.framework"] = parent.spec.framework
     for name, there in theirs.items():

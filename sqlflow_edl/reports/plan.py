@@ -153,9 +153,9 @@ def _callbacks(plan: TrainingPlan) -> Rows:
 
 
 def _schedule(plan: TrainingPlan, schedule: Component | None) -> Rows:
-    """List the schedule of the learning rate, if the statement has one."""
+    """List the schedule of the learning rate, unless the rate is constant."""
     if schedule is not None:
-        yield schedule.name, "", WRITTEN
+        yield schedule.name, "", _origin(plan, "optimizer.schedule")
         yield from _parameters(plan, "schedule", schedule)
 
 

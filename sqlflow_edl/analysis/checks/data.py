@@ -60,10 +60,11 @@ def is_id(name: str, found: ColumnStatistics) -> bool:
         return False
     if not found.span:
         return not found.delimiter
-    return count * count / (2 * found.span) >= COINCIDENCES or _is_named_so(name)
+    return count * count / (2 * found.span) >= COINCIDENCES or is_named_as_id(name)
 
 
-def _is_named_so(name: str) -> bool:
+def is_named_as_id(name: str) -> bool:
+    """Return True if the first or last word of a column's name is that of an id: movieId, id_of_user."""
     words = [word.casefold() for word in _WORDS.findall(name)]
     return bool(words) and (words[-1] in ID_NAMES or words[0] in ID_NAMES)
 

@@ -16,6 +16,7 @@ from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 LARGEST_VOCABULARY = 10_000
+FEW_WORDS = 16
 
 
 def of_values(
@@ -71,14 +72,21 @@ def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
     return of_values(cells, Want.COUNTS, fit, span)
 
 
-def words(cells: Cells, span: Span | None = None) -> Draft:
-    """Use a vocabulary while the values, or items, are few, and hash them when they are many."""
-    known_words = vocabulary(cells, span)
+def words(cells: Cells, span: Span | None = None, *, frequent: bool = False) -> Draft:
+    """Use a vocabulary while the values, or items, are few, and hash them when they are many.
+
+    frequent: of more than FEW_WORDS values, those that occur once count as unseen: one row teaches little about a
+    value, and all of them together what to expect of a value that training did not have.
+    """
+    known_words, repeated_words = vocabulary(cells, span), vocabulary(cells, span, min_count=2)
 
     def fit(statistics: Statistics) -> Fitted:
-        distinct = known(statistics, cells, span).distinct
+        found = known(statistics, cells, span)
+        distinct = found.distinct
         if distinct <= LARGEST_VOCABULARY:
-            return known_words.fit(statistics)
+            repeats = found.counts is not None and found.counts.counts[:1] > (1,)
+            rare = frequent and distinct > FEW_WORDS and repeats
+            return (repeated_words if rare else known_words).fit(statistics)
         return hashed(cells, min(1_000_000, 3 * distinct), span).fit(statistics)
 
     return replace(known_words, fit=fit)

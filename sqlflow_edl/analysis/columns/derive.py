@@ -12,44 +12,78 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import Span, SQLFlowError
-from sqlflow_edl.analysis.checks.data import is_id
+from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
 from sqlflow_edl.analysis.columns.categories import date_part, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.columns.numeric import numeric, standardized, vector
+from sqlflow_edl.analysis.columns.numeric import binned, in_bins_too, numeric, standardized, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
+FEWEST_GROUPS = 17  # distinct numbers that bins tell apart by themselves
+ROWS_OF_GROUP = 200  # rows for each distinct number of a category
+FEWEST_TEXTS = 1000  # distinct texts that may be free text
+ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 
 
 def derive(
-    column: str, schema: Schema, errors: list[SQLFlowError], notes: list[str], select: Span | None
+    column: str,
+    schema: Schema,
+    errors: list[SQLFlowError],
+    notes: list[str],
+    select: Span | None,
+    *,
+    encoded: bool = False,
 ) -> list[Draft]:
-    """Return the draft of an unmentioned column, or none, with a note, if its type cannot be a feature."""
+    """Return the drafts of an unmentioned column, or none, with a note, if its type cannot be a feature.
+
+    encoded: numbers are encoded in bins, and whole numbers that repeat often are categories as well.
+    """
     kind = schema.type(column)
     if kind is ColumnType.NUMBER:
-        return [standardized(column, why="a number, standardised")]
+        number = standardized(column, why="a number, standardised")
+        bins = in_bins_too(column, why="a number, in bins too")
+        groups = [ids_too(column)] if schema.is_integer(column) else []
+        return [number, bins, *groups] if encoded else [number]
     if kind is ColumnType.BOOLEAN:
         return [numeric(column, why="a boolean, as 0 and 1")]
     if kind is ColumnType.TEXT:
-        return [text(column, select, why="a text, as a category")]
+        return [text(column, select, why="a text, as a category", frequent=encoded)]
     if schema.items(column) in (ColumnType.TEXT, ColumnType.NUMBER):
         return [lists(column, schema, select, why="lists, of their items")]
     if kind.temporal:
-        return calendar(column, schema, notes)
+        return calendar(column, schema, notes, encoded=encoded)
     errors.append(schema.unusable(column, select))
     return []
 
 
-def text(column: str, span: Span | None, *, why: str = "", is_category: bool = False) -> Draft:
-    """Derive a text feature by the common form of all texts. is_category: a vector is not allowed."""
+def ids_too(column: str) -> Draft:
+    """Derive a category of whole numbers, in addition to the number, if each occurs often enough to be learned."""
+
+    def applies(statistics: Statistics) -> bool:
+        found = statistics[column]
+        known = found.rows - found.nulls
+        least = ROWS_OF_ID if is_named_as_id(column) else ROWS_OF_GROUP
+        return found.distinct > FEWEST_GROUPS and known >= least * found.distinct
+
+    drafted = words(Cells(column), frequent=True)
+    return replace(drafted, why="a whole number of few values, as a category too", applies=applies)
+
+
+def text(
+    column: str, span: Span | None, *, why: str = "", is_category: bool = False, frequent: bool = False
+) -> Draft:
+    """Derive a text feature by the common form of all texts.
+
+    is_category: a vector is not allowed. frequent: see `words`.
+    """
 
     def fit(statistics: Statistics) -> Fitted:
         delimiter = statistics[column].delimiter
         cells = Cells(column, "words", delimiter) if delimiter else Cells(column)
-        return _by_items(cells, span, statistics, is_category)
+        return _by_items(cells, span, statistics, is_category, frequent)
 
     return Draft((column,), Want.COUNTS | Want.TEXT, fit, span, is_category=is_category, why=why)
 
@@ -70,9 +104,11 @@ def lists(
     return Draft((column,), Want.NONE, fit, span, is_category=is_category, why=why, lists=_readings(cells))
 
 
-def _by_items(cells: Cells, span: Span | None, statistics: Statistics, is_category: bool) -> Fitted:
+def _by_items(
+    cells: Cells, span: Span | None, statistics: Statistics, is_category: bool, frequent: bool = False
+) -> Fitted:
     if not cells.several:
-        return words(cells, span).fit(statistics)
+        return words(cells, span, frequent=frequent).fit(statistics)
     lists = statistics[cells.column].lists
     numbers, weighted = lists[_numbers(cells)], lists[_weighted(cells)]
     mean, std = numbers.vector
@@ -113,19 +149,33 @@ def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
             yield f"{found.column}, a text, is read as lists of {what} between {found.delimiter!r}"
 
 
-def calendar(column: str, schema: Schema, notes: list[str], span: Span | None = None) -> list[Draft]:
+def calendar(
+    column: str, schema: Schema, notes: list[str], span: Span | None = None, *, encoded: bool = False
+) -> list[Draft]:
     """Split a date or time into the time itself, for the trend, and its recurring parts, as categories.
 
     The year is in the time itself, and minutes hardly ever matter: both are available on request. span: of the
-    column's name in COLUMN; a named column is kept even if it is constant, except for its parts.
+    column's name in COLUMN; a named column is kept even if it is constant, except for its parts. encoded: the time is
+    encoded in bins, and so its trend ends with the training rows.
     """
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
     notes.append(f"{column}, {kind}, becomes {', '.join(['the time itself', *recurring])}")
+    trend = (
+        binned(column, why=f"{kind}, in bins")
+        if encoded
+        else standardized(column, span, why="" if span else f"{kind}, standardised")
+    )
     return [
-        standardized(column, span, why="" if span else f"{kind}, standardised"),
+        trend,
         *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring),
     ]
+
+
+def _is_free_text(found: ColumnStatistics) -> bool:
+    """Return True for a text of many values that mostly occur once: a remark, a title, a full address."""
+    known = found.rows - found.nulls
+    return not found.delimiter and found.distinct >= FEWEST_TEXTS and 2 * found.distinct > known
 
 
 def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str, str] | None:
@@ -146,4 +196,6 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
             column,
             f"its {what} is different in every row{as_ids}; name it in COLUMN to use it all the same",
         )
+    if Want.TEXT in draft.wants and _is_free_text(found):
+        return column, "most of its texts occur once; name it in COLUMN to use it all the same"
     return None

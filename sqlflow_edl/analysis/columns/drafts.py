@@ -25,7 +25,8 @@ class Draft:
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError if the data does not
     suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
     if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
-    parts: of several categories together, whose columns want different statistics.
+    parts: of several categories together, whose columns want different statistics. applies: False for statistics by
+    which a derived feature is not worth having; then no note mentions it.
     """
 
     columns: tuple[str, ...]
@@ -38,6 +39,7 @@ class Draft:
     input: str = ""
     lists: tuple[Cells, ...] = ()
     parts: tuple[Draft, ...] = ()
+    applies: Callable[[Statistics], bool] = lambda statistics: True
 
     @property
     def cells(self) -> Cells:

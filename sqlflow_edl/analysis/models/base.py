@@ -16,6 +16,40 @@ from sqlflow_edl.analysis.columns.inputs import ONE_INPUT, InputNames, ModelInpu
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.settings.values import Setting
 
+MOST_EPOCHS, LEAST_STEPS = 200, 600  # of trainings with few rows
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Default length of a training: about so many steps, in an allowed number of epochs, which is larger for few rows.
+
+    patience: epochs without a lower validation loss. batch_sizes: upper bounds of training rows, with the rows of a
+    minibatch below each; `largest` for more rows.
+    """
+
+    steps: int
+    epochs: tuple[int, int]
+    patience: int
+    batch_sizes: tuple[tuple[int, int], ...]
+    largest: int = 512
+
+    def batch_size(self, rows: int) -> int:
+        return next((size for limit, size in self.batch_sizes if rows < limit), self.largest)
+
+    def number_of_epochs(self, rows: int, batch_size: int) -> int:
+        fewest, most = self.epochs
+        per_epoch = max(1, -(-rows // batch_size))
+        most = max(most, min(MOST_EPOCHS, -(-LEAST_STEPS // per_epoch)))
+        return min(most, max(fewest, -(-self.steps // per_epoch)))
+
+
+# Chosen on small real tables (iris, wine, breast cancer, diabetes), a made-up one and noise, four seeds each, by the
+# loss on rows that no training used. Keeping the best epoch's weights instead of the last's lowered it on every table;
+# a patience of 8 epochs was as good as any longer one, and iris, breast cancer and diabetes ended in a quarter to a
+# half of the time.
+USUAL_LENGTH = Length(2000, (2, 200), 8, ((1_000, 16), (10_000, 32), (100_000, 128)))
+
+
 Parameters = Mapping[str, Setting]  # of the model, by their names without the prefix `model.`
 Assembler = Callable[[Sequence[Placed], spec.Label, Parameters, Span | None], ModelInputs]
 
@@ -40,7 +74,15 @@ class Architecture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model(Entry):
-    """Model of the catalog. most_classes: limit of a classifier; 0 for none."""
+    """Model of the catalog.
+
+    most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
+    defaults: attributes of other entries (optimizer, schedule) whose defaults differ from the usual ones. length: of a
+    training without a written one.
+    """
 
     architecture: Architecture
     most_classes: int = 0
+    encodes: bool = False
+    defaults: Mapping[str, Setting] = field(default_factory=dict)
+    length: Length = USUAL_LENGTH

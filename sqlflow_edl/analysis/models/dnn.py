@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.models.base import Architecture, Model
+from collections.abc import Mapping
+
+from sqlflow_edl.analysis.models.base import Architecture, Length, Model
 from sqlflow_edl.analysis.models.parts import (
     CLASSES,
     HIDDEN_LAYERS,
@@ -11,6 +13,32 @@ from sqlflow_edl.analysis.models.parts import (
     linear_feature,
     one_input,
 )
+from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.values import Setting
+
+MEMBERS = Attribute(
+    "model.members",
+    "integer",
+    "Networks that share their layers, except for scales of the features and the outputs, and whose predictions are "
+    "averaged (TabM, Gorishniy et al., 2024). 1 is a single network, as with batch_norm.",
+    8,
+    low=1,
+    high=256,
+    aliases=("members",),
+)
+
+# Chosen on the tables of benchmarks.quality.
+_DEFAULTS: Mapping[str, Setting] = {
+    "model.hidden_units": (128, 64),
+    "model.dropout": 0.1,
+    "optimizer": "adamw",
+    "optimizer.learning_rate": 0.002,
+    "optimizer.weight_decay": 0.02,
+    "optimizer.schedule": "cosine",
+}
+# Dropout changes the variance of the hidden units, and so the numbers that a regression with little noise predicts.
+_REGRESSION_DEFAULTS = {**_DEFAULTS, "model.dropout": 0.0}
+_LENGTH = Length(3000, (8, 40), 10, ((1_000, 32), (10_000, 64), (100_000, 256)))
 
 _DEEP = Architecture("deep", one_input(deep_feature), size=lambda job: deep_size(job, job.features))
 _LINEAR = Architecture("deep", one_input(linear_feature), size=lambda job: deep_size(job, job.features))
@@ -18,18 +46,24 @@ _LINEAR = Architecture("deep", one_input(linear_feature), size=lambda job: deep_
 MODELS = (
     Model(
         "DNNClassifier",
-        "A dense network with a logit per class.",
-        (*HIDDEN_LAYERS, CLASSES),
+        "An ensemble of dense networks with a logit per class.",
+        (*HIDDEN_LAYERS, MEMBERS, CLASSES),
         task="classification",
         architecture=_DEEP,
-    ),
+        encodes=True,
+        defaults=_DEFAULTS,
+        length=_LENGTH,
+    ).with_defaults(_DEFAULTS),
     Model(
         "DNNRegressor",
-        "A dense network with one output.",
-        HIDDEN_LAYERS,
+        "An ensemble of dense networks with one output.",
+        (*HIDDEN_LAYERS, MEMBERS),
         task="regression",
         architecture=_DEEP,
-    ),
+        encodes=True,
+        defaults=_REGRESSION_DEFAULTS,
+        length=_LENGTH,
+    ).with_defaults(_REGRESSION_DEFAULTS),
     Model(
         "LinearClassifier",
         "A linear model with a logit per class.",

@@ -1,10 +1,4 @@
-"""Length and steps of a training: the written settings, else defaults for the number of rows.
-
-The defaults were chosen on small real tables (iris, wine, breast cancer, diabetes), a made-up one and noise, four
-seeds each, by the loss on rows that no training used. Keeping the best epoch's weights instead of the last's lowered
-it on every table; a patience of 8 epochs was as good as any longer one, and iris, breast cancer and diabetes ended in
-a quarter to a half of the time.
-"""
+"""Length and steps of a training: the written settings, else the model's defaults for the number of rows."""
 
 from __future__ import annotations
 
@@ -16,8 +10,6 @@ from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
-
-PATIENCE = 8  # epochs, if neither epochs nor steps are given
 
 
 def training(
@@ -37,9 +29,10 @@ def training(
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
         length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
     else:
-        batch_size = get("train.batch_size", default_batch_size(rows.training))
-        shuffle, patience = get("train.shuffle", True), PATIENCE
-        length, default = "train.epoch", default_epochs(rows.training, batch_size)
+        usual = settings.choice.example.length
+        batch_size = get("train.batch_size", usual.batch_size(rows.training))
+        shuffle, patience = get("train.shuffle", True), usual.patience
+        length, default = "train.epoch", usual.number_of_epochs(rows.training, batch_size)
     length_is_written = settings.get(length) or settings.get("train.max_steps")
     validation_fraction = rows.validation / rows.total if rows.total and not own_query else 0.0
     if not held_out:
@@ -55,17 +48,6 @@ def training(
         min_delta=get("train.min_delta", 0.0),
         keep=get("train.keep", "best" if held_out else "last"),
     )
-
-
-def default_batch_size(rows: int) -> int:
-    """Return 16 below 1,000 rows, 32 below 10,000, 128 below 100,000, else 512."""
-    return next((size for limit, size in ((1_000, 16), (10_000, 32), (100_000, 128)) if rows < limit), 512)
-
-
-def default_epochs(rows: int, batch_size: int) -> int:
-    """Return enough epochs for about 2,000 steps, from 2 to 200."""
-    steps = max(1, -(-rows // batch_size))
-    return min(200, max(2, -(-2000 // steps)))
 
 
 def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:

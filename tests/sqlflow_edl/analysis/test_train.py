@@ -9,7 +9,8 @@ import pytest
 
 from edl import spec
 from edl.errors import ErrorList, Span, SQLFlowError
-from sqlflow_edl.analysis.settings.training_length import default_batch_size, default_epochs
+from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.analysis.models.base import USUAL_LENGTH
 from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import Databases
 from tests.sql_cases import Case, cases
@@ -92,7 +93,8 @@ def test_a_function_becomes_its_feature(session: Session, item: str, wanted: spe
 
 def test_what_column_does_not_mention_becomes_a_feature_by_its_type(session: Session) -> None:
     found = features(session, "age, city, member, income")
-    assert [type(feature) for feature in found] == [spec.Standardize, spec.OneHot, spec.Numeric]
+    bins = spec.PiecewiseLinear
+    assert [type(feature) for feature in found] == [spec.Standardize, bins, spec.OneHot, spec.Numeric]
 
 
 def test_what_column_mentions_is_not_derived_again(session: Session) -> None:
@@ -118,7 +120,7 @@ def test_a_column_that_teaches_nothing_is_left_out_and_the_answer_says_so(
 ) -> None:
     text = f"SELECT age, income, {select} FROM people TO TRAIN DNNRegressor LABEL income INTO m"
     found = compiled(session, text)
-    assert len(found.spec.features) == 1
+    assert {name for each in found.spec.features for name in spec.source_columns(each)} == {"age"}
     assert found.notes[0].startswith(note)
 
 
@@ -247,7 +249,7 @@ def test_settings_that_are_written_are_taken_and_others_follow_the_rows(session:
     )
     assert found.loss == spec.Component("huber", {"delta": 2.0})
     assert found.metrics == ("mae", "rmse")
-    assert (found.training.seed, found.training.epochs, found.training.batch_size) == (7, 3, 32)
+    assert (found.training.seed, found.training.epochs, found.training.batch_size) == (7, 3, 64)
 
 
 @pytest.mark.parametrize(("clause", "held_out"), [("", 120), ("VALIDATE 0.25", 300), ("VALIDATE 0", 0)])
@@ -275,5 +277,14 @@ def test_a_spec_of_a_compilation_says_that_rows_are_not_pinned_and_round_trips(s
     ("rows", "batch", "epochs"), [(1, 16, 200), (150, 16, 200), (20_000, 128, 13), (10**6, 512, 2)]
 )
 def test_defaults_make_about_two_thousand_steps(rows: int, batch: int, epochs: int) -> None:
-    assert default_batch_size(rows) == batch
-    assert default_epochs(rows, batch) == epochs
+    assert USUAL_LENGTH.batch_size(rows) == batch
+    assert USUAL_LENGTH.number_of_epochs(rows, batch) == epochs
+
+
+@pytest.mark.parametrize(
+    ("rows", "batch", "epochs"), [(90, 32, 200), (450, 32, 40), (20_000, 256, 38), (10**6, 512, 8)]
+)
+def test_a_dense_network_takes_larger_minibatches_and_more_steps(rows: int, batch: int, epochs: int) -> None:
+    length = MODELS.entries["DNNRegressor"].length
+    assert length.batch_size(rows) == batch
+    assert length.number_of_epochs(rows, batch) == epochs

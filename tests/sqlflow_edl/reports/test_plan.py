@@ -34,8 +34,8 @@ def test_written_values_are_told_from_defaults(session: Session) -> None:
     assert found["optimizer", "momentum"] == ("0", "default")
     assert found["loss", "mean_squared_error"][1] == "default"
     assert found["training", "epochs"] == ("3", "written")
-    assert found["training", "batch_size"] == ("32", "default for 1,080 rows")
-    assert found["training", "steps"] == ("102", "34 per epoch")
+    assert found["training", "batch_size"] == ("64", "default for 1,080 rows")
+    assert found["training", "steps"] == ("51", "17 per epoch")
     assert found["rows", "total"][0] == "1,200"
     assert found["rows", "validation"] == ("120", "default: a tenth")
 
@@ -51,7 +51,7 @@ def test_every_column_says_what_it_becomes_and_why(session: Session) -> None:
         "one-hot of vocabulary, 4 values: bonn, lima, oslo, rome; 5 wide",
         "by type: a text, as a category; 5 ids, so one-hot",
     )
-    assert found["features", "height"][1] == "by type: a number, standardised; 2.8 % NULL"
+    assert found["features", "height"][1] == "by type: a number, in bins too; 2.8 % NULL"
     assert found["left out", "one"] == ("", "it is the same in every training row")
     assert found["left out", "flat"][1].startswith("its text is different in every row")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import pyarrow as pa
 import pytest
 
 from edl import spec
 from sqlflow_edl.session.session import Compiled, Session
-from tests.databases import has_lists
+from tests.databases import fill, has_lists
 
 # MaxCompute has no times of day: there they are text.
 has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql"], indirect=True)
@@ -39,7 +42,7 @@ def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
 ) -> None:
     found = dated(session, column)
     trend, *recurring = found.spec.features
-    assert isinstance(trend, spec.Standardize)
+    assert isinstance(trend, spec.PiecewiseLinear)
     assert tuple(recurring) == one_hot(column, *parts)
     assert found.notes[0] == note
 
@@ -47,7 +50,7 @@ def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
 @has_times
 def test_a_time_of_day_becomes_its_hour(session: Session) -> None:
     found = dated(session, "woke")
-    assert [type(feature) for feature in found.spec.features] == [spec.Standardize, spec.OneHot]
+    assert [type(feature) for feature in found.spec.features] == [spec.PiecewiseLinear, spec.OneHot]
     assert found.notes[0] == "woke, a time of day, becomes the time itself, hour"
     assert dated(session, "woke", "MINUTE(woke)").spec.features == one_hot("woke", "minute")
     assert dated(session, "woke", "NORMALIZE(woke)").spec.features == (
@@ -66,7 +69,7 @@ def test_a_date_that_never_differs_is_left_out_as_a_whole(session: Session) -> N
     assert [note for note in found.notes if "left out" in note] == [
         "day is left out: it is the same in every training row"
     ]
-    assert len(found.spec.features) == 1
+    assert {name for each in found.spec.features for name in spec.source_columns(each)} == {"age"}
 
 
 @pytest.mark.parametrize(
@@ -89,9 +92,72 @@ def test_the_scale_of_a_year_is_that_of_calendar_years(session: Session) -> None
 
 
 def test_a_decimal_is_a_number(session: Session) -> None:
-    [price] = dated(session, "price").spec.features
+    price, bins = dated(session, "price").spec.features
     assert isinstance(price, spec.Standardize)
+    assert isinstance(bins, spec.PiecewiseLinear)
     assert price.mean == pytest.approx(sum(round(i / 4, 2) for i in range(50)) / 50, abs=0.01)
+
+
+# Numbers of a dense network -----------------------------------------------------------------------------------
+
+
+def of(session: Session, query: str, model: str = "DNNRegressor") -> Compiled:
+    [only] = session.compile(f"SELECT {query} TO TRAIN {model} LABEL y INTO m")
+    return only
+
+
+MANY = pa.table(
+    {
+        "half": [i / 2 for i in range(4000)],
+        "shop": [i * 7 % 20 for i in range(4000)],
+        "user_id": [i % 1000 for i in range(4000)],
+        "count": [i % 1000 for i in range(4000)],
+        "left": [i % 2 for i in range(4000)],
+        "remark": [f"remark {min(i, 3000)}" for i in range(4000)],
+        "city": [f"c{i % 30}" if i >= 30 else f"rare{i}" for i in range(4000)],
+        "y": [i % 11 / 3 for i in range(4000)],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with Session(f"duckdb:///{tmp_path_factory.mktemp('many')}/many.duckdb", create=True) as session:
+        fill(session, "many", MANY)
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted"),
+    [
+        ("half", [spec.Standardize, spec.PiecewiseLinear]),
+        ("shop", [spec.Standardize, spec.PiecewiseLinear, spec.Embedding]),
+        ("user_id", [spec.Standardize, spec.PiecewiseLinear, spec.Embedding]),
+        ("count", [spec.Standardize, spec.PiecewiseLinear]),
+        ("left AS side", [spec.Standardize]),
+    ],
+)
+def test_a_number_is_in_bins_too_and_a_group_where_it_repeats(
+    many: Session, column: str, wanted: list[type]
+) -> None:
+    quoted = column.replace("count", '"count"').replace("left", '"left"')
+    assert [type(each) for each in of(many, f"{quoted}, y FROM many").spec.features] == wanted
+    linear = of(many, f"{quoted}, y FROM many", "LinearRegressor").spec.features
+    assert [type(each) for each in linear] == [spec.Standardize]
+
+
+def test_a_text_of_remarks_is_left_out_and_the_answer_says_so(many: Session) -> None:
+    found = of(many, "remark, half, y FROM many")
+    assert {column for each in found.spec.features for column in spec.source_columns(each)} == {"half"}
+    assert any("remark is left out: most of its texts occur once" in note for note in found.notes)
+
+
+def test_words_that_occur_once_count_as_unseen_if_there_are_many(many: Session) -> None:
+    [found] = of(many, "city, y FROM many").spec.features
+    assert isinstance(found, spec.Embedding)
+    assert isinstance(found.category, spec.Vocabulary)
+    assert len(found.category.values) == 30
+    assert not [value for value in found.category.values if str(value).startswith("rare")]
 
 
 # Several values in a cell ----------------------------------------------------------------------------------

@@ -44,8 +44,20 @@ def test_a_schedule_is_written_out_with_the_steps_it_takes(
     assert found.schedule.params == wanted
 
 
-def test_a_rate_stays_by_default(session: Session) -> None:
-    assert compiled(session, "epochs = 2").schedule is None
+def test_the_rate_of_a_dense_network_falls_by_default_and_others_stay(session: Session) -> None:
+    found = compiled(session, "epochs = 2")
+    assert found.optimizer.name == "adamw"
+    assert found.schedule is not None
+    assert found.schedule.name == "cosine"
+    linear = "SELECT age, income FROM people TO TRAIN LinearRegressor VALIDATE 0 LABEL income INTO m"
+    [other] = session.compile(linear)
+    assert other.spec.optimizer.name == "adam"
+    assert other.spec.schedule is None
+
+
+def test_an_optimizer_that_is_written_has_its_own_defaults(session: Session) -> None:
+    found = compiled(session, "optimizer = adamw").optimizer
+    assert (found.params["learning_rate"], found.params["weight_decay"]) == (0.001, 0.004)
 
 
 def test_clipping_is_a_parameter_of_the_optimizer(session: Session) -> None:

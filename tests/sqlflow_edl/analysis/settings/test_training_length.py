@@ -18,7 +18,7 @@ def training(session: Session, attributes: str, validate: str = "VALIDATE 0.2") 
 @pytest.mark.parametrize(
     ("attributes", "early_stopping"),
     [
-        ("", 8),
+        ("", 10),
         ("WITH train.epoch = 30", 0),  # who writes how long means it
         ("WITH train.max_steps = 30", 0),
         ("WITH train.epoch = 30, patience = 4", 4),
