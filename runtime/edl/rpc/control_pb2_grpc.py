@@ -85,14 +85,14 @@ class MasterServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Register(self, request, context):
-        """An instance says that it runs; it learns what it is to be. Repeated after the master was away.
+        """Registers an instance. Repeated after the master was away.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Exchange(self, request, context):
-        """Report, heartbeat and request in one call: a long poll that is answered at once when there is something to say.
+        """Report, heartbeat and request in one call: a long poll, answered as soon as there is news.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -112,15 +112,15 @@ class MasterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Scale(self, request, context):
-        """More or fewer workers, from now on.
+        """Sets the number of workers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Keep(self, request, context):
-        """Where instances share no disk, the master keeps their checkpoints: files in folders, by name, sent and fetched in
-        pieces. All of it is safe to repeat.
+        """Where instances share no disk, the master stores their checkpoints: files in folders, by name, sent and fetched in
+        pieces. All calls are safe to repeat.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -137,9 +137,9 @@ def deploy(
     spec: Spec,
     secrets: dict[str, str],
     folder: Path,
-    ledger: dict[str, str] | None = None,
+    state_store: dict[str, str] | None = None,
 ) -> Deployed:
-    """Make the objects of the job, whose folder is complete but for how it is run. ledger: what its ConfigMap has."""
+    """Make the objects of the job, whose folder is complete but for how it is run. state_store: what its ConfigMap has."""
     ClusterFolder(job.path).write_spec(spec)
     name = names.job_name("test", job.id)
     paths = [str(path.relative_to(job.path)) for path in job.path.rglob("*") if path.is_file()]
@@ -147,7 +147,7 @@ def deploy(
     uid = made.make_job()
     deployment = Deployment(name, made.namespace, job.id, made.pod("worker"), made.pod("ps"), uid=uid)
     write_deployment(job.path, deployment)
-    made.make_rest(job.path, secrets, ledger or {})
+    made.make_rest(job.path, secrets, state_store or {})
     batch = client.BatchV1Api(double.client())
     batch.patch_namespaced_job(name, made.namespace, {"spec": {"suspend": False}})
     return Deployed(double, deployment, folder)
@@ -215,10 +215,10 @@ class _Objects:
         }
         return str(self._make("/apis/batch/v1", "jobs", self.name, spec=spec)["metadata"]["uid"])
 
-    def make_rest(self, job: Path, secrets: dict[str, str], ledger: dict[str, str]) -> None:
+    def make_rest(self, job: Path, secrets: dict[str, str], state_store: dict[str, str]) -> None:
         data = {_key(path): (job / path).read_text() for path in self.files}
         self._make("/api/v1", "configmaps", names.files(self.name, 0), data=data)
-        self._make("/api/v1", "configmaps", names.state_store(self.name), binaryData=ledger)
+        self._make("/api/v1", "configmaps", names.state_store(self.name), binaryData=state_store)
         self._make("/api/v1", "configmaps", names.status(self.name))
         told = {"token": "t0ken", "secrets.json": msgspec.json.encode(secrets).decode()}
         self._make("/api/v1", "secrets", names.secrets(self.name), stringData=told)

@@ -54,11 +54,11 @@ def source(mariadb: Server) -> Iterator[Source]:
 
 
 def run(
-    double: Cluster, job: JobFolder, source: Source, folder: Path, ledger: dict[str, str] | None = None
+    double: Cluster, job: JobFolder, source: Source, folder: Path, state_store: dict[str, str] | None = None
 ) -> Deployed:
     assert PASSWORD not in "".join(path.read_text() for path in job.path.rglob("*") if path.is_file())
     how = Spec("torch", master_arguments=("--lease-secs", "3"))
-    return deploy(double, job, how, {source.url: PASSWORD}, folder, ledger)
+    return deploy(double, job, how, {source.url: PASSWORD}, folder, state_store)
 
 
 def left_in(source: Source) -> list[str]:
@@ -141,7 +141,7 @@ def test_a_job_that_no_master_can_go_on_with_fails_at_once_and_is_noted(
 ) -> None:
     intent = Intent("train", source.url, "c.m", RECORD)
     job = job_of(source, "SELECT x, y FROM t", intent, Rows(True, TABLE, TABLE, 0))
-    deployed = run(kubernetes, job, source, tmp_path, state_store={"state_store.1": "bm9uc2Vuc2U="})
+    deployed = run(kubernetes, job, source, tmp_path, state_store={"state.1": "bm9uc2Vuc2U="})
     assert deployed.until(lambda: deployed.conditions().get("Failed")) == "PodFailurePolicy"
     end = status_map.read_end(deployed.status())
     assert isinstance(end, Failed)
