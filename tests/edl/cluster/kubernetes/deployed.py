@@ -139,7 +139,10 @@ def deploy(
     folder: Path,
     state_store: dict[str, str] | None = None,
 ) -> Deployed:
-    """Make the objects of the job, whose folder is complete but for how it is run. state_store: what its ConfigMap has."""
+    """Make the objects of the job, whose folder is complete but for how it is run.
+
+    state_store: the data of its ConfigMap.
+    """
     ClusterFolder(job.path).write_spec(spec)
     name = names.job_name("test", job.id)
     paths = [str(path.relative_to(job.path)) for path in job.path.rglob("*") if path.is_file()]
