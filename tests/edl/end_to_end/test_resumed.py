@@ -100,7 +100,7 @@ def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_in
     notes = (job.folder.logs / "master.log").read_text()
     assert (outcome.rows, outcome.steps) == (EPOCHS * ROWS, EPOCHS * ROWS // BATCH), job.logs()
     assert "ps-0 killed" in notes
-    resized = notes.partition(f"the job goes on with {after} parameter servers\n")[2]
+    resized = notes.partition(f"the job continues with {after} parameter servers\n")[2]
     assert "training resumes from step" in resized.splitlines()[0]
     expected, found = weights(here), weights(job)
     assert expected.keys() == found.keys()
