@@ -119,7 +119,7 @@ class MasterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Keep(self, request, context):
-        """Where instances share no disk, the master stores their checkpoints: files in folders, by name, sent and fetched in
+        """Checkpoints of instances that share no disk, stored by the master: files in folders, by name, sent and fetched in
         pieces. All calls are safe to repeat.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

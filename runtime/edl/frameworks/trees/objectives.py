@@ -20,8 +20,10 @@ _LEAST = 1e-15  # probability whose logarithm is taken for that of 0
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What trees minimize. `losses` maps labels, predictions and `parameter` to a loss per row; `metric` is the
-    library's own name of its mean, where it computes the same.
+    """Loss that trees minimize.
+
+    `losses` maps labels, predictions and `parameter` to a loss per row; `metric` is the library's own name of its
+    mean, where it computes the same.
     """
 
     link: Link
