@@ -49,7 +49,9 @@ def always_compile(folder: Path | str) -> None:
     if folder in _folders:
         return
     _folders.add(folder)
-    for path in [path for path in sys.path_importer_cache if _is_covered(Path(path))]:
+    # A process that loads many programs has many paths here: most are told apart without parsing them.
+    known = [path for path in sys.path_importer_cache if folder.name in path]
+    for path in [path for path in known if _is_covered(Path(path))]:
         del sys.path_importer_cache[path]
 
 
@@ -64,7 +66,7 @@ def is_standard(file: Path) -> bool:
 
 
 def _is_covered(path: Path) -> bool:
-    return any(path.is_relative_to(folder) for folder in _folders) and not is_installed(path)
+    return not _folders.isdisjoint((path, *path.parents)) and not is_installed(path)
 
 
 def _finder(path: str) -> FileFinder:
