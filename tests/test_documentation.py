@@ -9,6 +9,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ __all__ = ["notebook", "shell"]  # fixtures
 
 MODEL = "SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO sqlflow_models.my_dnn_model"
 TABLES = ("iris", "breast_cancer", "wine", "diabetes", "planes", "employee", "click_log")
+LONG = ("language", "notebook", "trees", "tutorial")
 MOST_LEFT_OUT = 3
 
 
@@ -36,6 +38,14 @@ def name(page: Path) -> str:
 def with_(attribute: str) -> list[Path]:
     """The pages that have a block with this attribute."""
     return [page for page in PAGES if any(getattr(block, attribute) for block in blocks(page))]
+
+
+def run_with(attribute: str) -> list[Any]:
+    """The same, for tests that train what the pages train; `make test` has the short ones."""
+    return [
+        pytest.param(page, id=name(page), marks=[pytest.mark.soak] if page.stem in LONG else [])
+        for page in with_(attribute)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +85,7 @@ def run(session: Session, block: Block) -> None:
         assert result.message or result.reader is not None or result.report is not None
 
 
-@pytest.mark.parametrize("page", with_("statements"), ids=name)
+@pytest.mark.parametrize("page", run_with("statements"))
 def test_the_sql_of_a_page_runs_on_the_sample_tables(page: Path, session: Session) -> None:
     for block in blocks(page):
         if block.statements and not block.mode.startswith("no, "):
@@ -86,13 +96,14 @@ def test_the_sql_of_a_page_runs_on_the_sample_tables(page: Path, session: Sessio
                 raise
 
 
+@pytest.mark.soak
 def test_the_examples_of_help_run_in_their_order(session: Session) -> None:
     for form in STATEMENTS.values():
         assert form.example, form.form
         list(session.run(form.example))
 
 
-@pytest.mark.parametrize("page", with_("cells"), ids=name)
+@pytest.mark.parametrize("page", run_with("cells"))
 def test_the_cells_of_a_page_run_in_a_notebook(
     page: Path, folder: Path, notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,12 +18,14 @@ from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
 MODULES = Path(__file__).parent / "fixtures" / "models"
-WORKSHOPS = [  # each database and each framework; the fast one where it is the database that differs
-    ("keras", "duckdb"),
-    pytest.param(("torch", "duckdb"), marks=pytest.mark.soak),
+# Each database and each framework; the fast one where it is the database that differs. `make test` has the one that
+# starts quickest: programs of both frameworks run in tests/samples and tests/sqlflow_edl/codegen.
+WORKSHOPS = [
     ("torch", "sqlite"),
-    ("torch", "mysql"),
-    ("torch", "maxcompute"),
+    *(
+        pytest.param(variant, marks=pytest.mark.soak)
+        for variant in (("keras", "duckdb"), ("torch", "duckdb"), ("torch", "mysql"), ("torch", "maxcompute"))
+    ),
 ]
 
 

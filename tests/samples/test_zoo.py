@@ -66,6 +66,7 @@ def test_rows_come_by_datasets_of_pytorch(module: str, data_file: str, data: Pat
     assert figures(trained.stdout)["accuracy"] > 0.9, trained.stderr
 
 
+@pytest.mark.soak
 def test_digits_in_recordio_are_learnt_and_predicted_in_keras(data: Path, tmp_path: Path) -> None:
     model = trained_digits("keras_net", data, tmp_path)
     test = data / "digits" / "test.recordio"
@@ -112,6 +113,7 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("module", "params", "least", "most"),
     [

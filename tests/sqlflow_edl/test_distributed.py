@@ -25,7 +25,7 @@ from tests.databases import DIALECTS, Databases, fill, on_each, tables
 from tests.edl.cluster.local.conftest import wait_until
 from tests.edl.models.conftest import SPEC, write
 from tests.sqlflow_edl.reports.conftest import RECORD
-from tests.workshops import WORKSHOPS, Workshop
+from tests.workshops import Workshop
 
 QUERY = "SELECT age, city, income FROM people"
 TRAIN = (
@@ -69,12 +69,6 @@ def url(
     return url
 
 
-@pytest.mark.parametrize(
-    "workshop",
-    [pytest.param(WORKSHOPS[0], marks=pytest.mark.soak), *WORKSHOPS[1:]],
-    ids="-".join,
-    indirect=True,
-)
 def test_a_statement_with_workers_gives_what_one_without_gives(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +194,7 @@ def test_no_rows_need_no_workers(url: str) -> None:
         assert result.rows == 0
 
 
+@pytest.mark.soak
 @on_each("url", always=("mysql",))
 def test_a_detached_job_stores_what_it_made_when_it_ends(url: str) -> None:
     with Session(url) as session:

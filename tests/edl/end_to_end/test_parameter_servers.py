@@ -134,6 +134,7 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     assert watch.generations == wanted
 
 
+@pytest.mark.soak
 @MODES
 def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode: str) -> None:
     when = msgspec.structs.replace(OFTEN, copies="neighbours")
@@ -147,6 +148,7 @@ def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode:
     assert not list(subject.folder.checkpoints.glob("*"))
 
 
+@pytest.mark.soak
 def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     subject = job("async", "ps-0/0 while writing a shard 3")
     outcome = subject.run_until(started_again(1))
@@ -159,6 +161,7 @@ def test_a7_server_0_dies_and_the_tasks_of_worker_0_are_left_alone() -> None:
     assert snapshot.tasks["train"].done == TASKS  # none of them twice
 
 
+@pytest.mark.soak
 def test_a6_a_worker_takes_the_place_of_a_server_that_there_is_no_room_for() -> None:
     subject = job("async", "ps-1/0 while writing a shard 3", workers=2)
     more = {**subject.spec.environment, NO_ROOM: "ps-1/1"}
@@ -189,6 +192,7 @@ def test_a6_the_only_server_takes_the_job_back_with_it() -> None:
     assert "training " in notes(subject)  # begins anew, or resumes from a checkpoint
 
 
+@pytest.mark.soak
 @MODES
 def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str) -> None:
     subject = job(mode, "worker-0/0 in a task 3", "worker-1/0 before report 2", workers=2)
@@ -206,6 +210,7 @@ def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_g
     assert outcome.loss < 1.0
 
 
+@pytest.mark.soak
 def test_a10_local_steps_train_every_row_once() -> None:
     subject = job("async", "any/0 before report 2", workers=2, local_steps=4)
     outcome = subject.run_until(started_again(1))
@@ -215,6 +220,7 @@ def test_a10_local_steps_train_every_row_once() -> None:
     assert outcome.loss < 1.0
 
 
+@pytest.mark.soak
 @MODES
 def test_a5_masters_that_are_killed_cost_nothing(mode: str) -> None:
     orders = ("master/1 after durable 6", "master/2 before the manifest 1", "master/3 after the manifest 2")
@@ -234,6 +240,7 @@ def test_a15_a_server_that_is_killed_while_it_writes_a_cut_costs_that_cut() -> N
     assert "000001-000002" not in manifests.complete(subject.folder.checkpoints)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("keep", [pytest.param(0, marks=pytest.mark.soak), 3])
 def test_a13_so_many_cuts_are_kept(keep: int) -> None:
     subject = job("sync", when=msgspec.structs.replace(OFTEN, keep=keep))

@@ -95,6 +95,7 @@ def pinned(place: Place) -> list[Any]:
     return place.query("SHOW TABLES LIKE 'sqlflow_edl_rows%'")
 
 
+@pytest.mark.soak
 def test_a_model_is_trained_used_and_measured_though_a_worker_and_the_master_are_lost(
     points: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -123,6 +124,7 @@ def test_a_model_is_trained_used_and_measured_though_a_worker_and_the_master_are
     assert pinned(points) == []
 
 
+@pytest.mark.soak
 def test_a_job_is_left_followed_and_cancelled(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     run(points, capsys, TRAIN.format(epochs=10_000, how="num_workers = 1"), "--detach")
     job = last_job()
@@ -154,9 +156,8 @@ def test_an_interrupt_cancels_a_job_with_parameter_servers(points: Place) -> Non
     assert pinned(points) == []
 
 
-@pytest.mark.soak
 def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    run(points, capsys, TRAIN.format(epochs=4, how="num_workers = 2, num_ps = 2"))
+    run(points, capsys, TRAIN.format(epochs=2, how="num_workers = 2, num_ps = 2"))
     [model] = run(points, capsys, "SHOW MODELS")
     assert (model["name"], model["version"]) == ("m", 1)
     until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))
