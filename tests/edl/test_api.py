@@ -367,9 +367,8 @@ def run(tmp_path: Path, body: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "body", [pytest.param(TORCH, id="torch"), pytest.param(KERAS, id="keras", marks=pytest.mark.soak)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("body", [pytest.param(TORCH, id="torch"), pytest.param(KERAS, id="keras")])
 def test_workers_run_the_same_script_and_give_the_model_of_one_process(body: str, tmp_path: Path) -> None:
     """In PyTorch, one of them is killed on its way."""
     done = run(tmp_path, body)

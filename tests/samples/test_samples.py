@@ -89,7 +89,8 @@ def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["run", *programs, "--source", url]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["mariadb", pytest.param("maxcompute", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["mariadb", "maxcompute"])
 def test_sample_programs_run_on_a_server(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,7 @@ def session(
             yield opened
 
 
-@pytest.mark.parametrize("framework", ["keras", pytest.param("torch", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("framework", ["torch", pytest.param("keras", marks=pytest.mark.soak)])
 @on_each("session", always=("duckdb",))
 def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     session: Session, framework: str, tmp_path: Path
@@ -73,6 +73,7 @@ def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     assert there.spec.cluster.parameter_servers == 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "how",
     [

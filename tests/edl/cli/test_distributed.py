@@ -111,6 +111,7 @@ def test_a_program_gives_the_same_with_workers_as_without(
     assert job_folder.jobs() == []
 
 
+@pytest.mark.soak
 def test_a_module_of_a_zoo_is_trained_and_measured_by_workers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,9 +134,8 @@ def test_a_module_of_a_zoo_is_trained_and_measured_by_workers(
     assert float(dict(line.split() for line in alone.splitlines())["rmse"]) < 1.0
 
 
-@pytest.mark.parametrize(
-    ("way", "source"), [pytest.param("dataset", DATASET, marks=pytest.mark.soak), ("stream", STREAM)]
-)
+@pytest.mark.soak
+@pytest.mark.parametrize(("way", "source"), [("dataset", DATASET), ("stream", STREAM)])
 def test_rows_that_come_by_a_loader_of_pytorch_give_the_same_with_workers(
     way: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

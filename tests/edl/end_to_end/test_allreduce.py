@@ -139,6 +139,7 @@ def test_a24_three_workers_of_which_one_is_killed_train_what_one_process_trains_
     assert tally(subject).relaunches == 1
 
 
+@pytest.mark.soak
 def test_a24_the_first_is_killed_and_another_one_frozen_and_the_master_killed(alone: Alone) -> None:
     subject = job(3)
     with subject.running():
@@ -162,6 +163,7 @@ def resumed_at(subject: Job) -> int:
     return int(step.replace(",", ""))
 
 
+@pytest.mark.soak
 def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
     subject = job(2, when=NO_CUTS)
     with subject.running():

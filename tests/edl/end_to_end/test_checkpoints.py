@@ -85,6 +85,7 @@ def end_master_with_its_disk(job: Job) -> None:
     shutil.rmtree(job.folder.checkpoints)
 
 
+@pytest.mark.soak
 def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_with_it() -> None:
     options: dict[str, Any] = {
         "validation": 2000,

@@ -46,6 +46,7 @@ def predicted(job: Job, tasks: int) -> pa.Table:
     return ResultFolder(job.folder.results).read(tasks).read_all()
 
 
+@pytest.mark.soak
 def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
     data = table(ROWS, seed=1)
     orders = [f"worker-0/{incarnation} in a task 2" for incarnation in range(5)]
@@ -55,6 +56,7 @@ def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
     assert max(event.relaunches for event in job.events if isinstance(event, Tally)) == 5
 
 
+@pytest.mark.soak
 def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> None:
     job = SlowJob(table(ROWS), epochs=2, batch_size=256, how=kill(master_arguments=SHORT))
     with job.running():
@@ -100,6 +102,7 @@ class Failing:
     assert "the cable is out" in (job.folder.logs / "master.log").read_text()
 
 
+@pytest.mark.soak
 def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
     data = table(ROWS, seed=1)
     job = SlowJob(data, of=BLOCKS, seconds=1, kind="predict", workers=2, weights=model, spec=PREDICT)

@@ -37,11 +37,11 @@ PREDICT = {"output": Output(column="y", keep=("x",))}
     "orders",
     [
         pytest.param((), marks=pytest.mark.soak),
-        ("any/0 in a task 3",),
+        pytest.param(("any/0 in a task 3",), marks=pytest.mark.soak),
         ("any/0 after stage 1",),
         pytest.param(("any/0 before report 1",), marks=pytest.mark.soak),
-        ("any/0 after report 1", "any/1 while idle 1"),
-        ("master/1 before durable 3",),
+        pytest.param(("any/0 after report 1", "any/1 while idle 1"), marks=pytest.mark.soak),
+        pytest.param(("master/1 before durable 3",), marks=pytest.mark.soak),
     ],
     ids=" and ".join,
 )
@@ -61,7 +61,7 @@ def test_a12_prediction_gives_each_row_once(model: Path, orders: tuple[str, ...]
     "orders",
     [
         pytest.param((), marks=pytest.mark.soak),
-        ("any/0 after metrics 1",),
+        pytest.param(("any/0 after metrics 1",), marks=pytest.mark.soak),
         ("master/1 after durable 2",),
     ],
     ids=" and ".join,

@@ -201,6 +201,7 @@ def test_a1_a_worker_that_is_killed_leaves_what_it_pushed_where_it_is(mode: str)
     assert tally(subject).relaunches == 2
 
 
+@pytest.mark.soak
 def test_a9_a_worker_that_is_killed_between_its_two_pushes_leaves_no_half_of_a_gradient() -> None:
     subject = job("sync", "worker-1/0 between two pushes 12", workers=3, grads_to_wait=2)
     outcome = subject.run_until(started_again(1))

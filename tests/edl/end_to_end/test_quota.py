@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from edl.cluster.quota.quota import Quota, use_of
 from edl.jobs.events import Tally
 from edl.jobs.run_folder import Spec
@@ -26,6 +28,7 @@ def relaunches(of: SlowJob) -> int:
     return max(event.relaunches for event in of.events if isinstance(event, Tally))
 
 
+@pytest.mark.soak
 def test_a22_a_job_gives_slots_to_a_more_urgent_one_and_takes_them_up_again(tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(3)

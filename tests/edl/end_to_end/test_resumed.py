@@ -78,6 +78,7 @@ def prepare(job: Job, servers: int) -> None:
     (job.folder.program / "job.json").write_bytes(to_json(msgspec.structs.replace(spec, cluster=cluster)))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("optimizer", "before", "after"),
     [

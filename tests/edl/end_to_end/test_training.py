@@ -37,7 +37,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
         return weights(job)
 
 
-@pytest.mark.parametrize("framework", ["torch", "keras"])
+@pytest.mark.parametrize("framework", ["torch", pytest.param("keras", marks=pytest.mark.soak)])
 def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
     here = Job(table(20_000), framework=framework, validation=2000, epochs=2, batch_size=256)
     expected = here.run_here()
@@ -57,10 +57,10 @@ def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
 @pytest.mark.parametrize(
     "orders",
     [
-        ("worker-0/0 in a task 3", "worker-0/1 after report 1"),
-        ("worker-0/0 while writing a checkpoint 2",),
-        ("worker-0/0 after metrics 2",),
-        ("master/1 before durable 4",),
+        pytest.param(("worker-0/0 in a task 3", "worker-0/1 after report 1"), marks=pytest.mark.soak),
+        pytest.param(("worker-0/0 while writing a checkpoint 2",), marks=pytest.mark.soak),
+        pytest.param(("worker-0/0 after metrics 2",), marks=pytest.mark.soak),
+        pytest.param(("master/1 before durable 4",), marks=pytest.mark.soak),
         ("master/1 after durable 3", "worker-0/0 after report 6"),
     ],
     ids=" and ".join,

@@ -6,19 +6,28 @@ from typing import Any
 
 import pytest
 
+from edl.jobs.events import Tally
 from edl.models.archive import read_archive
-from edl.spec import TREES, Checkpoints
+from edl.spec import Checkpoints
 from tests.edl.end_to_end.distributed import Job, kill, table
 
-ROUNDS = 40
+ROUNDS = 20
 DRAWS = {  # rows at random, so that a random state lost with a process would show
     "lightgbm": "seed=0, bagging_fraction=0.7, bagging_freq=1",
     "xgboost": "seed=0, subsample=0.7",
 }
 POINTS = [
-    "worker-0/0 while writing a checkpoint 2",
-    "worker-0/0 after report 17",
-    "master/1 before durable 4",
+    ("lightgbm", "worker-0/0 while writing a checkpoint 2"),
+    ("xgboost", "master/1 before durable 4"),
+    *(
+        pytest.param(*variant, marks=pytest.mark.soak)
+        for variant in (
+            ("lightgbm", "worker-0/0 after report 7"),
+            ("lightgbm", "master/1 before durable 4"),
+            ("xgboost", "worker-0/0 while writing a checkpoint 2"),
+            ("xgboost", "worker-0/0 after report 7"),
+        )
+    ),
 ]
 
 
@@ -26,8 +35,7 @@ def model(job: Job) -> bytes:
     return bytes(read_archive(job.archive).weights()["booster"].tobytes())
 
 
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("framework", TREES)
+@pytest.mark.parametrize(("framework", "point"), POINTS)
 def test_a_death_changes_no_tree(framework: str, point: str) -> None:
     options: dict[str, Any] = {
         "framework": framework,
@@ -40,6 +48,7 @@ def test_a_death_changes_no_tree(framework: str, point: str) -> None:
     expected = alone.run_here()
     job = Job(table(1500), how=kill(point), spec={"checkpoints": Checkpoints(steps=5, secs=0)}, **options)
     outcome = job.run()
+    assert [event for event in job.events if isinstance(event, Tally)][-1].relaunches == 1, job.logs()
     assert (outcome.steps, outcome.epochs) == (expected.steps, expected.epochs) == (ROUNDS, ROUNDS), (
         job.logs()
     )

@@ -108,6 +108,7 @@ class Processes:
         return [array for index in range(3) for array in self.call(index, pull, msg.Pulled, [IDS])[1]]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["async", "sync"])
 def test_a_killed_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     kind: str, master: Master, tmp_path: Path

@@ -14,6 +14,7 @@ from tests.edl.programs import Events, simple
 from tests.edl.run.conftest import line, log, new_job
 
 
+@pytest.mark.soak
 def test_keras_trains_in_a_process_and_cuts_the_dump_of_an_error_in_the_graph(tmp_path: Path) -> None:
     good = simple(tmp_path / "good", "keras", rows=Rows(True, 200, 150, 50), epochs=30, batch_size=10)
     text = "\n\ndef loss(labels, predictions):\n    return keras.ops.matmul(labels, predictions)\n"

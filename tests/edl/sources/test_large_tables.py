@@ -37,6 +37,7 @@ MAKING = {
 }
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("url", MAKING, indirect=True)
 def test_rows_that_fill_more_than_the_memory_are_pinned_and_read(
     url: str, in_another_process: Callable[[str], str], monkeypatch: pytest.MonkeyPatch

@@ -77,6 +77,7 @@ def export_here(archive: Path, program: Path, output: Path) -> int:
     return edl_main(["export", "--output", str(output), *map(str, given)])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("framework", "files"),
     [
@@ -135,6 +136,7 @@ def stored(url: str, tmp_path: Path) -> str:
         ("m.torch", "no/x.pt2", "/no is no folder"),
     ],
 )
+@on_each("url", always=("duckdb",))
 def test_what_cannot_be_exported_is_named(
     model: str, name: str, words: str, stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -143,6 +145,7 @@ def test_what_cannot_be_exported_is_named(
     assert not list(tmp_path.glob("*x*"))
 
 
+@on_each("url", always=("duckdb",))
 def test_a_file_that_is_there_is_not_overwritten(
     stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -217,6 +217,7 @@ def test_a_watch_that_is_cut_goes_on_where_it_was(site: Sites, followed: Followe
     assert len(following.found) == 1  # nothing was listed again
 
 
+@pytest.mark.soak
 def test_a_watch_that_breaks_in_the_midst_goes_on_where_it_was(site: Sites, followed: Followed) -> None:
     place = site()
     place.double.go_wrong(Fault("cut", "watch=true", events=2, times=2))
@@ -228,6 +229,7 @@ def test_a_watch_that_breaks_in_the_midst_goes_on_where_it_was(site: Sites, foll
     assert len(following.found) == 1
 
 
+@pytest.mark.soak
 def test_a_watch_whose_time_is_over_goes_on_where_it_was(site: Sites, followed: Followed) -> None:
     place = site()
     cluster = place.cluster(watch_secs=1.0)
@@ -245,6 +247,7 @@ def test_a_watch_whose_time_is_over_goes_on_where_it_was(site: Sites, followed: 
     assert len(following.found) == 1
 
 
+@pytest.mark.soak
 def test_a_quiet_watch_keeps_up_with_what_happens_elsewhere(site: Sites, followed: Followed) -> None:
     """By bookmarks: so it can go on where others have long filled the server's memory."""
     place = site()
@@ -292,6 +295,7 @@ def test_a8_pods_that_vanish_while_nothing_is_heard_are_found_by_listing_again(
     assert last.state == "running"
 
 
+@pytest.mark.soak
 def test_a_watch_that_stays_silent_is_given_up(
     site: Sites, followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +312,7 @@ def test_a_watch_that_stays_silent_is_given_up(
 # Pods that ended, and a new master -------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_the_last_pod_to_end_is_kept_for_its_log_until_the_next_one_runs(
     site: Sites, followed: Followed
 ) -> None:
@@ -399,6 +404,7 @@ def test_a_server_that_finds_no_node_is_withdrawn_for_want_of_room(site: Sites, 
     place.comes_to(["worker-0-0"])
 
 
+@pytest.mark.soak
 def test_an_image_that_no_node_gets_is_a_failure_in_the_registrys_words(
     site: Sites, followed: Followed
 ) -> None:
@@ -435,6 +441,7 @@ def test_one_whose_place_a_more_important_one_takes_was_preempted(
         place.close()
 
 
+@pytest.mark.soak
 def test_one_on_a_node_that_is_lost_is_given_up_though_nobody_says_that_it_ended(
     site: Sites, followed: Followed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ def test_a_job_goes_on_without_a_worker_and_a_master_and_its_model_is_stored_onc
     assert not left_in(source)
 
 
+@pytest.mark.soak
 def test_results_of_several_workers_are_one_table_though_the_master_was_lost(
     trained: tuple[Outcome, Deployed], kubernetes: Cluster, source: Source, tmp_path: Path
 ) -> None:

@@ -81,6 +81,7 @@ def test_a_job_has_no_more_instances_than_slots(stage: Stage) -> None:
     stage.worker(master, "worker-1")
 
 
+@pytest.mark.soak
 def test_a_job_on_a_quota_gives_slots_back_to_a_more_urgent_one_and_has_them_again(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -166,10 +167,15 @@ def test_a_name_goes_on_in_its_next_incarnation_and_never_back(stage: Stage) -> 
     ("do", "expected"),
     [
         ({"do": "exit", "code": 7}, ("failed", 7)),
-        ({"do": "leave", "code": 0}, ("done", 0)),
-        ({"do": "exit", "code": exit_codes.PREEMPTED}, ("preempted", exit_codes.PREEMPTED)),
-        ({"do": "raise_"}, ("failed", 1)),
-        ({"do": "crash"}, ("failed", -signal.SIGABRT)),
+        *(
+            pytest.param(*variant, marks=pytest.mark.soak)
+            for variant in (
+                ({"do": "leave", "code": 0}, ("done", 0)),
+                ({"do": "exit", "code": exit_codes.PREEMPTED}, ("preempted", exit_codes.PREEMPTED)),
+                ({"do": "raise_"}, ("failed", 1)),
+                ({"do": "crash"}, ("failed", -signal.SIGABRT)),
+            )
+        ),
     ],
 )
 def test_the_end_of_a_worker_is_told_with_its_reason(
@@ -180,7 +186,7 @@ def test_the_end_of_a_worker_is_told_with_its_reason(
     assert why(master) == expected
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
 def test_a_worker_that_somebody_kills_is_told_as_killed(stage: Stage, number: signal.Signals) -> None:
     master = stage.opening()
     stage.worker(master).kill(number)
@@ -203,6 +209,7 @@ def test_a_worker_that_leaves_when_it_is_told_was_stopped(stage: Stage) -> None:
     assert why(master) == ("stopped", exit_codes.PREEMPTED)
 
 
+@pytest.mark.soak
 def test_a_worker_that_does_not_leave_is_killed_after_its_grace(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master).do("ignore")
@@ -210,6 +217,7 @@ def test_a_worker_that_does_not_leave_is_killed_after_its_grace(stage: Stage) ->
     assert why(master) == ("stopped", -signal.SIGKILL)
 
 
+@pytest.mark.soak
 def test_a_frozen_worker_can_be_stopped(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -220,6 +228,7 @@ def test_a_frozen_worker_can_be_stopped(stage: Stage) -> None:
     assert why(master) == ("stopped", -signal.SIGKILL)
 
 
+@pytest.mark.soak
 def test_stopping_what_is_unknown_or_has_ended_is_nothing(stage: Stage) -> None:
     master = stage.opening()
     master.do("stop", name="worker-7", incarnation=0, grace=0)
@@ -273,6 +282,7 @@ def test_every_master_listens_on_the_same_port(stage: Stage) -> None:
     assert stage.folder.token()
 
 
+@pytest.mark.soak
 def test_a_master_that_dies_again_and_again_fails_the_job_with_the_reason(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
@@ -290,6 +300,7 @@ def test_a_master_that_dies_again_and_again_fails_the_job_with_the_reason(stage:
     worker.wait()
 
 
+@pytest.mark.soak
 def test_deaths_of_a_master_with_work_in_between_are_not_counted_together(stage: Stage) -> None:
     master = stage.opening()
     for done in range(1, DEATHS + 2):
@@ -344,6 +355,7 @@ def test_workers_do_not_need_the_forkserver_that_forked_them(stage: Stage) -> No
     assert forkserver_of(stage) != killed
 
 
+@pytest.mark.soak
 def test_a_worker_that_a_dying_forkserver_was_asked_for_is_started_once(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
@@ -357,6 +369,7 @@ def test_a_worker_that_a_dying_forkserver_was_asked_for_is_started_once(stage: S
     assert len(master.do("list")) == 2
 
 
+@pytest.mark.soak
 def test_a_forkserver_that_does_not_answer_is_replaced(stage: Stage) -> None:
     master = stage.opening()
     stage.worker(master)
@@ -386,6 +399,7 @@ def test_a_pending_worker_can_be_stopped(stage: Stage) -> None:
     assert (running["state"], end["reason"]) == ("running", "stopped")
 
 
+@pytest.mark.soak
 def test_without_a_forkserver_workers_are_fresh_processes(stage: Stage) -> None:
     stage.spec = msgspec.structs.replace(stage.spec, worker="mortal:work")
     master = stage.opening()
@@ -508,6 +522,7 @@ def test_a_job_has_one_supervisor(stage: Stage) -> None:
     assert finish(stage, master) == DONE
 
 
+@pytest.mark.soak
 def test_two_jobs_do_not_know_of_each_other(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
