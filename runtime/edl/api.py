@@ -23,7 +23,7 @@ from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import with_gradients
 from edl.jobs import job_folder as jobs
-from edl.jobs.events import EpochEnd, Figures, Progress, Tally
+from edl.jobs.events import Figures, JobEvent
 from edl.jobs.failure import Failed, to_error, to_failed
 from edl.jobs.outcome import Outcome
 from edl.models import weights as weight_files
@@ -215,5 +215,5 @@ def _trained(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
     return Trained(model, tuple(map(curve_row, outcome.curve)), outcome.figures, outcome, adapter)
 
 
-def _silent(event: Progress | EpochEnd | Tally) -> None:
+def _silent(event: JobEvent) -> None:
     """Ignore the event."""

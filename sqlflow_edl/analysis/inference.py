@@ -237,8 +237,14 @@ def _used(
         query=query,
         validation=None,
         inputs=renamed_inputs(trained, renamed),
+        members=tuple(_renamed(member, renamed) for member in trained.members),
         trained_model=reference,
     )
+
+
+def _renamed(member: spec.Member, renamed: Mapping[str, str]) -> spec.Member:
+    inputs = renamed_inputs(member.spec, renamed)
+    return msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, inputs=inputs))
 
 
 def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[str, tuple[spec.Feature, ...]]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
@@ -129,6 +131,7 @@ class TrainingPlan:
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         errors: list[SQLFlowError] = []
+        rows = msgspec.structs.replace(rows, validation=rows.validation - self.held_out.test_rows(rows.total))
         choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)
         if self.parent:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edl import spec
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.analysis.settings.dictionary import Resolved
 
-FRACTION, SELECT = "validation.fraction", "validation.select"
+FRACTION, SELECT, TEST = "validation.fraction", "validation.select", "validation.test_fraction"
 FEWEST_ROWS = 100  # with fewer rows there are no validation rows by default
 DEFAULT_FRACTION = 0.1
 
@@ -30,20 +30,33 @@ class HeldOut:
     """Validation rows of a statement: those of `query`, or else a `fraction` of the training query's rows.
 
     fraction: None for the default. span: of the query or fraction. in_text: the query stands there byte for byte, not
-    in a string.
+    in a string. test: share of the rows that are not even validated on; None for the default.
     """
 
     query: str = ""
     fraction: float | None = None
     span: Span | None = None
     in_text: bool = False
+    test: float | None = None
 
     def rows(self, total: int) -> int:
-        """Return the number of validation rows among `total`, never all; 0 if they have a query of their own."""
+        """Return the number of rows among `total` that are not trained on, never all.
+
+        These are the validation rows, unless they have a query of their own, and behind them the test rows.
+        """
+        validation, _ = self.shares(total)
+        return min(round(total * validation) + self.test_rows(total), max(total - 1, 0))
+
+    def test_rows(self, total: int) -> int:
+        """Return the number of test rows among `total`."""
+        return round(total * self.shares(total)[1])
+
+    def shares(self, total: int) -> tuple[float, float]:
+        """Return the shares of validation rows and of test rows among `total`."""
         fraction = self.fraction
         if fraction is None:
             fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
-        return 0 if self.query else min(round(total * fraction), max(total - 1, 0))
+        return 0.0 if self.query else fraction, self.test or 0.0
 
     def placed(self) -> AbstractContextManager[None]:
         """Return a context that sets the source span of database errors in the query."""
@@ -66,7 +79,18 @@ def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: l
         errors.append(
             SemanticError("the validation rows are given twice", span=found[1].span, hint="keep one of them")
         )
-    return found[0] if found else HeldOut()
+    held_out = found[0] if found else HeldOut()
+    if TEST not in resolved:
+        return held_out
+    if held_out.query:
+        errors.append(
+            SemanticError(
+                f"{TEST} is a share of the query's rows, and the validation rows have a query of their own",
+                span=resolved[TEST].written.span,
+                hint="leave it out, and EVALUATE the model on the rows to test it on",
+            )
+        )
+    return replace(held_out, test=float(resolved[TEST].value))  # type: ignore[arg-type]
 
 
 def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Schema) -> list[SQLFlowError]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
 from edl.errors import ClusterError
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import Spec
@@ -28,7 +28,7 @@ def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
     return Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota), detached=detached)
 
 
-def run(job: JobFolder, how: Spec, on_event: Callable[[Progress | EpochEnd | Tally], None]) -> Outcome:
+def run(job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None]) -> Outcome:
     """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails."""
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)

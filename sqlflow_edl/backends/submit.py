@@ -20,7 +20,13 @@ from sqlflow_edl.backends.training_process import LocalSubmitter
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Settings
 
-_FRAMEWORKS = {"keras": "TensorFlow", "torch": "PyTorch", "lightgbm": "LightGBM", "xgboost": "XGBoost"}
+_FRAMEWORKS = {
+    "keras": "TensorFlow",
+    "torch": "PyTorch",
+    "lightgbm": "LightGBM",
+    "xgboost": "XGBoost",
+    "ensemble": "its libraries",
+}
 
 
 class Submitter:
@@ -62,7 +68,9 @@ class Submitter:
         """
         write_pinned(job.rows, pinned)
         if not (spec.cluster.workers and spec.rows.total):
-            return self._local.run(job, spec.framework, follower.progress, weights=weights)
+            return self._local.run(
+                job, spec.framework, follower.progress, weights=weights, keeps_best=spec.search is not None
+            )
         if on is None:
             return processes.run(job, processes.how(spec, self._quota), follower.progress)
         from sqlflow_edl.backends.kubernetes import submit

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.run.training_client import TrainingProcess
@@ -37,16 +37,20 @@ class LocalSubmitter:
         self,
         job: JobFolder,
         framework: str,
-        on_event: Callable[[Progress | EpochEnd], None],
+        on_event: Callable[[ProcessEvent], None],
         *,
         weights: Path | None = None,
+        keeps_best: bool = False,
     ) -> Outcome:
-        """Run the program in the job folder on its pinned rows, and wait for it. Raises JobError if it fails."""
+        """Run the program in the job folder on its pinned rows, and wait for it. Raises JobError if it fails.
+
+        keeps_best: the first Ctrl-C ends the job early with the result that it has reached.
+        """
         self.warm(framework)
         process = self._process
         if process is None:
             raise RuntimeError("warm() starts a process")
-        return process.run(job.program, job.path, on_event, weights=weights)
+        return process.run(job.program, job.path, on_event, weights=weights, keeps_best=keeps_best)
 
     def close(self) -> None:
         if self._process is not None:

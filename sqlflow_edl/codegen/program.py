@@ -20,7 +20,9 @@ import jinja2
 from edl import metrics
 from edl.errors import SpecError
 from edl.program import DIGEST_FILE, digest_line
+from edl.program.folders import CANDIDATES, MEMBERS
 from edl.spec import (
+    ENSEMBLE,
     TREES,
     Bucket,
     Category,
@@ -84,7 +86,7 @@ def generate(spec: JobSpec) -> Program:
 def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
     kind = "trees" if spec.framework in TREES else spec.framework
-    values = _tree_values if kind == "trees" else _model_values
+    values = {"trees": _tree_values, ENSEMBLE: _ensemble_values}.get(kind, _model_values)
     model = _template(f"model_{kind}.py.jinja").render(values(spec, stored)).rstrip() + "\n"
     reader = _template("reader.py.jinja").render(
         database=spec.query.source.partition(":")[0],
@@ -100,8 +102,21 @@ def _program(spec: JobSpec) -> Program:
             "job.json": to_json(spec),
             DIGEST_FILE: digest_line(encoded).encode(),
             **stored,
+            **_models(spec),
         }
     )
+
+
+def _models(spec: JobSpec) -> dict[str, bytes]:
+    """Return the files of the programs of an ensemble's members, or of a search's candidates."""
+    candidates = [each.spec for each in spec.search.candidates] if spec.search else []
+    models = {f"{MEMBERS}/{number}": each.spec for number, each in enumerate(spec.members)}
+    models |= {f"{CANDIDATES}/{number}": each for number, each in enumerate(candidates)}
+    return {
+        f"{folder}/{name}": content
+        for folder, model in models.items()
+        for name, content in generate(model).files.items()
+    }
 
 
 @functools.cache
@@ -170,15 +185,22 @@ def _tree_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     return {**shared, **trees.context(spec), "imports": trees.imports(spec, bool(stored))}
 
 
+def _ensemble_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
+    return {**_common_values(spec), "members": len(spec.members)}
+
+
 def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    """Return the values of all templates; fill `stored`."""
-    classifies = isinstance(spec.label, ClassLabel)
+    """Return the values of the templates of single models; fill `stored`."""
     features = layout(_features(spec, stored), prefix="FEATURES = ")
+    return {**_common_values(spec), "features": features, "stored": bool(stored)}
+
+
+def _common_values(spec: JobSpec) -> dict[str, object]:
+    """Return the values of all templates."""
+    classifies = isinstance(spec.label, ClassLabel)
     return {
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
-        "features": features,
-        "stored": bool(stored),
         "weights": _weights(spec),
         "class_weights": _class_weights(spec),
         "label": layout(_label(spec), prefix="LABEL = "),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
+from edl.jobs.trials import Trial
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import number
@@ -55,6 +56,13 @@ def _bar(share: float) -> str:
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
 
 
+def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+    """List the chosen models of a search with their weights, the largest first."""
+    chosen = sorted((trial for trial in trials if trial.weight), key=lambda trial: -trial.weight)
+    for position, trial in enumerate(chosen):
+        yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
+
+
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """List names and values of the report; a continuation line has an empty name."""
     if result.ending:
@@ -63,6 +71,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "metrics", f"of {result.measured_on}"
         for name, value in result.figures.items():
             yield name, number(value)
+    yield from _members(result.trials)
     yield from _curve(result.curve)
     if result.model:
         name = result.model.rpartition("@")[0]

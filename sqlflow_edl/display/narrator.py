@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, JobEvent, Progress, Tally, TrialEnd
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
@@ -139,9 +139,12 @@ class Narrator:
     def warn(self, text: str) -> None:
         self._line(f"  warning: {text}")
 
-    def progress(self, event: Progress | EpochEnd | Tally) -> None:
+    def progress(self, event: JobEvent) -> None:
         if not isinstance(event, Tally):
             self._step_over()
+        if isinstance(event, TrialEnd):
+            self._line(progress.trial(event))
+            return
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.snapshot import WAITING
 from sqlflow_edl.reports.text import figures, number
 
@@ -65,6 +65,13 @@ def epoch(event: EpochEnd) -> str:
     validation = f"; validation {figures(event.metrics)}" if event.metrics else ""
     at = "" if event.final else f", step {event.step:,}"
     return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{validation}"
+
+
+def trial(event: TrialEnd) -> str:
+    """Format the end of a trial: its metric, or why it failed, and the time that is left."""
+    found = event.error or f"{event.metric} {number(event.value)}{', the best' if event.best else ''}"
+    remains = "" if event.left is None else f"; {left(max(0.0, event.left))} left"
+    return f"  trial {event.number}/{event.trials} {event.name}: {found} ({event.seconds:.1f} s{remains})"
 
 
 def left(seconds: float) -> str:

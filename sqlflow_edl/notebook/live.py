@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, JobEvent, Progress, Tally, TrialEnd
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator
@@ -84,11 +84,13 @@ class Live:
         self._notes.append(line)
         self._show(self._now())
 
-    def progress(self, event: Progress | EpochEnd | Tally) -> None:
+    def progress(self, event: JobEvent) -> None:
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
             self._curve.add(event)
             self._doing = progress.epoch(event).strip()
+        elif isinstance(event, TrialEnd):
+            self._notes.append(progress.trial(event).strip())
         elif isinstance(event, Tally):
             self._tally = event
         else:

@@ -46,12 +46,18 @@ def written(
 
 def trained_on(trained: JobSpec, model: str) -> str:
     rows = trained.rows
+    if trained.search is not None:
+        count = len(trained.search.candidates)
+        chosen = f"chosen on {counted(rows.validation)}"
+        return f"searched {count} candidates for {model} on {counted(rows.training)}, {chosen}"
     validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
     return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
 
 
-def measured_on(rows: Rows) -> str:
+def measured_on(rows: Rows, outcome: Outcome) -> str:
     """Name the rows that the metrics of a training were measured on."""
+    if outcome.measured_on == "test":
+        return f"{counted(rows.total - rows.training - rows.validation, 'test row')}, which chose nothing"
     if rows.validation:
         return counted(rows.validation, "validation row")
     return counted(rows.training, "training row")

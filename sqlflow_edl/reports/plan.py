@@ -16,8 +16,9 @@ from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.data import DataWarning
 from sqlflow_edl.analysis.columns.decisions import reason
+from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
 from sqlflow_edl.analysis.train import TrainingPlan
-from sqlflow_edl.reports import text
+from sqlflow_edl.reports import search, text
 
 COLUMNS = ("section", "name", "value", "why")
 WRITTEN, DEFAULT = "written", "default"
@@ -30,7 +31,7 @@ Rows = Iterator[tuple[str, str, str]]  # name, value, why
 class Planned:
     """TRAIN statement planned up to the pinning of its rows."""
 
-    plan: TrainingPlan
+    plan: TrainPlan
     spec: JobSpec
     columns: Mapping[str, ColumnSummary]
     warnings: tuple[DataWarning, ...] = ()
@@ -39,10 +40,12 @@ class Planned:
 def training(planned: Planned) -> list[Row]:
     """Plan a TRAIN statement."""
     plan, spec = planned.plan, planned.spec
+    if isinstance(plan, SearchPlan):
+        return search.rows(plan, spec, planned.warnings)
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
-        ("features", _features(planned)),
+        ("features", _features(planned, plan)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("warnings", ((each.about, each.message, each.advice) for each in planned.warnings)),
         ("optimizer", _component(plan, "optimizer", spec.optimizer)),
@@ -114,13 +117,11 @@ def _label(planned: Planned) -> Rows:
     yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 
-def _features(planned: Planned) -> Rows:
+def _features(planned: Planned, plan: TrainingPlan) -> Rows:
     for feature, place in text.placed(planned.spec):
         seen = (planned.columns.get(name) for name in source_columns(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
-        why = "; ".join(
-            filter(None, [reason(feature, planned.plan.decisions), *place, _kept(feature), *nulls])
-        )
+        why = "; ".join(filter(None, [reason(feature, plan.decisions), *place, _kept(feature), *nulls]))
         yield text.columns(feature), text.feature(feature), why
 
 

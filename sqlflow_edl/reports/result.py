@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.jobs.events import EpochEnd
+    from edl.jobs.trials import Trial
     from sqlflow_edl.syntax import Statement
 
 
@@ -40,6 +41,7 @@ class Result:
     measured_on: str = ""  # rows behind the figures of a training: 10 validation rows
     ending: str = ""  # reason for the end of a training that did not take all its epochs
     curve: tuple[EpochEnd, ...] = ()  # of a training
+    trials: tuple[Trial, ...] = ()  # of a search
     model: str = ""  # name@version of the trained model
     stored_in: str = ""  # URL of the store that keeps the model
     rows: int = 0  # written to a table

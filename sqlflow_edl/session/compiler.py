@@ -23,6 +23,8 @@ from edl.models.registry.base import Registry
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, train
 from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.search import plan as search
+from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.validation import check_columns
 from sqlflow_edl.analysis.warm_start import Parent
@@ -92,17 +94,22 @@ class Compiler:
 
     def training_plan(
         self, statement: Statement, warm: Callable[[str], None] = lambda framework: None
-    ) -> train.TrainingPlan:
+    ) -> TrainPlan:
         """Check the statement against its query's columns and raise all its errors together.
 
         warm: called with the framework as soon as it is known, unless the job has workers.
         """
         wrong: list[SQLFlowError] = []
+        searches = self._searches(statement)
         parent = self.parent(statement)
         try:
-            settings = train.checked_settings(statement, parent)
-            if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
-                warm(settings.framework)
+            if searches:
+                search.check_without_columns(statement)
+                warm(spec.ENSEMBLE)
+            else:
+                settings = train.checked_settings(statement, parent)
+                if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
+                    warm(settings.framework)
         except SQLFlowError as error:
             wrong.append(error)
             if not statement.select:
@@ -112,7 +119,24 @@ class Compiler:
         except SQLFlowError as error:
             raise_all([*wrong, error])
             raise
+        if searches:
+            return self._with_held_out(search.plan(statement, query, schema))
         return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
+
+    def check_without_columns(self, statement: Statement) -> None:
+        """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together."""
+        if self._searches(statement):
+            search.check_without_columns(statement)
+        else:
+            train.check_without_columns(statement, self.parent(statement), self.workers)
+
+    def _searches(self, statement: Statement) -> bool:
+        """Return True if the statement is the short form and its job runs in one process of this machine.
+
+        Elsewhere the short form trains the default network.
+        """
+        alone = not (self.workers or self._has_master)
+        return statement.kind == "auto" and statement.using is None and alone
 
     def parent(self, statement: Statement) -> Parent | None:
         """Load the model that TRAIN … USING starts from; return None without USING."""
@@ -124,7 +148,7 @@ class Compiler:
                 model = self.registry.load(str(statement.using), archive)
                 return Parent(model.reference, read_archive(archive).spec, statement.using.span)
 
-    def _with_held_out(self, plan: train.TrainingPlan) -> train.TrainingPlan:
+    def _with_held_out(self, plan: TrainPlan) -> TrainPlan:
         """Add the description of the validation query, if the plan has one."""
         if not plan.held_out.query:
             return plan

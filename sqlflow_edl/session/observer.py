@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import JobEvent
 from sqlflow_edl.syntax import Statement
 
 
@@ -24,7 +24,7 @@ class Observer(Protocol):
     def warn(self, text: str) -> None:
         """Report a problem in the data that the user should act on."""
 
-    def progress(self, event: Progress | EpochEnd | Tally) -> None:
+    def progress(self, event: JobEvent) -> None:
         """Report an event: rows, epoch, loss and metrics; or the counts of a job's tasks and instances."""
 
 
@@ -39,7 +39,7 @@ class Silent:
 
     def warn(self, text: str) -> None: ...
 
-    def progress(self, event: Progress | EpochEnd | Tally) -> None: ...
+    def progress(self, event: JobEvent) -> None: ...
 
 
 def report(observer: Observer, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:

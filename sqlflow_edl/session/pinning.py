@@ -19,8 +19,8 @@ from sqlflow_edl.analysis import validation
 from sqlflow_edl.analysis.checks.data import DataChecks, DataWarning
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
+from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
-from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.observer import Observer
@@ -35,7 +35,7 @@ class Fixed:
     warnings: tuple[DataWarning, ...]
 
 
-def fix(source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Observer) -> Fixed:
+def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer) -> Fixed:
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
     statement = plan.statement
     checks = plan.checks()
@@ -58,7 +58,7 @@ def fix(source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Obser
     return Fixed(pinned, fitted, warnings)
 
 
-def look(source: data.Source, plan: TrainingPlan) -> Planned:
+def look(source: data.Source, plan: TrainPlan) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows."""
     checks = plan.checks()
     with placed(plan.statement.select_span):
@@ -76,7 +76,7 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
 
 
 def _statistics(
-    plan: TrainingPlan, checks: DataChecks, read: Callable[[], Iterable[pa.RecordBatch]]
+    plan: TrainPlan, checks: DataChecks, read: Callable[[], Iterable[pa.RecordBatch]]
 ) -> dict[str, ColumnStatistics]:
     """Collect the statistics that the plan wants of the training rows.
 
@@ -93,7 +93,7 @@ def _statistics(
 
 
 def _pin_held_out(
-    source: data.Source, plan: TrainingPlan, job: JobFolder, checks: DataChecks
+    source: data.Source, plan: TrainPlan, job: JobFolder, checks: DataChecks
 ) -> ColumnStatistics:
     """Pin the rows of the validation query, in its order, and return the statistics of their labels."""
     if not plan.held_out.query:
@@ -106,7 +106,7 @@ def _pin_held_out(
     return checks.held_out
 
 
-def _split(plan: TrainingPlan, total: int, own: int, digest: str = "") -> spec.Rows:
+def _split(plan: TrainPlan, total: int, own: int, digest: str = "") -> spec.Rows:
     """Count the rows of both sets. Validation rows are the last of the query, or all of another query."""
     last = plan.held_out.rows(total)
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)

@@ -21,7 +21,7 @@ from functools import cached_property
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
 from edl.models.registry.records import ModelVersion, check_name, split_reference
-from sqlflow_edl.analysis import inference, train
+from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.ddl import changes, tables_read
 from sqlflow_edl.analysis.outline import Thing, effects
@@ -112,7 +112,7 @@ class ProgramCheck:
             elif self._sees(statement.select) and self._sees(_held_out(statement)):
                 compiler.training_plan(statement)
             else:
-                train.check_without_columns(statement, compiler.parent(statement), compiler.workers)
+                compiler.check_without_columns(statement)
         raise_all(errors)
 
     # PREDICT, EVALUATE, EXPLAIN ------------------------------------------------------------------------------

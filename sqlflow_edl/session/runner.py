@@ -93,9 +93,10 @@ class JobRunner:
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
-            measured_on=job_results.measured_on(fitted.rows),
+            measured_on=job_results.measured_on(fitted.rows, outcome),
             ending=outcome.ending,
             curve=outcome.curve,
+            trials=outcome.trials,
             model=model,
             stored_in=registry.url,
         )

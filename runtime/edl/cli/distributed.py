@@ -10,7 +10,7 @@ import msgspec
 
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import Spec
@@ -23,7 +23,7 @@ from edl.spec import Checkpoints, JobSpec, to_json
 class Tell(Protocol):
     """Observer of a job's events."""
 
-    def __call__(self, event: Progress | EpochEnd | Tally) -> None: ...
+    def __call__(self, event: JobEvent) -> None: ...
 
 
 def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from edl.jobs.events import EpochEnd, Figures, Progress, Tally
+from edl.jobs.events import EpochEnd, Figures, JobEvent, Tally, TrialEnd
 from edl.jobs.snapshot import WAITING
 
 
@@ -21,9 +21,13 @@ class Narrator:
         self._live = file.isatty()
         self._waits = False
 
-    def __call__(self, event: Progress | EpochEnd | Tally) -> None:
+    def __call__(self, event: JobEvent) -> None:
         if isinstance(event, Tally):
             self._show_waiting(event)
+            return
+        if isinstance(event, TrialEnd):
+            found = event.error or f"{event.metric} {shown(event.value)}"
+            self._write(f"trial {event.number} of {event.trials}  {event.name}  {found}")
             return
         if isinstance(event, EpochEnd):
             self._write(

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NoReturn, get_args
 
+import msgspec
+
 from edl import exit_codes
 from edl.cli.progress import shown
 from edl.cluster.logs import log_to
 from edl.errors import SQLFlowError
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import EpochEnd, ProcessEvent
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -134,17 +136,24 @@ class Server:
     def _run(self, request: Run, job: JobFolder, cancelled: threading.Event) -> Outcome:
         from edl.program import read_spec
         from edl.run import job_runner
+        from edl.run.search import driver, trial
 
         folder = Path(request.program)
         weights = Path(request.weights) if request.weights else None
         spec = read_spec(folder)
+        if request.time_limit:
+            training = msgspec.structs.replace(spec.training, time_limit=request.time_limit)
+            spec = msgspec.structs.replace(spec, training=training)
         write(
             f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
         )
         with job_runner.loaded(folder, spec, threads=self._threads) as program:
-            return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
+            if spec.search is not None:
+                return driver.run(program, job, self._threads, observer=self._observe, cancelled=cancelled)
+            run = trial.run if request.trial else job_runner.run
+            return run(program, job, weights, observer=self._observe, cancelled=cancelled)
 
-    def _observe(self, event: Progress | EpochEnd) -> None:
+    def _observe(self, event: ProcessEvent) -> None:
         """Report the event to the client, and log the epochs 1, 2, 4, 8 and so on."""
         self.tell(event)
         if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:

@@ -14,7 +14,7 @@ from edl.cluster.environment import own_host
 from edl.data import Reader
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import with_gradients
-from edl.jobs.events import PHASES, EpochEnd, Progress
+from edl.jobs.events import PHASES, ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
 from edl.metrics import Metric, merge_kind
@@ -195,5 +195,5 @@ def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
     return reader, rows, lambda outcome, weights: duty.storage.keep(write(outcome, weights))
 
 
-def _silent(event: Progress | EpochEnd) -> None:
+def _silent(event: ProcessEvent) -> None:
     """Ignore the event: the master reports the job's progress."""

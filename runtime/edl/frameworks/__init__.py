@@ -37,6 +37,7 @@ _MODULES = {
     "torch": "edl.frameworks.torch.adapter",
     "lightgbm": "edl.frameworks.trees.lightgbm",
     "xgboost": "edl.frameworks.trees.xgboost",
+    "ensemble": "edl.frameworks.ensemble",
 }
 _PACKAGES = {"keras": "tensorflow", "torch": "torch", "lightgbm": "lightgbm", "xgboost": "xgboost"}
 

@@ -14,11 +14,11 @@ from typing import IO
 
 import msgspec
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import JobEvent
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
 
-Event = Progress | EpochEnd | Tally | Outcome | Failed
+Event = JobEvent | Outcome | Failed
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 

@@ -10,7 +10,7 @@ import msgspec
 
 from edl.spec.job import Kind
 
-Phase = Literal["training", "evaluation", "prediction", "explanation"]
+Phase = Literal["training", "evaluation", "prediction", "explanation", "search"]
 PHASES: Mapping[Kind, Phase] = {
     "train": "training",
     "evaluate": "evaluation",
@@ -49,6 +49,24 @@ class EpochEnd(msgspec.Struct, frozen=True, tag="epoch"):
     final: bool = True
 
 
+class TrialEnd(msgspec.Struct, frozen=True, tag="trial"):
+    """End of a trial of a search: the training of one candidate.
+
+    `number` counts the candidates from 1. `value` is `metric` of the validation rows, None after an `error`. `best`:
+    no earlier trial was better. `left` is the remaining time of the search in seconds, None without a limit.
+    """
+
+    number: int
+    trials: int
+    name: str
+    metric: str
+    value: float | None
+    seconds: float
+    best: bool = False
+    error: str = ""
+    left: float | None = None
+
+
 class Tally(msgspec.Struct, frozen=True, tag="tally"):
     """Counts of the tasks and instances of a distributed job; sent at changes, at most about five a second.
 
@@ -70,10 +88,14 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
         return self.waiting > 0 and not self.instances and not self.starting
 
 
+ProcessEvent = Progress | EpochEnd | TrialEnd  # of a job in one process
+JobEvent = ProcessEvent | Tally
+
+
 class Observer(Protocol):
     """Receiver of events. Called from the training loop's own thread, so it must return quickly."""
 
-    def __call__(self, event: Progress | EpochEnd) -> None: ...
+    def __call__(self, event: ProcessEvent) -> None: ...
 
 
 def finite(value: float) -> float | None:

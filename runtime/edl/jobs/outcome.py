@@ -8,9 +8,10 @@ import msgspec
 
 from edl.errors import JobError
 from edl.jobs.events import EpochEnd, Figures
+from edl.jobs.trials import Trial
 from edl.spec.job import Kind
 
-MeasuredOn = Literal["", "validation", "training", "all"]
+MeasuredOn = Literal["", "validation", "training", "test", "all"]
 
 
 class JobCancelledError(JobError):
@@ -48,11 +49,13 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     archive: str = ""  # TRAIN: file of the model in the job folder
     stored: str = ""  # result that the job itself stored in its data source: "m@3", or a table and its rows
     notes: tuple[str, ...] = ()
+    trials: tuple[Trial, ...] = ()  # of a search
 
     @property
     def ending(self) -> str:
         """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
-        parts = [f"stopped after epoch {self.epochs}: {self.stopped}"] if self.stopped else []
+        after = f"epoch {self.epochs}" if not self.trials else f"{len(self.trials)} trials"
+        parts = [f"stopped after {after}: {self.stopped}"] if self.stopped else []
         if self.kept_epoch:
             parts.append(f"epoch {self.kept_epoch} is kept")
         if self.lost_epoch:

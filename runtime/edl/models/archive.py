@@ -9,6 +9,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     curve.json             the learning curve: a row per epoch, name -> figure
     lineage.json           statement, rows, digests, seed, versions, times
     fitting.json           statistics of the training rows, and the reasons for these features; compiled jobs only
+    trials.json            the trials of the search that found the model; searches only
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -31,6 +32,7 @@ import msgspec
 import numpy as np
 
 from edl.errors import SpecError
+from edl.jobs.trials import Trial
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
 from edl.spec import JobSpec, from_json, to_json
@@ -42,7 +44,7 @@ FORMAT = b"sqlflow-edl model 1"  # comment of the zip file
 
 _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
-_FITTING = "fitting.json"
+_FITTING, _TRIALS = "fitting.json", "trials.json"
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
 _COPY_BYTES = 1 << 20
@@ -82,6 +84,7 @@ class Archive:
     curve: tuple[Figures, ...]
     lineage: Lineage
     fitting: Fitting | None
+    trials: tuple[Trial, ...]
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -112,6 +115,7 @@ def write_archive(
     curve: Sequence[Mapping[str, float | None]],
     lineage: Lineage,
     fitting: Fitting | None = None,
+    trials: Sequence[Trial] = (),
 ) -> None:
     """Write a model's archive, which appears at `path` once it is complete.
 
@@ -124,6 +128,7 @@ def write_archive(
         "curve.json": _json(list(curve)),
         "lineage.json": _json(lineage),
         **({_FITTING: _json(fitting)} if fitting is not None else {}),
+        **({_TRIALS: _json(list(trials))} if trials else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
     for name in members:
@@ -157,6 +162,7 @@ def read_archive(file: Path | bytes) -> Archive:
             curve=_parsed(archive, "curve.json", tuple[Figures, ...]),
             lineage=_parsed(archive, "lineage.json", Lineage),
             fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in archive.namelist() else None,
+            trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in archive.namelist() else (),
             _file=file,
         )
 
@@ -242,7 +248,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _WEIGHTS):
+    if name not in (*_JSON, _FITTING, _TRIALS, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from edl.errors import JobError
 from edl.program.keras_callbacks import translated
-from edl.spec import TREES
+from edl.spec import ENSEMBLE, TREES
 
 Mode = Literal["train", "predict", "evaluate"]
 
@@ -54,9 +54,9 @@ def functions(framework: str) -> tuple[Function, ...]:
     """Return the contract of a framework.
 
     An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
-    names its objective itself.
+    names its objective itself, and an ensemble is not trained as a whole.
     """
-    if framework in TREES:
+    if framework in (*TREES, ENSEMBLE):
         return tuple(each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
     if framework != "torch":
         return FUNCTIONS

@@ -51,6 +51,7 @@ def save(
         curve=[curve_row(end) for end in outcome.curve],
         lineage=_lineage(spec, pinned, outcome, started),
         fitting=fitting if not program.edited else None,
+        trials=outcome.trials,
     )
 
 
@@ -93,12 +94,17 @@ def _lineage(spec: JobSpec, pinned: Pinned, outcome: Outcome, started: datetime)
         data_digest=pinned.digest,
         schema_digest=hashlib.sha256(msgspec.json.encode(pinned.schema)).hexdigest(),
         seed=spec.training.seed,
-        versions=_versions(_PACKAGES[spec.framework]),
+        versions=_versions(_packages(spec)),
         started=started.isoformat(timespec="seconds"),
         seconds=outcome.seconds,
         ending=outcome.ending,
         parent=spec.trained_model,
     )
+
+
+def _packages(spec: JobSpec) -> list[str]:
+    frameworks = dict.fromkeys(each.framework for each in (spec, *(member.spec for member in spec.members)))
+    return [package for framework in frameworks for package in _PACKAGES.get(framework, ())]
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:

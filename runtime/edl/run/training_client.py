@@ -15,14 +15,18 @@ from typing import IO, cast
 
 from edl.cluster.environment import environment
 from edl.errors import JobError
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import ProcessEvent
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import Outcome
 from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
 
 END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
 
-OnEvent = Callable[[Progress | EpochEnd], None]
+OnEvent = Callable[[ProcessEvent], None]
+
+
+class ProcessDiedError(JobError):
+    """Death of a training process during a job."""
 
 
 class TrainingProcess:
@@ -80,13 +84,24 @@ class TrainingProcess:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def run(self, program: Path, job: Path, on_event: OnEvent, *, weights: Path | None = None) -> Outcome:
+    def run(
+        self,
+        program: Path,
+        job: Path,
+        on_event: OnEvent,
+        *,
+        weights: Path | None = None,
+        trial: bool = False,
+        time_limit: float = 0.0,
+        keeps_best: bool = False,
+    ) -> Outcome:
         """Run the program's job in the job folder, and wait for its end.
 
-        `weights` is a model's archive or its weights.safetensors; see `Run`. An error of the job is raised unchanged.
-        Raises JobCancelledError after `cancel`, JobError with the exit status and the log if the process dies. Other
+        For `weights`, `trial` and `time_limit` see `Run`. An error of the job is raised unchanged. Raises
+        JobCancelledError after `cancel`, ProcessDiedError with the exit status and the log if the process dies. Other
         exceptions during the wait (a KeyboardInterrupt, an error of `on_event`) cancel the job and are raised once it
-        has ended; a second interrupt kills the process.
+        has ended; a second interrupt kills the process. `keeps_best`: the first KeyboardInterrupt ends the job early
+        with the result that it has reached.
         """
         self._number += 1
         log = job / LOG
@@ -95,10 +110,18 @@ class TrainingProcess:
             str(program.absolute()),
             str(job.absolute()),
             str(weights.absolute()) if weights else "",
+            trial,
+            time_limit,
         )
         try:
             self._submit(request, log)
-            end = self._follow(on_event, log)
+            try:
+                end = self._follow(on_event, log)
+            except KeyboardInterrupt as interrupt:
+                if not keeps_best or type(interrupt) is not KeyboardInterrupt or not self._ready:
+                    raise
+                self.cancel()
+                end = self._follow(on_event, log)
         except BaseException:
             self._settle(log)
             raise
@@ -184,7 +207,7 @@ class TrainingProcess:
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
 
-    def _death(self, log: Path | None) -> JobError:
+    def _death(self, log: Path | None) -> ProcessDiedError:
         """Return the error that describes the death of the process, as far as known."""
         try:
             code = self._process.wait(END_SECONDS)
@@ -197,7 +220,7 @@ class TrainingProcess:
             hint = self._last_words() or "its log shows its last output"
         where = f"; its log is {log}" if log is not None and log.exists() else ""
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        return JobError(f"the training process {how}{where}", hint=hint)
+        return ProcessDiedError(f"the training process {how}{where}", hint=hint)
 
     def _last_words(self) -> str:
         """Return the last line that the process printed before it had a log."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from edl.errors import SpecError
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import ProcessEvent
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
 
@@ -21,13 +21,15 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     """Request to run the program's job on the rows pinned in the job folder.
 
     `weights` is a model's archive or its weights.safetensors: the model that a statement uses, or from which TRAIN
-    starts.
+    starts. `trial`: the job is a trial of a search, with `time_limit` in seconds; 0 is that of the program.
     """
 
     number: int
     program: str
     job: str
     weights: str = ""
+    trial: bool = False
+    time_limit: float = 0.0
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):
@@ -41,7 +43,7 @@ class Ready(msgspec.Struct, frozen=True, tag="ready"):
 
 
 Request = Run | Cancel
-Event = Ready | Progress | EpochEnd | Outcome | Failed
+Event = Ready | ProcessEvent | Outcome | Failed
 
 _requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 _events: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)

@@ -18,12 +18,13 @@ VERSION = 1
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate"]  # work of a job's tasks
 EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
-Framework = Literal["keras", "torch", "lightgbm", "xgboost"]
+Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | tuple[Scalar, ...]
 
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
+ENSEMBLE: Framework = "ensemble"  # programs of other frameworks, whose scores are averaged
 BLOCK = 8192  # rows of one forward pass
 ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows
 
@@ -122,6 +123,7 @@ class Training(Struct, frozen=True):
     early_stopping: int = 0
     min_delta: float = 0.0
     keep: Literal["best", "last"] = "last"
+    time_limit: float = 0.0
 
 
 class Checkpoints(Struct, frozen=True):
@@ -199,6 +201,35 @@ class Output(Struct, frozen=True):
     keep: tuple[str, ...] = ()
 
 
+class Member(Struct, frozen=True):
+    """Model of an ensemble: its share of the ensemble's scores, and the JobSpec of its training."""
+
+    weight: float
+    spec: JobSpec
+
+
+class Candidate(Struct, frozen=True):
+    """Model that a search may try. `spec.statement` trains it by itself."""
+
+    name: str
+    spec: JobSpec
+
+
+class Search(Struct, frozen=True):
+    """Search for an ensemble of models that predicts the validation rows best.
+
+    The search trains `candidates` in their order until `time_limit`, in seconds, is up; 0 is no limit. `metric` of
+    the validation rows chooses at most `max_members` of them. The last `test` rows are neither trained nor validated
+    on: the figures of the ensemble are of them, if there are any.
+    """
+
+    candidates: tuple[Candidate, ...]
+    metric: str
+    time_limit: float = 0.0
+    max_members: int = 5
+    test: int = 0
+
+
 class JobSpec(Struct, frozen=True):
     kind: Kind
     statement: str
@@ -225,6 +256,8 @@ class JobSpec(Struct, frozen=True):
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
     own: Own | None = None
     zoo: Zoo | None = None
+    members: tuple[Member, ...] = ()  # of an ensemble
+    search: Search | None = None  # for the members of an ensemble
     edited: bool = False  # model.py differs from the compiler's
     version: int = VERSION
 
@@ -237,8 +270,15 @@ class JobSpec(Struct, frozen=True):
 
     @property
     def features(self) -> tuple[Feature, ...]:
-        """All features, over all model inputs."""
-        return tuple(feature for features in self.inputs.values() for feature in features)
+        """All features, over all model inputs; of an ensemble or a search, those of its models."""
+        own = tuple(feature for features in self.inputs.values() for feature in features)
+        return tuple(dict.fromkeys((*own, *(feature for model in self.models for feature in model.features))))
+
+    @property
+    def models(self) -> tuple[JobSpec, ...]:
+        """JobSpecs of an ensemble's members, or of a search's candidates."""
+        candidates = self.search.candidates if self.search is not None else ()
+        return (*(member.spec for member in self.members), *(candidate.spec for candidate in candidates))
 
     @property
     def columns(self) -> tuple[str, ...]:

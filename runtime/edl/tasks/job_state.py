@@ -289,9 +289,16 @@ class Job:
         self.state.callbacks = self.state.callbacks or conclusion.callbacks
         if found.final:
             self.state.trained.pop(found.epoch, None)
-        self.state.stopped = self.state.stopped or conclusion.stop
+        self.state.stopped = self.state.stopped or conclusion.stop or self._out_of_time(found, now)
         self._end_training_when_concluded(now)
         return [row]
+
+    def _out_of_time(self, found: Round, now: float) -> str:
+        """Return the reason to end the training if no other epoch fits into its time limit, else an empty string."""
+        limit, spent = self.plan.training.time_limit, now - self._began
+        if not (limit and found.final and self._more_epochs()):
+            return ""
+        return f"the time limit of {limit:g} s" if spent + spent / found.epoch > limit else ""
 
     def _end_training_when_concluded(self, now: float) -> None:
         """Begin the final tasks after the last epoch, once no round of the training is open."""

@@ -59,6 +59,14 @@ TRAIN = (
         aliases=("train.keep_weights",),
     ),
     Attribute(
+        "train.time_limit",
+        "number",
+        "Seconds after which training ends, with the epoch or round that reaches them; a search ends with the trials "
+        "that have ended. By default none, and for a search 30 to 300 by the number of rows.",
+        low=0.001,
+        aliases=("time_limit", "auto.time_limit", "train.time_limit_secs", "budget_seconds"),
+    ),
+    Attribute(
         "train.shuffle",
         "boolean",
         "Train in a seeded random order; FALSE keeps the order of the query.",
@@ -200,6 +208,15 @@ TRAIN = (
         low=0,
         high=0.9,
         aliases=("validation.split",),
+    ),
+    Attribute(
+        "validation.test_fraction",
+        "number",
+        "Share of the rows, the last ones in order, that are neither trained nor validated on. A search reports the "
+        "figures of its ensemble on them; by default a tenth to a twentieth of 1,000 rows or more, and none elsewhere.",
+        low=0,
+        high=0.9,
+        aliases=("test_fraction",),
     ),
     Attribute(
         "validation.select",

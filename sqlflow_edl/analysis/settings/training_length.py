@@ -47,6 +47,7 @@ def training(
         early_stopping=get("train.early_stopping", patience if held_out and not length_is_written else 0),
         min_delta=get("train.min_delta", 0.0),
         keep=get("train.keep", "best" if held_out else "last"),
+        time_limit=get("train.time_limit", 0.0),
     )
 
 

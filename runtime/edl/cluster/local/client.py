@@ -15,7 +15,7 @@ from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
 from edl.jobs.event_log import EventReader
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import JobEvent
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -27,7 +27,7 @@ END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
 # Supervisors of detached jobs: children of this process, to be reaped.
 _left: list[subprocess.Popen[bytes]] = []
 
-OnEvent = Callable[[Progress | EpochEnd | Tally], None]
+OnEvent = Callable[[JobEvent], None]
 
 
 class SupervisedJob:

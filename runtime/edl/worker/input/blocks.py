@@ -23,7 +23,7 @@ from edl.arrays import (
 )
 from edl.data import Reader
 from edl.program import Mode, Program
-from edl.spec import TREES
+from edl.spec import ENSEMBLE, TREES
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
@@ -121,7 +121,8 @@ class Blocks:
         """
         fed = given(self.program, self.reader, start, end, mode, self._columns(mode))
         rows, by = end - start, fed.by
-        features = checked_features(fed.features, rows, by, exact=self._trees)
+        exact = self._trees or self.program.spec.framework == ENSEMBLE
+        features = checked_features(fed.features, rows, by, exact=exact)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
         labels = checked_labels(fed.labels, rows, by)

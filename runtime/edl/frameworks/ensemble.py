@@ -1,0 +1,164 @@
+"""Ensembles of programs: their scores, the predicted numbers or the probabilities of classes, are averaged.
+
+The folder of an ensemble's program holds the programs of its members in `members/0`, `members/1`, …, and `job.json`
+their weights. Each member transforms the rows and predicts as it does alone, in its own framework. The weights of the
+ensemble are those of the members, with the member's number before each name: `0.booster`, `1.dense.kernel`.
+
+An ensemble is the result of a search and is not trained as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+
+from edl import frameworks
+from edl.arrays import Array, Features
+from edl.errors import JobError
+from edl.features import Target, target
+from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
+from edl.metrics import MSE, LogLoss
+from edl.program import Program, load, read_spec
+from edl.program.folders import MEMBERS
+from edl.spec import ENSEMBLE, ClassLabel, JobSpec, Label, RegressionLabel
+
+_threads = 1
+
+
+def start(threads: int) -> None:
+    """Set the threads of the members' frameworks, which are imported when a model needs them."""
+    global _threads
+    _threads = threads
+
+
+def seed(seed: int) -> None:
+    """Do nothing: members are seeded when they are created."""
+
+
+def create(program: Program, features: Features, labels: Array | None, seed: int) -> EnsembleAdapter:
+    """Create the members' models. `features` are a few rows for each member."""
+    model = program.call("custom_model")
+    if not isinstance(model, Ensemble):
+        raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not an Ensemble")
+    adapters = []
+    for name, member in model.programs.items():
+        frameworks.prepare(member.spec.framework, _threads)
+        found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
+        adapters.append(found)
+    return EnsembleAdapter(model, adapters, target(program.spec.label))
+
+
+class Ensemble:
+    """Members of an ensemble, whose programs lie in a folder beside the ensemble's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @cached_property
+    def spec(self) -> JobSpec:
+        return read_spec(self._folder)
+
+    @cached_property
+    def programs(self) -> dict[str, Program]:
+        """Loaded programs of the members by number."""
+        numbers = map(str, range(len(self.spec.members)))
+        return {number: load(self._folder / MEMBERS / number) for number in numbers}
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Share of each member in the scores."""
+        return tuple(member.weight for member in self.spec.members)
+
+    def transform(self, batch: pa.RecordBatch) -> Features:
+        """Return the features of each member by its number."""
+        return {
+            number: program.call("feed", batch, "predict")[0] for number, program in self.programs.items()
+        }
+
+
+class EnsembleAdapter:
+    """Adapter of an ensemble. It predicts; it cannot be trained."""
+
+    framework = ENSEMBLE
+
+    def __init__(self, model: Ensemble, members: list[Adapter], label: Target) -> None:
+        self.model = model
+        self._members = members
+        self._label = label
+
+    def predict(self, features: Features) -> Array:
+        """Return the weighted mean of the members' scores, float64 (n, 1) numbers or (n, classes) probabilities."""
+        total: Array | None = None
+        for (number, program), weight, member in zip(
+            self.model.programs.items(), self.model.weights, self._members, strict=True
+        ):
+            scores = weight * program.call("scores", member.predict(features[number]))
+            total = scores if total is None else total + scores
+        if total is None:
+            raise JobError("the ensemble has no members", hint="its search has not ended yet")
+        return total
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        """Return scores and loss: the mean log loss, or the mean squared error in the unit of the label's variance."""
+        scores = self.predict(features)
+        mean = mean_loss(self._label.spec, labels, scores, weights)
+        return Evaluated(scores, mean if weights is None else mean * float(weights.mean(dtype=np.float64)))
+
+    def get_weights(self) -> dict[str, Array]:
+        return {
+            f"{number}.{name}": values
+            for number, member in enumerate(self._members)
+            for name, values in member.get_weights().items()
+        }
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        split: list[dict[str, Array]] = [{} for _ in self._members]
+        for name, values in weights.items():
+            number, _, own = name.partition(".")
+            if not number.isdecimal() or int(number) >= len(split):
+                raise JobError(
+                    f"the ensemble has no member for the weights {name}",
+                    hint="they were trained with another program",
+                )
+            split[int(number)][own] = values
+        for member, own_weights in zip(self._members, split, strict=True):
+            member.set_weights(own_weights)
+
+    def keep(self) -> Mapping[str, Array]:
+        return self.get_weights()
+
+    def train(self, rows: Minibatches) -> Floats:
+        _refuse("trained")
+
+    def get_state(self) -> dict[str, Array]:
+        _refuse("trained")
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        _refuse("trained")
+
+    def learning_rate(self, step: int) -> float:
+        _refuse("trained")
+
+    def set_learning_rate(self, rate: float) -> None:
+        _refuse("trained")
+
+    def standalone(self) -> object:
+        _refuse("exported")
+
+
+def mean_loss(label: Label, labels: Array, scores: Array, weights: Floats | None) -> float:
+    """Return the mean log loss, or the mean squared error in the unit of the label's variance; NaN without rows."""
+    metric = LogLoss() if isinstance(label, ClassLabel) else MSE()
+    unit = label.std**2 if isinstance(label, RegressionLabel) else 1.0
+    return metric.result(metric.update((), labels, scores, weights)) / unit
+
+
+def _refuse(what: str) -> NoReturn:
+    raise JobError(
+        f"an ensemble cannot be {what} as a whole", hint="SHOW TRIALS lists the statements of its members"
+    )

@@ -1,0 +1,26 @@
+"""Record of the trials of a search, stored in the archive of the model that it found."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.jobs.events import Figures
+
+
+class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Training of one candidate.
+
+    `number` counts from 1 in the order of the search. `statement` trains the same model by itself. `value` is the
+    search's metric of the validation rows and `figures` are all metrics; None and empty after an `error`. `weight` is
+    the share of the model in the ensemble, 0 if it is not in it. `ending` tells why the training ended early.
+    """
+
+    number: int
+    name: str
+    statement: str
+    value: float | None = None
+    figures: Figures = {}
+    seconds: float = 0.0
+    weight: float = 0.0
+    ending: str = ""
+    error: str = ""

@@ -1,0 +1,63 @@
+"""Selection of an ensemble from the models of a search by their scores of the same rows.
+
+Greedy selection with replacement (Caruana et al. 2004, "Ensemble selection from libraries of models"): beginning with
+the best model, add again and again the one that improves the mean of the scores most. A model's weight is the share of
+its additions. Of all means on the way the best counts, and the smallest of equals.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edl.arrays import Array
+from edl.metrics import Metric
+
+ROUNDS = 40  # additions
+LEAST_GAIN = 1e-4  # of the error, relative, by which a larger ensemble must be better
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Metric of scores on labelled rows. labels, scores and weights: as in `edl.metrics.base`."""
+
+    metric: Metric
+    labels: Array
+    weights: Array | None = None
+
+    def value(self, scores: Array) -> float:
+        return self.metric.result(self.metric.update((), self.labels, scores, self.weights))
+
+    def error(self, value: float) -> float:
+        """Return the value as a figure that is lower for better models."""
+        return -value if self.metric.higher_is_better else value
+
+
+def select(scores: Mapping[int, Array], measure: Measure, max_members: int) -> dict[int, float]:
+    """Return the weights of the chosen models by their number, the largest first. There is at least one model.
+
+    `scores` maps the number of each model to its scores. The result does not depend on their order.
+    """
+    numbers = sorted(scores)
+    chosen: Counter[int] = Counter()
+    total: Array | None = None
+    best: tuple[float, Counter[int]] | None = None
+    for size in range(1, ROUNDS + 1):
+        if len(chosen) == max_members:
+            numbers = sorted(chosen)
+        found = []
+        for number in numbers:
+            mean = scores[number] if total is None else (total + scores[number]) / size
+            found.append((measure.error(measure.value(mean)), number))
+        error, number = min(found)
+        chosen[number] += 1
+        total = scores[number] if total is None else total + scores[number]
+        if best is None or error < best[0] - LEAST_GAIN * abs(best[0]):
+            best = error, chosen.copy()
+    counts = best[1] if best is not None else chosen
+    additions = sum(counts.values())
+    return {
+        number: count / additions
+        for number, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    }

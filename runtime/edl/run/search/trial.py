@@ -1,0 +1,59 @@
+"""Trial: the training of one candidate, and the scores of the rows that it did not learn from.
+
+archive.zip    out: the trained model
+scores.npy     out: its scores of all rows after the training rows, float64 (rows, 1) or (rows, classes)
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from edl.arrays import Array
+from edl.data import Reader
+from edl.frameworks import Adapter
+from edl.jobs.events import Observer
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.models.archive import read_archive
+from edl.program import Program
+from edl.run import job_runner
+from edl.spec import ClassLabel
+from edl.tasks.ranges import partition
+from edl.worker.evaluation.prediction import probabilities
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Blocks
+from edl.worker.trainer import train
+
+SCORES = "scores.npy"
+_ROWS = 65_536  # of one block
+
+
+def run(
+    program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
+) -> Outcome:
+    """Train the program's model in the trial's folder. Raises JobCancelledError if `cancelled` is set."""
+    pinned, reader = job_runner.rows_of(program, job)
+    rows, write = job_runner.training(program, job, pinned, reader)
+    start = job_runner.starting_weights(program, weights)
+    outcome, adapter = train(
+        program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
+    )
+    adapter.set_weights(read_archive(job.archive).weights())
+    np.save(job.path / SCORES, _scores(program, adapter, reader, rows.training))
+    return msgspec.structs.replace(outcome, edited=program.edited)
+
+
+def _scores(program: Program, adapter: Adapter, reader: Reader, first: int) -> Array:
+    """Return the scores of the rows from `first` to the last."""
+    blocks, scorer = Blocks(program, reader), Scorer(program, adapter, program.spec.batch_size)
+    found = [
+        scorer.predict(blocks.read(start, end, "predict"))
+        for start, end in partition(first, reader.rows, _ROWS)
+    ]
+    scores = np.concatenate(found).astype(np.float64)
+    label = program.spec.label
+    return probabilities(scores, label) if isinstance(label, ClassLabel) else scores

@@ -1,0 +1,80 @@
+"""Portfolio of a search: the candidates, in the order in which they are tried.
+
+The order is that in which they help most on the tables of `benchmarks.quality`: strong models of different kinds
+first, then variants of them, which an ensemble can average.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Value = int | float | str | tuple[int, ...]
+KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "keras", "torch")  # values of auto.models
+_PACKAGES: Mapping[str, str] = {"keras": "tensorflow"}  # framework -> its package, where the names differ
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Candidate before its rows are known: a family of models and the attributes of its statement."""
+
+    family: str
+    framework: str
+    attributes: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """Values of auto.models that include the variant."""
+        kind = {"BoostedTrees": "trees", "Linear": "linear"}.get(self.family, "networks")
+        return kind, self.framework
+
+
+def _trees(framework: str, **parameters: Value) -> Variant:
+    named = {
+        "rate": "optimizer.learning_rate",
+        "rounds": "train.num_boost_round",
+        "patience": "train.early_stopping",
+    }
+    usual = {"rounds": 5000, "patience": 60}
+    attributes = {named.get(name, f"model.{name}"): value for name, value in (usual | parameters).items()}
+    return Variant("BoostedTrees", framework, attributes)
+
+
+def _network(**parameters: Value) -> Variant:
+    named = {"rate": "optimizer.learning_rate", "decay": "optimizer.weight_decay"}
+    attributes = {named.get(name, f"model.{name}"): value for name, value in parameters.items()}
+    return Variant("DNN", "torch", attributes)
+
+
+PORTFOLIO = (
+    _trees("lightgbm", rate=0.05),
+    _network(),
+    _trees("lightgbm", rate=0.03, num_leaves=63, colsample_bytree=0.7, subsample=0.8, reg_lambda=1.0),
+    _trees("xgboost", rate=0.05, max_depth=6, subsample=0.8, colsample_bytree=0.8),
+    _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.5, subsample=0.8, reg_lambda=5.0),
+    _network(hidden_units=(256, 128), dropout=0.2),
+    _trees("lightgbm", rate=0.03, num_leaves=127, min_child_samples=50, colsample_bytree=0.5, subsample=0.7),
+    Variant("Linear", "torch"),
+    _trees("xgboost", rate=0.03, max_depth=9, min_child_weight=5.0, subsample=0.7, colsample_bytree=0.6),
+    _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),
+    _network(hidden_units=(128,), dropout=0.0, rate=0.003, decay=0.05),
+    _trees("xgboost", rate=0.05, max_depth=4, subsample=0.9, colsample_bytree=0.5, reg_lambda=3.0),
+)
+
+
+def installed(framework: str) -> bool:
+    """Return True if the framework's package can be imported."""
+    return importlib.util.find_spec(_PACKAGES.get(framework, framework)) is not None
+
+
+def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:
+    """Return the variants to try, at most `trials` (0: all), and the frameworks that are not installed.
+
+    models: values of auto.models, `KINDS`; empty allows all.
+    """
+    wanted = [each for each in PORTFOLIO if not models or set(each.kinds) & set(models)]
+    frameworks = dict.fromkeys(each.framework for each in wanted)
+    missing = [framework for framework in frameworks if not installed(framework)]
+    found = [each for each in wanted if each.framework not in missing]
+    return (found[:trials] if trials else found), missing

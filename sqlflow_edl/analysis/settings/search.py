@@ -1,0 +1,56 @@
+"""Attributes of a search, beside those that every candidate takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edl import metrics
+from sqlflow_edl.analysis.settings.attributes import TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Attribute
+
+KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
+
+TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS = (
+    "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members",
+)  # fmt: skip
+SEARCH = (
+    Attribute(
+        TRIALS,
+        "integer",
+        "Candidates to try at most; by default all of the portfolio, as far as the time allows.",
+        low=1,
+        high=1000,
+        aliases=("auto.max_trials", "max_trials", "num_trials"),
+    ),
+    Attribute(
+        METRIC,
+        "text",
+        "Metric of the validation rows that chooses the models; by default log_loss for classes, rmse for numbers.",
+        choices=metrics.names(None),
+        aliases=("auto.objective",),
+    ),
+    Attribute(
+        MODELS,
+        "texts",
+        f"Kinds of models to try: {', '.join(KINDS)}. By default all that are installed.",
+        choices=KINDS,
+    ),
+    Attribute(
+        MEMBERS,
+        "integer",
+        "Models in the ensemble at most; each adds its time to a prediction.",
+        5,
+        low=1,
+        high=50,
+    ),
+)
+# Attributes of TRAIN that a search passes on to its candidates.
+SHARED = (
+    "train.seed", "train.weight_column", "train.class_weights", "validation.fraction", "validation.select",
+    "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
+)  # fmt: skip
+ROWS = (*(row for row in TRAIN if row.name in (*SHARED, TIME_LIMIT)), *SEARCH)
+_ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"
+ELSEWHERE: Mapping[str, str] = {
+    name: _ONE_MODEL for row in TRAIN if row not in ROWS for name in (row.name, *row.aliases)
+}

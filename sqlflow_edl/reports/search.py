@@ -1,0 +1,52 @@
+"""Plan of a search as rows of the plan of a statement: section, name, value and reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from edl.spec import JobSpec, Search
+from sqlflow_edl.analysis.checks.data import DataWarning
+from sqlflow_edl.analysis.search.plan import SearchPlan
+from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.reports import text
+
+Row = tuple[str, str, str, str]
+WRITTEN, DEFAULT = "written", "default"
+
+
+def rows(plan: SearchPlan, spec: JobSpec, warnings: Sequence[DataWarning]) -> list[Row]:
+    """Plan a search. Raises ValueError if the JobSpec has none."""
+    if spec.search is None:
+        raise ValueError("the JobSpec has no search")
+    return list(_rows(plan, spec, spec.search, warnings))
+
+
+def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[DataWarning]) -> Iterator[Row]:
+    def origin(name: str, default: str = DEFAULT) -> str:
+        return WRITTEN if name in plan.written else default
+
+    yield (
+        "model",
+        spec.model.name,
+        "the mean of the models that predict the validation rows best",
+        "no model is named",
+    )
+    yield "model", "name", spec.output.name, "a new version under that name"
+    yield "label", spec.label.column, text.label(spec.label), ""
+    by_rows = f"{DEFAULT} for {spec.rows.total:,} rows"
+    yield "search", "time_limit", f"{search.time_limit:g} s", origin(settings.TIME_LIMIT, by_rows)
+    yield "search", "metric", search.metric, origin(settings.METRIC)
+    yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
+    for number, candidate in enumerate(search.candidates, 1):
+        model, _, parameters = candidate.name.partition(", ")
+        yield "candidates", f"{number} {model}", parameters, origin(settings.MODELS, "")
+    for column in spec.columns:
+        yield "columns", column, "", ""
+    left_out = {", ".join(each.columns): each.why for each in plan.decisions if each.fitted is None}
+    yield from (("left out", columns, "", why) for columns, why in left_out.items())
+    yield from (("warnings", each.about, each.message, each.advice) for each in warnings)
+    yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
+    yield "rows", "training", f"{spec.rows.training:,}", ""
+    yield "rows", "validation", f"{spec.rows.validation:,}", "choose the models and their length"
+    if search.test:
+        yield "rows", "test", f"{search.test:,}", "choose nothing: the figures of the ensemble are of them"
