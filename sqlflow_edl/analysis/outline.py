@@ -71,6 +71,7 @@ def title(statement: Statement, dialect: str) -> str:
         "show_models": ("SHOW MODELS",),
         "show_train": ("SHOW TRAIN", _shown(statement.model)),
         "show_curve": ("SHOW CURVE", _shown(statement.model)),
+        "show_trials": ("SHOW TRIALS", _shown(statement.model)),
         "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
         "drop_model": ("DROP MODEL", _shown(statement.model)),
     }[statement.kind]

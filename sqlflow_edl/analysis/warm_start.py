@@ -43,6 +43,9 @@ class Parent:
 def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     """Return the model of the parent; add an error if the statement names another."""
     name = parent.spec.model.name
+    if parent.spec.members:
+        hint = f"train one of its models further: SHOW TRIALS {parent.reference} lists their statements"
+        raise parent.refuse(f"{parent.reference} is an ensemble, which is not trained as a whole", None, hint)
     if parent.spec.edited:
         errors.append(
             parent.refuse(

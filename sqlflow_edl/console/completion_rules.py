@@ -27,6 +27,7 @@ _BEGINNINGS = (
         "SHOW MODELS",
         "SHOW TRAIN",
         "SHOW CURVE",
+        "SHOW TRIALS",
         "DESCRIBE MODEL",
         "DROP MODEL",
         "EXPLAIN SELECT",
@@ -43,7 +44,7 @@ _BEGINNINGS = (
     ),
 )
 _SECOND = {
-    "SHOW": ("MODELS", "TRAIN", "CURVE"),
+    "SHOW": ("MODELS", "TRAIN", "CURVE", "TRIALS"),
     "DESCRIBE": ("MODEL",),
     "DESC": ("MODEL",),
     "DROP": ("MODEL", "TABLE", "VIEW"),
@@ -66,6 +67,7 @@ _BEFORE_A_MODEL = (
     ("DROP", "MODEL"),
     ("SHOW", "TRAIN"),
     ("SHOW", "CURVE"),
+    ("SHOW", "TRIALS"),
 )
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {

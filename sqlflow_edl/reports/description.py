@@ -30,8 +30,9 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("left out", fitting.left_out.items()),
             ("warnings", ((str(number), text) for number, text in enumerate(fitting.warnings, 1))),
             ("data", _statistics(spec, fitting)),
+            ("members", _members(archive)),
             ("training", _training(spec)),
-            ("validation" if spec.rows.validation else "metrics", _metrics(spec, archive.metrics)),
+            (_measured_on(spec), _metrics(spec, archive.metrics)),
             ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive.lineage)),
@@ -69,10 +70,31 @@ def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
         yield name, words.summary(fitting.columns[name])
 
 
+def _members(archive: Archive) -> Rows:
+    """List the models of an ensemble by their share in it, with their trials in the search."""
+    chosen = sorted((trial for trial in archive.trials if trial.weight), key=lambda trial: -trial.weight)
+    for trial in chosen:
+        yield (
+            f"{words.percent(trial.weight)}",
+            f"trial {trial.number}: {trial.name}; {words.figures(trial.figures)}",
+        )
+
+
+def _test_rows(spec: JobSpec) -> int:
+    """Return the number of rows that chose nothing, on which an ensemble was measured."""
+    return spec.rows.total - spec.rows.training - spec.rows.validation if spec.members else 0
+
+
+def _measured_on(spec: JobSpec) -> str:
+    if _test_rows(spec):
+        return "test"
+    return "validation" if spec.rows.validation else "metrics"
+
+
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
-    """List the metrics, and the validation rows that they were measured on."""
-    if spec.rows.validation:
-        yield "rows", f"{spec.rows.validation:,}"
+    """List the metrics, and the number of rows that they were measured on."""
+    if rows := _test_rows(spec) or spec.rows.validation:
+        yield "rows", f"{rows:,}"
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):
@@ -103,6 +125,10 @@ def _importances(archive: Archive) -> Rows:
 
 def _training(spec: JobSpec) -> Rows:
     training = spec.training
+    if spec.members:
+        yield "seed", f"{training.seed}"
+        yield "rows", f"{spec.rows.training:,}, and {spec.rows.validation:,} that chose the members"
+        return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)
     if spec.framework in TREES:

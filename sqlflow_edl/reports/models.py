@@ -1,4 +1,6 @@
-"""Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL and DROP MODEL."""
+"""Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, SHOW TRIALS, DESCRIBE MODEL and
+DROP MODEL.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from edl.models.archive import read_archive
+from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.errors.spans import at
@@ -93,14 +95,41 @@ def show_curve(registry: Registry, statement: Statement) -> Result:
     """Return a row for each measurement of the training: epoch, step, seconds, the losses and the metrics."""
     import pyarrow as pa
 
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):
-        file = Path(folder) / "model.zip"
-        registry.load(str(statement.model), file)
-        archive = read_archive(file)
+    archive = _archive(registry, statement)
     names = curve.columns(archive.curve, archive.spec.metrics) or (*curve.CLOCK, "loss")
     types = {name: pa.int64() if name in curve.WHOLE else pa.float64() for name in names}
     reader = table.typed(types, curve.rows(archive.curve, names))
     return Result(statement, reader=reader, view="figures", computed=names)
+
+
+def show_trials(registry: Registry, statement: Statement) -> Result:
+    """Return a row for each trial of the search that found the model, the best first; none for another model."""
+    import pyarrow as pa
+
+    archive = _archive(registry, statement)
+    names = tuple(dict.fromkeys(name for trial in archive.trials for name in trial.figures))
+    columns = {
+        "trial": pa.int32(),
+        "model": pa.string(),
+        "weight": pa.float64(),
+        **dict.fromkeys(names, pa.float64()),
+        "seconds": pa.float64(),
+        "error": pa.string(),
+        "statement": pa.string(),
+    }
+    rows = (
+        (
+            trial.number,
+            trial.name,
+            trial.weight,
+            *map(trial.figures.get, names),
+            trial.seconds,
+            trial.error or None,
+            trial.statement,
+        )
+        for trial in sorted(archive.trials, key=lambda trial: (-trial.weight, trial.number))
+    )
+    return Result(statement, reader=table.typed(columns, rows), computed=("weight", "seconds", *names))
 
 
 def drop_model(registry: Registry, statement: Statement) -> Result:
@@ -120,6 +149,14 @@ def drop_model(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=what)
 
 
+def _archive(registry: Registry, statement: Statement) -> Archive:
+    """Read the archive of the statement's model, without its weights."""
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):
+        file = Path(folder) / "model.zip"
+        registry.load(str(statement.model), file)
+        return read_archive(file)
+
+
 def _found(registry: Registry, statement: Statement) -> ModelVersion:
     with _at_model(statement):
         return registry.look_up(str(statement.model))
@@ -133,6 +170,7 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_models": show_models,
     "show_train": show_train,
     "show_curve": show_curve,
+    "show_trials": show_trials,
     "describe_model": describe_model,
     "drop_model": drop_model,
 }

@@ -59,7 +59,9 @@ def columns(found: spec.Feature | spec.Category) -> str:
 
 
 def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
-    """Yield each feature, with its input where the model has several."""
+    """Yield each feature, with its input where the model has several; an ensemble's models have inputs of their own."""
+    if job.members:
+        yield from ((feature, []) for feature in job.features)
     for name, features in job.inputs.items():
         for feature in features:
             yield feature, [f"in {name}"] if len(job.inputs) > 1 else []
@@ -68,7 +70,7 @@ def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
     """Yield name and value of each setting except those that reports show elsewhere."""
     for name, found in msgspec.structs.asdict(training).items():
-        if name not in _TOLD:
+        if name not in _TOLD and (found or name != "time_limit"):
             yield name, value(found)
 
 

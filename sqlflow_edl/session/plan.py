@@ -87,6 +87,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_models": _other,
     "show_train": _other,
     "show_curve": _other,
+    "show_trials": _other,
     "describe_model": _other,
     "sql": _sql,
 }

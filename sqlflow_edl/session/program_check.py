@@ -88,7 +88,7 @@ class ProgramCheck:
                 self._check_training(statement)
             case "predict" | "evaluate" | "explain":
                 self._check_use(statement)
-            case "show_train" | "show_curve" | "describe_model":
+            case "show_train" | "show_curve" | "show_trials" | "describe_model":
                 self._stored(statement.model, ready=False)
             case "drop_model" if not statement.if_exists:
                 self._stored(statement.model, ready=False)

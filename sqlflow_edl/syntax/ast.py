@@ -23,6 +23,7 @@ Kind = Literal[
     "auto",  # query LABEL … INTO …: the compiler chooses everything
     "show_train",
     "show_curve",
+    "show_trials",
     "show_models",
     "describe_model",
     "drop_model",

@@ -117,6 +117,9 @@ class _Builder(Transformer[Token, Any]):
     def show_train(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("show_train", meta, [], model=children[0])
 
+    def show_trials(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("show_trials", meta, [], model=children[0])
+
     def show_curve(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("show_curve", meta, [], model=children[0])
 

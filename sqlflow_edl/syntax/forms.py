@@ -58,6 +58,9 @@ STATEMENTS = {
     ),
     "SHOW TRAIN": Form("SHOW TRAIN model_name", "the statement that trained it", f"SHOW TRAIN {_MODEL};"),
     "SHOW CURVE": Form("SHOW CURVE model_name", "losses and metrics by epoch", f"SHOW CURVE {_MODEL};"),
+    "SHOW TRIALS": Form(
+        "SHOW TRIALS model_name", "the trials of its search, and their statements", f"SHOW TRIALS {_MODEL};"
+    ),
     "DESCRIBE MODEL": Form(
         "DESCRIBE MODEL model_name",
         "features and why, statistics, metrics, learning curve, lineage",

@@ -45,6 +45,7 @@ _QUERIES = frozenset(("SELECT", "WITH", "FROM", "("))
 _OWN = {
     ("SHOW", "TRAIN"): True,
     ("SHOW", "CURVE"): True,
+    ("SHOW", "TRIALS"): True,
     ("SHOW", "MODELS"): False,
     ("DESCRIBE", "MODEL"): True,
     ("DESC", "MODEL"): True,

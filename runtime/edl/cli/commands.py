@@ -27,6 +27,7 @@ from edl.jobs.outcome import Outcome
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.run import job_runner
 from edl.run.foreground import job_folder
+from edl.run.search import driver
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec, Rows
 from edl.worker.trainer import split
@@ -87,6 +88,9 @@ def _run_module(options: argparse.Namespace) -> None:
 
 
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
+    if program.spec.search is not None:
+        threads = options.threads or available_cores()
+        return driver.run(program, job, threads, observer=_narrator(options), cancelled=threading.Event())
     return job_runner.run(
         program, job, options.weights, observer=_narrator(options), cancelled=threading.Event()
     )

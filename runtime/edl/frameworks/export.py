@@ -24,13 +24,18 @@ import numpy as np
 from edl.arrays import Array, Features, arrays, padded
 from edl.errors import JobError
 from edl.ragged import Ragged
-from edl.spec import ClassLabel, Label
+from edl.spec import ENSEMBLE, ClassLabel, Label
 
 Write = Callable[[Any, Features, Path], None]
 
 
 def check_target(framework: str, path: Path) -> None:
     """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
+    if framework == ENSEMBLE:
+        raise JobError(
+            "an ensemble is a model of several libraries, and no file format holds it",
+            hint="SHOW TRIALS lists a statement for each of its models; train one by itself and export it",
+        )
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())

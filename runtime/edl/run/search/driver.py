@@ -133,7 +133,7 @@ class _SearchRun:
             candidate.name,
             candidate.spec.statement,
             None if value is None else finite(value),
-            result.outcome.figures if result.outcome and not error else {},
+            _metrics(result.outcome) if not error else {},
             result.seconds,
             ending=result.outcome.ending if result.outcome else "",
             error=error,
@@ -222,6 +222,11 @@ class _SearchRun:
             yield program
         finally:
             unload(program.module)
+
+
+def _metrics(outcome: Outcome | None) -> Figures:
+    """Return the metrics without the loss, whose unit differs between libraries."""
+    return {name: value for name, value in outcome.figures.items() if name != "loss"} if outcome else {}
 
 
 def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | None]:
