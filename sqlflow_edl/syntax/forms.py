@@ -42,8 +42,8 @@ STATEMENTS = {
         f"SELECT * FROM iris TO EXPLAIN {_MODEL};",
     ),
     "LABEL": Form(
-        "query LABEL name INTO model_name",
-        "the compiler chooses model and features",
+        "query LABEL name [WITH …] INTO model_name",
+        "the short form: a search for the best models",
         f"SELECT * FROM iris LABEL species INTO {_MODEL};",
     ),
     "EXPLAIN": Form(

@@ -197,11 +197,11 @@ class SearchPlan:
             )
         label = expressions.name(self.label, self.query.dialect)
         into = f"{statement.into[0].text}_{number}" if statement.into else ""
-        return "\n".join(
+        return " ".join(
             [
                 statement.select,
                 f"TO TRAIN {model}",
-                "WITH " + ",\n     ".join(lines),
+                "WITH " + ", ".join(lines),
                 *clauses,
                 f"LABEL {label}",
                 *([f"INTO {into}"] if into else []),

@@ -15,6 +15,7 @@ from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.search import SEARCH, SHARED, TIME_LIMIT
 from sqlflow_edl.analysis.settings.values import Setting
 
 _HEAD = """\
@@ -43,6 +44,9 @@ def _lines() -> Iterator[str]:
     for title, rows in BY_VERB.items():
         yield f"## {title}\n"
         yield from _table(rows)
+    shared = ", ".join(f"`{name}`" for name in (*SHARED, TIME_LIMIT))
+    yield f"## Search\n\nThe [short form](search.md) of TRAIN takes these, and of those above {shared}.\n"
+    yield from _table(SEARCH)
     yield "## Jobs on Kubernetes\n\nThese apply to jobs [on Kubernetes](kubernetes.md), and have no effect on others.\n"
     yield from _table(KUBERNETES)
     ignored = ", ".join(f"`{name}` ({why})" for name, why in WITHOUT_EFFECT.items())

@@ -206,8 +206,8 @@ def test_more_classes_than_the_rows_show_may_be_asked_for_if_they_are_numbers(se
     [("team", "DNNClassifier"), ("member", "DNNClassifier"), ("age % 3", "DNNClassifier"), ("age", "DNNRegressor"),
      ("income", "DNNRegressor"), ("CAST(age % 3 AS DOUBLE)", "DNNRegressor")],
 )  # fmt: skip
-def test_the_short_form_chooses_the_model_by_the_label(session: Session, label: str, model: str) -> None:
-    found = compiled(session, f"SELECT height, {label} AS y FROM people LABEL y INTO m")
+def test_the_label_chooses_the_model_of_a_family(session: Session, label: str, model: str) -> None:
+    found = compiled(session, f"SELECT height, {label} AS y FROM people TO TRAIN DNN LABEL y INTO m")
     assert found.spec.model.name == model
     assert found.notes[0].startswith(f"{model} is chosen: y is ")
 

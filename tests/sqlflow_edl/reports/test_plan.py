@@ -83,7 +83,7 @@ def test_a_feature_says_which_input_it_enters_where_there_are_several(session: S
 
 
 def test_the_label_and_its_classes_are_shown(session: Session) -> None:
-    found = explained(session, "SELECT age, team FROM people LABEL team INTO m")
+    found = explained(session, "SELECT age, team FROM people TO TRAIN DNN LABEL team INTO m")
     assert found["label", "team"] == ("3 classes: blue, green, red", "a logit per class; no NULL")
     assert found["model", "DNNClassifier"][1] == "chosen by the label"
 

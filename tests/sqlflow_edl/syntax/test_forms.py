@@ -19,6 +19,7 @@ KINDS = {
     "SHOW MODELS": "show_models",
     "SHOW TRAIN": "show_train",
     "SHOW CURVE": "show_curve",
+    "SHOW TRIALS": "show_trials",
     "DESCRIBE MODEL": "describe_model",
     "DROP MODEL": "drop_model",
 }

@@ -102,7 +102,7 @@ def test_no_two_attributes_of_the_dictionary_share_a_name() -> None:
     ("key", "near"),
     [
         ("train.framework", "model.framework"),
-        ("train.time_limit", None),
+        ("train.wall_clock", None),
         ("hiden_units", None),  # of a model, which is not among these
         ("optimizer.batchsize", "train.batch_size"),
         ("validation.metric", "validation.metrics"),
