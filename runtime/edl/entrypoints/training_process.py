@@ -141,9 +141,12 @@ class Server:
         folder = Path(request.program)
         weights = Path(request.weights) if request.weights else None
         spec = read_spec(folder)
-        if request.time_limit:
-            training = msgspec.structs.replace(spec.training, time_limit=request.time_limit)
-            spec = msgspec.structs.replace(spec, training=training)
+        if request.trial:
+            training = msgspec.structs.replace(
+                spec.training, time_limit=request.time_limit or spec.training.time_limit
+            )
+            rows = msgspec.structs.replace(spec.rows, rotation=request.rotation)
+            spec = msgspec.structs.replace(spec, training=training, rows=rows)
         write(
             f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
         )

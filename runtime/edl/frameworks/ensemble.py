@@ -1,8 +1,9 @@
 """Ensembles of programs: their scores, the predicted numbers or the probabilities of classes, are averaged.
 
 The folder of an ensemble's program holds the programs of its members in `members/0`, `members/1`, …, and `job.json`
-their weights. Each member transforms the rows and predicts as it does alone, in its own framework. The weights of the
-ensemble are those of the members, with the member's number before each name: `0.booster`, `1.dense.kernel`.
+their weights. Each member transforms the rows and predicts as it does alone, in its own framework. A member may be the
+mean of several models of its program, one for each fold of the rows. The weights of the ensemble are those of the
+models, with the numbers of member and fold before each name: `0.0.booster`, `1.4.dense.kernel`.
 
 An ensemble is the result of a search and is not trained as a whole.
 """
@@ -45,11 +46,12 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     model = program.call("custom_model")
     if not isinstance(model, Ensemble):
         raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not an Ensemble")
-    adapters = []
-    for name, member in model.programs.items():
+    adapters = {}
+    for (name, member), folds in zip(model.programs.items(), model.folds, strict=True):
         frameworks.prepare(member.spec.framework, _threads)
-        found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
-        adapters.append(found)
+        for fold in range(folds):
+            found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
+            adapters[name, f"{fold}"] = found
     return EnsembleAdapter(model, adapters, target(program.spec.label))
 
 
@@ -74,6 +76,11 @@ class Ensemble:
         """Share of each member in the scores."""
         return tuple(member.weight for member in self.spec.members)
 
+    @property
+    def folds(self) -> tuple[int, ...]:
+        """Number of models of each member."""
+        return tuple(member.folds for member in self.spec.members)
+
     def transform(self, batch: pa.RecordBatch) -> Features:
         """Return the features of each member by its number."""
         return {
@@ -86,19 +93,21 @@ class EnsembleAdapter:
 
     framework = ENSEMBLE
 
-    def __init__(self, model: Ensemble, members: list[Adapter], label: Target) -> None:
+    def __init__(self, model: Ensemble, models: Mapping[tuple[str, str], Adapter], label: Target) -> None:
         self.model = model
-        self._members = members
+        self._models = models  # by member and fold
         self._label = label
 
     def predict(self, features: Features) -> Array:
         """Return the weighted mean of the members' scores, float64 (n, 1) numbers or (n, classes) probabilities."""
         total: Array | None = None
-        for (number, program), weight, member in zip(
-            self.model.programs.items(), self.model.weights, self._members, strict=True
-        ):
-            scores = weight * program.call("scores", member.predict(features[number]))
-            total = scores if total is None else total + scores
+        shares = dict(
+            zip(self.model.programs, zip(self.model.weights, self.model.folds, strict=True), strict=True)
+        )
+        for (number, _), adapter in self._models.items():
+            weight, folds = shares[number]
+            scores = self.model.programs[number].call("scores", adapter.predict(features[number]))
+            total = scores * (weight / folds) if total is None else total + scores * (weight / folds)
         if total is None:
             raise JobError("the ensemble has no members", hint="its search has not ended yet")
         return total
@@ -111,23 +120,24 @@ class EnsembleAdapter:
 
     def get_weights(self) -> dict[str, Array]:
         return {
-            f"{number}.{name}": values
-            for number, member in enumerate(self._members)
-            for name, values in member.get_weights().items()
+            f"{number}.{fold}.{name}": values
+            for (number, fold), adapter in self._models.items()
+            for name, values in adapter.get_weights().items()
         }
 
     def set_weights(self, weights: Mapping[str, Array]) -> None:
-        split: list[dict[str, Array]] = [{} for _ in self._members]
+        split: dict[tuple[str, str], dict[str, Array]] = {place: {} for place in self._models}
         for name, values in weights.items():
-            number, _, own = name.partition(".")
-            if not number.isdecimal() or int(number) >= len(split):
+            number, _, rest = name.partition(".")
+            fold, _, own = rest.partition(".")
+            if (number, fold) not in split:
                 raise JobError(
-                    f"the ensemble has no member for the weights {name}",
+                    f"the ensemble has no model for the weights {name}",
                     hint="they were trained with another program",
                 )
-            split[int(number)][own] = values
-        for member, own_weights in zip(self._members, split, strict=True):
-            member.set_weights(own_weights)
+            split[number, fold][own] = values
+        for place, adapter in self._models.items():
+            adapter.set_weights(split[place])
 
     def keep(self) -> Mapping[str, Array]:
         return self.get_weights()

@@ -26,6 +26,7 @@ from edl.data import Pinned, Reader, open_reader
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
+from edl.data.rotated import RotatedReader
 from edl.errors import JobError
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder
@@ -88,6 +89,9 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     if program.spec.kind == "train" and job.validation_rows.is_dir():
         validation = _open_rows(program, read_pinned(job.validation_rows), job.validation_rows)
         reader = JoinedReader(reader, validation)
+    rows = program.spec.rows
+    if rows.rotation:
+        reader = RotatedReader(reader, rows.rotation, rows.training + rows.validation)
     return pinned, reader
 
 

@@ -93,11 +93,12 @@ class TrainingProcess:
         weights: Path | None = None,
         trial: bool = False,
         time_limit: float = 0.0,
+        rotation: int = 0,
         keeps_best: bool = False,
     ) -> Outcome:
         """Run the program's job in the job folder, and wait for its end.
 
-        For `weights`, `trial` and `time_limit` see `Run`. An error of the job is raised unchanged. Raises
+        For `weights`, `trial`, `time_limit` and `rotation` see `Run`. An error of the job is raised unchanged. Raises
         JobCancelledError after `cancel`, ProcessDiedError with the exit status and the log if the process dies. Other
         exceptions during the wait (a KeyboardInterrupt, an error of `on_event`) cancel the job and are raised once it
         has ended; a second interrupt kills the process. `keeps_best`: the first KeyboardInterrupt ends the job early
@@ -112,6 +113,7 @@ class TrainingProcess:
             str(weights.absolute()) if weights else "",
             trial,
             time_limit,
+            rotation,
         )
         try:
             self._submit(request, log)

@@ -21,7 +21,8 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     """Request to run the program's job on the rows pinned in the job folder.
 
     `weights` is a model's archive or its weights.safetensors: the model that a statement uses, or from which TRAIN
-    starts. `trial`: the job is a trial of a search, with `time_limit` in seconds; 0 is that of the program.
+    starts. `trial`: the job is a trial of a search, with `time_limit` in seconds; 0 is that of the program. `rotation`
+    is that of the rows.
     """
 
     number: int
@@ -30,6 +31,7 @@ class Run(msgspec.Struct, frozen=True, tag="run"):
     weights: str = ""
     trial: bool = False
     time_limit: float = 0.0
+    rotation: int = 0
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):

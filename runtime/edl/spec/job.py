@@ -54,7 +54,7 @@ class Rows(Struct, frozen=True):
 
     `pinned` is False if the query was only analysed (compile, EXPLAIN); then the job pins the rows when it starts.
     The first `training` rows of the pinned order are training rows, the `validation` rows after them are only
-    measured.
+    measured. With a `rotation` the order of these rows begins at that row and wraps around.
     """
 
     pinned: bool
@@ -62,6 +62,7 @@ class Rows(Struct, frozen=True):
     training: int
     validation: int = 0
     digest: str = ""  # of schema and values, in the pinned order
+    rotation: int = 0
 
 
 class Component(Struct, frozen=True):
@@ -202,10 +203,15 @@ class Output(Struct, frozen=True):
 
 
 class Member(Struct, frozen=True):
-    """Model of an ensemble: its share of the ensemble's scores, and the JobSpec of its training."""
+    """Model of an ensemble: its share of the ensemble's scores, and the JobSpec of its training.
+
+    With several `folds` it is the mean of as many models of that JobSpec, each of which validated on another part of
+    the rows.
+    """
 
     weight: float
     spec: JobSpec
+    folds: int = 1
 
 
 class Candidate(Struct, frozen=True):
@@ -220,7 +226,8 @@ class Search(Struct, frozen=True):
 
     The search trains `candidates` in their order until `time_limit`, in seconds, is up; 0 is no limit. `metric` of
     the validation rows chooses at most `max_members` of them. The last `test` rows are neither trained nor validated
-    on: the figures of the ensemble are of them, if there are any.
+    on: the figures of the ensemble are of them, if there are any. With several `folds` each candidate is trained as
+    many times, and each time another part of the other rows is its validation rows.
     """
 
     candidates: tuple[Candidate, ...]
@@ -228,6 +235,7 @@ class Search(Struct, frozen=True):
     time_limit: float = 0.0
     max_members: int = 5
     test: int = 0
+    folds: int = 1
 
 
 class JobSpec(Struct, frozen=True):

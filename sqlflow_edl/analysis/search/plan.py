@@ -34,25 +34,39 @@ SECONDS = (
     (100_000, 180.0),
 )  # rows, and the time limit by default up to as many
 MOST_SECONDS = 300.0
-SMALL, LARGE = 1_000, 100_000  # rows up to which a quarter validates, and from which a twentieth is tested on
-FEWEST_ROWS = 20
+FOLDS = ((5_000, 5), (20_000, 3))  # rows, and the folds by default up to as many
+LARGE = 100_000  # rows from which a twentieth is tested on
 
 
 @dataclass(frozen=True, slots=True)
 class SplitOfSearch(HeldOut):
-    """Validation and test rows of a search, which needs more of them than one training."""
+    """Validation and test rows of a search, which needs more of them than one training. folds: None for the default."""
+
+    folds: int | None = None
+
+    def number_of_folds(self, total: int) -> int:
+        """Return the number of folds for so many rows; 1 where the validation rows are written."""
+        if self.folds is not None:
+            return self.folds
+        if self.query or self.fraction is not None:
+            return 1
+        return next((folds for most, folds in FOLDS if total <= most), 1)
+
+    def rows(self, total: int) -> int:
+        """Return the number of rows that are not trained on; all folds have as many."""
+        folds, test = self.number_of_folds(total), self.test_rows(total)
+        return (total - test) // folds + test if folds > 1 else HeldOut.rows(self, total)
 
     def shares(self, total: int) -> tuple[float, float]:
         """Return the shares of validation rows and of test rows among `total`."""
         if self.query:
             return 0.0, 0.0
-        validation = self.fraction
-        if validation is None:
-            validation = 0.25 if total < SMALL else 0.1
-        test = self.test
+        test, folds = self.test, self.number_of_folds(total)
         if test is None:
-            test = 0.0 if total < SMALL else 0.1 if total < LARGE else 0.05
-        return validation, test
+            test = 0.0 if total <= FOLDS[0][0] else 0.1 if total < LARGE else 0.05
+        if folds > 1:
+            return (1 - test) / folds, test
+        return 0.1 if self.fraction is None else self.fraction, test
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +185,7 @@ class SearchPlan:
                 float(limit) if limit is not None else default_seconds(rows.total),
                 int(_given(self.written, settings.MEMBERS) or 5),
                 test,
+                self.held_out.number_of_folds(rows.total),
             ),
         )
 
@@ -249,7 +264,8 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
         )
     plans = [train.plan(statement_of(statement, variant, written), query, schema) for variant in variants]
     own = plans[0].held_out
-    held_out = SplitOfSearch(own.query, own.fraction, own.span, own.in_text, own.test)
+    folds = _given(written, settings.FOLDS)
+    held_out = SplitOfSearch(own.query, own.fraction, own.span, own.in_text, own.test, folds)
     plans = [replace(each, held_out=held_out) for each in plans]
     return SearchPlan(statement, tuple(variants), tuple(plans), held_out, written, notes=notes)
 

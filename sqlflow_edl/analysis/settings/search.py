@@ -10,8 +10,8 @@ from sqlflow_edl.analysis.settings.dictionary import Attribute
 
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
-TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS = (
-    "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members",
+TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS = (
+    "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds",
 )  # fmt: skip
 SEARCH = (
     Attribute(
@@ -34,6 +34,16 @@ SEARCH = (
         "texts",
         f"Kinds of models to try: {', '.join(KINDS)}. By default all that are installed.",
         choices=KINDS,
+    ),
+    Attribute(
+        FOLDS,
+        "integer",
+        "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
+        "1 is a single training. By default 5 for up to 5,000 rows, 3 for up to 20,000, else 1, and 1 where validation "
+        "rows are written.",
+        low=1,
+        high=20,
+        aliases=("auto.k_folds", "validation.folds"),
     ),
     Attribute(
         MEMBERS,

@@ -27,7 +27,7 @@ from edl.features.weights import RowWeights
 from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, Observer, Progress, TrialEnd, finite
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, MeasuredOn, Outcome
+from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
 from edl.models.archive import read_archive
 from edl.models.fitting import read_fitting
@@ -70,7 +70,9 @@ class _SearchRun:
         self._began, self._started = time.monotonic(), datetime.now(UTC)
         self._pinned, self._reader = job_runner.rows_of(program, job)
         self._rows = program.spec.rows
-        self._labels, self._weights = _truth(program.spec, self._reader, self._rows.training)
+        known = self._rows.validation * search.folds  # rows that a model scores without having seen them
+        first = self._rows.training + self._rows.validation - known
+        self._labels, self._weights = _truth(program.spec, self._reader, first)
         self._trials: dict[int, Trial] = {}
         self._scores: dict[int, Array] = {}
         slots = 1 if self._rows.training >= ROWS_OF_ONE_SLOT else threads
@@ -119,9 +121,9 @@ class _SearchRun:
     def _end_trial(self, number: int, result: TrialResult) -> None:
         """Record a trial and report it."""
         candidate, value, error = self._search.candidates[number], None, result.error
-        if result.outcome is not None:
+        if result.outcomes:
             try:
-                scores = np.load(folder_of(self._job, number).path / SCORES)
+                scores = self._scores_of(number)
                 value = self._measure.value(scores[self._validation])
                 self._scores[number] = scores
             except (SQLFlowError, OSError, ValueError) as caught:
@@ -133,9 +135,9 @@ class _SearchRun:
             candidate.name,
             candidate.spec.statement,
             None if value is None else finite(value),
-            _metrics(result.outcome) if not error else {},
+            {} if error else self._figures(scores[self._validation], self._validation),
             result.seconds,
-            ending=result.outcome.ending if result.outcome else "",
+            ending=result.outcomes[0].ending if len(result.outcomes) == 1 else "",
             error=error,
         )
         left = self._pool.left if self._search.time_limit else None
@@ -154,6 +156,15 @@ class _SearchRun:
         )
         self._show_progress()
 
+    def _scores_of(self, number: int) -> Array:
+        """Return the scores of a trial: of each fold's validation rows by its model, of the test rows their mean."""
+        count, folds = self._rows.validation, self._search.folds
+        found = [np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(folds)]
+        validation = [each[:count] for each in reversed(found)]
+        return np.concatenate(
+            [*validation, functools.reduce(np.add, [each[count:] for each in found]) / folds]
+        )
+
     def _show_progress(self) -> None:
         self._observer(Progress("search", len(self._trials), len(self._search.candidates), 0.0))
 
@@ -161,7 +172,11 @@ class _SearchRun:
 
     def _stored(self, weights: Mapping[int, float], ending: str) -> Outcome:
         """Write the archive of the ensemble and return the outcome of the search."""
-        figures, measured_on = self._figures(weights)
+        part = self._validation
+        if self._search.test:
+            part = slice(part.stop, None)
+        weighed = [weight * self._scores[number][part] for number, weight in weights.items()]
+        figures = self._figures(functools.reduce(np.add, weighed), part)
         trials = tuple(
             msgspec.structs.replace(trial, weight=weights.get(number, 0.0))
             for number, trial in sorted(self._trials.items())
@@ -171,15 +186,16 @@ class _SearchRun:
             self._rows.training,
             time.monotonic() - self._began,
             figures,
-            measured_on,
+            "test" if self._search.test else "validation",
             stopped=ending,
             archive=self._job.archive.name,
             trials=trials,
         )
         arrays = {
-            f"{position}.{name}": values
+            f"{position}.{fold}.{name}": values
             for position, number in enumerate(weights)
-            for name, values in read_archive(folder_of(self._job, number).archive).weights().items()
+            for fold in range(self._search.folds)
+            for name, values in read_archive(folder_of(self._job, number, fold).archive).weights().items()
         }
         rows = msgspec.structs.replace(self._rows, pinned=True, digest=self._pinned.digest)
         with self._ensemble(weights, rows) as ensemble:
@@ -187,21 +203,16 @@ class _SearchRun:
             save(self._job.archive, ensemble, self._pinned, rows, arrays, outcome, self._started, fitting)
         return outcome
 
-    def _figures(self, weights: Mapping[int, float]) -> tuple[Figures, MeasuredOn]:
-        """Return the metrics of the ensemble on the test rows, or without these on the validation rows."""
-        spec, part = self._program.spec, self._validation
-        if self._search.test:
-            part = slice(part.stop, None)
-        weighed = [weight * self._scores[number][part] for number, weight in weights.items()]
-        mean = functools.reduce(np.add, weighed)
-        labels = self._labels[part]
-        row_weights = None if self._weights is None else self._weights[part]
+    def _figures(self, scores: Array, part: slice) -> Figures:
+        """Return the metrics of scores of some of the labelled rows."""
+        spec, labels = self._program.spec, self._labels[part]
+        weights = None if self._weights is None else self._weights[part]
         kind = metrics.kind_of(spec.label)
-        found: Figures = {"loss": finite(mean_loss(spec.label, labels, mean, row_weights))}
+        found: Figures = {"loss": finite(mean_loss(spec.label, labels, scores, weights))}
         for name in spec.metrics:
             metric = metrics.by_name(name, kind)
-            found[name] = finite(metric.result(metric.update((), labels, mean, row_weights)))
-        return found, "test" if self._search.test else "validation"
+            found[name] = finite(metric.result(metric.update((), labels, scores, weights)))
+        return found
 
     @contextmanager
     def _ensemble(self, weights: Mapping[int, float], rows: Rows) -> Iterator[Program]:
@@ -210,8 +221,8 @@ class _SearchRun:
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns(CANDIDATES), dirs_exist_ok=True)
         members = []
         for position, (number, weight) in enumerate(weights.items()):
-            candidate = read_archive(folder_of(self._job, number).archive)
-            members.append(Member(weight, candidate.spec))
+            candidate = read_archive(folder_of(self._job, number, 0).archive)
+            members.append(Member(weight, candidate.spec, self._search.folds))
             copied = folder / MEMBERS / f"{position}"
             shutil.copytree(source / CANDIDATES / f"{number}", copied, dirs_exist_ok=True)
             (copied / SPEC_FILE).write_bytes(to_json(candidate.spec))
@@ -222,11 +233,6 @@ class _SearchRun:
             yield program
         finally:
             unload(program.module)
-
-
-def _metrics(outcome: Outcome | None) -> Figures:
-    """Return the metrics without the loss, whose unit differs between libraries."""
-    return {name: value for name, value in outcome.figures.items() if name != "loss"} if outcome else {}
 
 
 def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | None]:

@@ -20,7 +20,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
 from edl.program import SPEC_FILE
 from edl.run.training_client import ProcessDiedError, TrainingProcess
-from edl.spec import Candidate, Search
+from edl.spec import Rows, Search
 
 ATTEMPTS = 5  # of a trial whose processes die
 LEAST_SECONDS = 1.0  # that are left when a trial begins
@@ -31,16 +31,25 @@ _POLL_SECONDS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """End of a trial. outcome: of the training, or None after an `error`."""
+    """End of a trial. outcomes: of the training, of each fold; none after an `error`."""
 
-    outcome: Outcome | None
+    outcomes: tuple[Outcome, ...]
     seconds: float
     error: str = ""
 
 
-def folder_of(job: JobFolder, number: int) -> JobFolder:
-    """Return the job folder of a trial, counted from 0."""
-    return JobFolder(job.path / "trials" / f"{number:03}")
+def folder_of(job: JobFolder, number: int, fold: int) -> JobFolder:
+    """Return the job folder of a fold of a trial, both counted from 0."""
+    return JobFolder(job.path / "trials" / f"{number:03}" / f"{fold}")
+
+
+def rotation_of(rows: Rows, fold: int) -> int:
+    """Return the rotation in which the validation rows of a fold are the last ones.
+
+    Fold 0 are the last rows, fold 1 those before them, and so on.
+    """
+    size = rows.training + rows.validation
+    return (size - fold * rows.validation) % size
 
 
 class TrialPool:
@@ -126,7 +135,7 @@ class TrialPool:
     def _take(self) -> int | None:
         """Return the next candidate, or None if no other trial is to begin."""
         with self._lock:
-            out_of_time = self.left < LEAST_SECONDS and any(each.outcome for each in self.results.values())
+            out_of_time = self.left < LEAST_SECONDS and any(each.outcomes for each in self.results.values())
             if self._stopped or out_of_time or self._next == len(self._search.candidates):
                 return None
             self._next += 1
@@ -135,47 +144,58 @@ class TrialPool:
     def _do(self, number: int, process: TrainingProcess) -> TrainingProcess:
         """Run a trial, again after the death of its process. Return the process that ran it last."""
         candidate, began = self._search.candidates[number], time.monotonic()
-        for attempt in range(1, ATTEMPTS + 1):
+        attempts = 0
+        outcomes: list[Outcome] = []
+        while True:
+            attempts += 1
             try:
-                outcome = self._attempt(number, candidate, process)
+                while len(outcomes) < self._search.folds:
+                    outcomes.append(self._attempt(number, len(outcomes), process))
             except ProcessDiedError as error:
                 process.close()
                 process = TrainingProcess.start(candidate.spec.framework, self._threads)
-                if attempt < ATTEMPTS and not self._stopped:
+                if attempts < ATTEMPTS and not self._stopped:
                     log(f"trial {number + 1} is begun again: {error.message}")
                     continue
-                self._end(number, TrialResult(None, time.monotonic() - began, error.message))
+                self._end(number, TrialResult((), time.monotonic() - began, error.message))
             except JobCancelledError:
-                self._end(number, TrialResult(None, time.monotonic() - began, "its time was up"))
+                self._end(number, TrialResult((), time.monotonic() - began, "its time was up"))
             except SQLFlowError as error:
-                self._end(number, TrialResult(None, time.monotonic() - began, error.message))
+                self._end(number, TrialResult((), time.monotonic() - began, error.message))
             else:
-                self._end(number, TrialResult(outcome, time.monotonic() - began))
-            break
-        return process
+                self._end(number, TrialResult(tuple(outcomes), time.monotonic() - began))
+            return process
 
-    def _attempt(self, number: int, candidate: Candidate, process: TrainingProcess) -> Outcome:
-        limit = self._limit(number)
+    def _attempt(self, number: int, fold: int, process: TrainingProcess) -> Outcome:
+        """Train one fold of a candidate."""
+        candidate, limit = self._search.candidates[number], self._limit(number, fold)
         with self._lock:
             if self._stopped:
                 raise JobCancelledError
             self._running[number] = process, time.monotonic() + limit * GRACE
         try:
-            job = _prepared(folder_of(self._job, number), self._job)
+            job = _prepared(folder_of(self._job, number, fold), self._job)
             program = self._programs / f"{number}"
             if not (program / SPEC_FILE).exists():
                 raise JobError(f"there is no program of {candidate.name}")
             seconds = limit if math.isfinite(limit) else 0.0
-            return process.run(program, job.path, lambda event: None, trial=True, time_limit=seconds)
+            return process.run(
+                program,
+                job.path,
+                lambda event: None,
+                trial=True,
+                time_limit=seconds,
+                rotation=rotation_of(candidate.spec.rows, fold),
+            )
         finally:
             with self._lock:
                 del self._running[number]
 
-    def _limit(self, number: int) -> float:
-        """Return the seconds that a trial may take."""
+    def _limit(self, number: int, fold: int) -> float:
+        """Return the seconds that a fold of a trial may take."""
         left = max(self.left, LEAST_SECONDS)
         waiting = len(self._search.candidates) - number - 1
-        return left * SHARE if waiting >= self._slots else left
+        return (left * SHARE if waiting >= self._slots else left) / (self._search.folds - fold)
 
     def _end(self, number: int, result: TrialResult) -> None:
         with self._lock:

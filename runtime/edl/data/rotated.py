@@ -1,0 +1,32 @@
+"""Rows in a rotated order, so that any range of them can be the validation rows of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from edl.data.source import Reader
+
+
+class RotatedReader:
+    """Reader whose row p < `size` is row (p + `rotation`) mod `size` of another one; later rows stay in their place."""
+
+    def __init__(self, reader: Reader, rotation: int, size: int) -> None:
+        self._reader = reader
+        self._size = size
+        self._first = size - rotation  # rows before the end of the rotated ones
+        self._rotation = rotation
+        self.rows: int = reader.rows
+        self.schema: pa.Schema = reader.schema
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read rows [start, end) in order."""
+        for first, last, shift in (
+            (0, self._first, self._rotation),
+            (self._first, self._size, -self._first),
+            (self._size, self.rows, 0),
+        ):
+            here, there = max(start, first), min(end, last)
+            if here < there:
+                yield from self._reader.read(here + shift, there + shift, columns)
