@@ -59,8 +59,19 @@ SHARED = (
     "train.seed", "train.weight_column", "train.class_weights", "validation.fraction", "validation.select",
     "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
 )  # fmt: skip
+_TIME = tuple(row for row in TRAIN if row.name == TIME_LIMIT)
+OF_SPACE = (
+    *_TIME,
+    *(row for row in SEARCH if row.name != MODELS),
+)  # of a TRAIN statement with several values
 ROWS = (*(row for row in TRAIN if row.name in (*SHARED, TIME_LIMIT)), *SEARCH)
 _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"
 ELSEWHERE: Mapping[str, str] = {
     name: _ONE_MODEL for row in TRAIN if row not in ROWS for name in (row.name, *row.aliases)
 }
+
+
+def is_of_search(key: str) -> bool:
+    """Return True if an attribute of a TRAIN statement with several values is the search's, not its candidates'."""
+    names = {name for row in OF_SPACE for name in (row.name, *row.aliases)}
+    return key.casefold() in names or key.casefold().startswith("auto.")
