@@ -31,9 +31,9 @@ os.environ.pop("FORCE_COLOR", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no error.
-settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ours")
+# A busy machine is no error. Of random examples `make test` tries the first.
+settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
@@ -43,13 +43,17 @@ _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
-    parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
+    parser.addoption("--soak", action="store_true", help="with the variants that `make test` leaves to `make test-all`")
     parser.addoption(
         "--faults",
         type=int,
         metavar="TURN",
         help="only rows of the fault matrix, and of a test with several variants the one whose turn it is",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("all" if config.getoption("--soak") else "some")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,7 +68,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
+    """Leave variants to `make test-all` and `make soak`; that may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
     wanted = [item for item in items if soak or not item.get_closest_marker("soak")]
     if not soak:

@@ -52,6 +52,7 @@ def test_a19_quoted_line_ends_are_no_rows_in_a_large_file(tmp_path: Path) -> Non
     assert found["note"][count - 1].as_py() == f'line {count - 1}\n,"two",\r\nthree'
 
 
+@pytest.mark.soak
 def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_path: Path) -> None:
     line = 'and a "" quote,\nin many lines of text\n'
     text = "id,note\n" + "".join(f'{i},"{line * 200}"\n' for i in range(6000))
