@@ -43,7 +43,9 @@ _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
-    parser.addoption("--soak", action="store_true", help="with the variants that `make test` leaves to `make test-all`")
+    parser.addoption(
+        "--soak", action="store_true", help="with the variants that `make test` leaves to `make test-all`"
+    )
     parser.addoption(
         "--faults",
         type=int,
