@@ -69,7 +69,7 @@ class Shop:
         return found.to_arrow()
 
 
-@pytest.fixture(scope="module", params=["mariadb", "maxcompute"])
+@pytest.fixture(scope="module", params=["mariadb", pytest.param("maxcompute", marks=pytest.mark.soak)])
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     server = request.getfixturevalue(request.param)
     state = tmp_path_factory.mktemp("state")
@@ -89,6 +89,7 @@ def many() -> pa.Table:
     return pa.table({"id": range(ROWS), "x": x, "y": y, "kind": kinds, "story": ["word " * 18] * ROWS})
 
 
+@pytest.mark.soak
 def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_left_alone(
     shop: Shop, tmp_path: Path
 ) -> None:
