@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
@@ -38,6 +38,7 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 SOURCES = ("duckdb", "sqlite", "mysql", "maxcompute", "csv")  # as parameters of tests name them
+LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
@@ -77,9 +78,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         wanted = _pairwise(wanted)
     if faults is not None:
         wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
+    config.stash[LEFT_OUT] = 0 if soak else len(items) - len(wanted)
     chosen = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = wanted
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if output := getattr(session.config, "workeroutput", None):  # of a worker of pytest-xdist
+        output["left out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{left_out:,} variants are left to make test-all")
 
 
 def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:
