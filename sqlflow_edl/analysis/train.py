@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
+from sqlflow_edl.analysis import catalog, labels, splits, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose
@@ -32,6 +32,7 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.splits import Splitting
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.analysis.validation import HeldOut, chosen
 from sqlflow_edl.syntax import ast
@@ -83,6 +84,7 @@ class TrainingPlan:
     weight: str  # the weight column; empty without one
     drafts: tuple[Draft, ...]
     held_out: HeldOut
+    splitting: Splitting
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
     validation: spec.Query | None = None  # the query of `held_out` with its columns
@@ -159,6 +161,7 @@ class TrainingPlan:
             evaluation=running.evaluation(self.settings),
             checkpoints=running.checkpoints(self.settings),
             cluster=running.cluster(self.settings),
+            split=self.splitting.split,
             validation=self.validation,
             own=user_model.stored(choice.own, _given(choice, self.settings.resolved), theirs)
             if choice.own
@@ -281,13 +284,14 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    label, label_span = _label(statement, schema, errors)
+    label, label_span = labels.named(statement, schema, errors)
     if label and (error := labels.check_type(schema, label, settings.model)):
         error.span = error.span or label_span
         errors.append(error)
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     held_out = chosen(statement, settings.resolved, errors)
+    splitting = splits.choose(settings, schema, label, held_out, errors)
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
@@ -295,7 +299,11 @@ def plan(
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
-        if column not in mentioned and column not in reserved:
+        if column not in mentioned and column == splitting.group:
+            notes.append(
+                f"{column}, of the groups, is left out: {splits.ONE_SIDE}; name it in COLUMN to use it"
+            )
+        elif column not in mentioned and column not in reserved:
             encoded = settings.choice.example.encodes
             drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
@@ -310,6 +318,7 @@ def plan(
         weight,
         tuple(drafts),
         held_out,
+        splitting,
         parent,
         kept,
         notes=notes,
@@ -334,7 +343,7 @@ def check_without_columns(
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     errors += running.problems(settings, workers)
-    _written_label(statement, errors)
+    labels.written(statement, errors)
     chosen(statement, settings.resolved, errors)
     for clause in statement.columns:
         named(clause, settings.choice.example.architecture.inputs, errors)
@@ -461,36 +470,3 @@ def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowEr
         else:
             kept.append(each)
     return kept
-
-
-def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
-    written = _written_label(statement, errors)
-    if written is None:
-        return "", None
-    try:
-        return schema.resolve(written), written.span
-    except SQLFlowError as error:
-        errors.append(error)
-        return "", None
-
-
-def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
-    """Return the one label that the statement names; add errors if it names none or several."""
-    if not statement.labels:
-        errors.append(
-            SemanticError(
-                "the statement has no label",
-                span=Span(statement.span.end - 1, statement.span.end),
-                hint="name the column to predict: LABEL income",
-            )
-        )
-        return None
-    if len(statement.labels) > 1:
-        errors.append(
-            SemanticError(
-                "several labels are not supported yet",
-                span=statement.labels[1].span,
-                hint="train a model for each",
-            )
-        )
-    return statement.labels[0]

@@ -43,7 +43,7 @@ class HeldOut:
         fraction = self.fraction
         if fraction is None:
             fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
-        return 0 if self.query else min(round(total * fraction), max(total - 1, 0))
+        return 0 if self.query else min(int(total * fraction + 0.5), max(total - 1, 0))
 
     def placed(self) -> AbstractContextManager[None]:
         """Return a context that sets the source span of database errors in the query."""

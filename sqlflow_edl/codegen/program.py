@@ -42,6 +42,7 @@ from edl.spec import (
     PiecewiseLinear,
     Raw,
     RawLabel,
+    Split,
     Standardize,
     Vector,
     Vocabulary,
@@ -91,6 +92,7 @@ def _program(spec: JobSpec) -> Program:
         source=literal(spec.query.source),
         select=literal(spec.query.select),
         held_out=literal(spec.validation.select) if spec.validation else "",
+        split=_split(spec.split) if spec.split else "",
     )
     encoded = model.encode()
     return Program(
@@ -102,6 +104,12 @@ def _program(spec: JobSpec) -> Program:
             **stored,
         }
     )
+
+
+def _split(split: Split) -> str:
+    """Return the expression of the split."""
+    column, fraction, fewest = map(literal, (split.column, split.fraction, split.fewest))
+    return f"data.Split({literal(split.by)}, {column}, fraction={fraction}, fewest={fewest})"
 
 
 @functools.cache

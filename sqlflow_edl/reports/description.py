@@ -72,7 +72,7 @@ def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
     """List the metrics, and the validation rows that they were measured on."""
     if spec.rows.validation:
-        yield "rows", f"{spec.rows.validation:,}"
+        yield "rows", f"{spec.rows.validation:,}" + (f", {words.split(spec.split)}" if spec.split else "")
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):

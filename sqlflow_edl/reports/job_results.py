@@ -8,7 +8,7 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import ClassLabel, JobSpec, Rows
+from edl.spec import TREES, ClassLabel, JobSpec, Rows
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted
 from sqlflow_edl.syntax.ast import Statement
@@ -45,9 +45,28 @@ def written(
 
 
 def trained_on(trained: JobSpec, model: str) -> str:
-    rows = trained.rows
-    validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
-    return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
+    return (
+        f"trained {trained.model.name} {model} on {counted(trained.rows.training)}, {_validated_on(trained)}"
+    )
+
+
+def _validated_on(trained: JobSpec) -> str:
+    """Describe the validation rows, and what they chose."""
+    count, split = trained.rows.validation, trained.split
+    if not count:
+        return "measured on the same rows"
+    which = counted(count)
+    if split is not None:
+        which = {
+            "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
+            "group": f"{which} of other values of {split.column}",
+            "stratified": f"{which} of all classes",
+            "random": counted(count, "random row"),
+        }[split.by]
+    elif trained.validation is None:
+        which = f"the last {which}" if count > 1 else "the last row"
+    chose = "number of rounds" if trained.framework in TREES else "epoch"
+    return f"validated on {which}" + (f", which chose the {chose}" if trained.training.keep == "best" else "")
 
 
 def measured_on(rows: Rows) -> str:
