@@ -87,5 +87,8 @@ def test_one_group_cannot_be_split(session: Session) -> None:
 def test_a_program_splits_the_rows_as_the_session_does(session: Session) -> None:
     text = "SELECT kind, size FROM orders TO TRAIN BoostedTreesClassifier LABEL size INTO m"
     [compiled] = session.compile(text)
-    assert b'SPLIT = data.Split("stratified", "size", fraction=0.1, fewest=100)' in compiled.program.files["reader.py"]
+    assert (
+        b'SPLIT = data.Split("stratified", "size", fraction=0.1, fewest=100)'
+        in compiled.program.files["reader.py"]
+    )
     assert isinstance(compiled.spec.split, spec.Split)
