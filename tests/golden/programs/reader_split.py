@@ -7,7 +7,7 @@ from edl import data
 
 SOURCE = "duckdb:///demo.duckdb"  # without the password
 SELECT = "SELECT age, department, address, income FROM employee"
-SPLIT = data.Split("group", 'depart"ment', 0.2, 0)  # how validation rows are chosen, by which column, their share, the fewest rows in all
+SPLIT = data.Split("group", 'depart"ment', fraction=0.2, fewest=0)  # the validation rows
 
 
 def pin(folder, *, seed, shuffle):
