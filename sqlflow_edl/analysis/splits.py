@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics
 from sqlflow_edl.analysis.validation import DEFAULT_FRACTION, FEWEST_ROWS, HeldOut
 
 if TYPE_CHECKING:
@@ -147,6 +148,14 @@ def choose(
         error.span = error.span or settings.span(written or SPLIT)
         errors.append(error)
         return Splitting()
+
+
+def expected(splitting: Splitting, label: ColumnStatistics) -> int | None:
+    """Return the number of validation rows by class, None for other splits. label: statistics of all rows."""
+    split = splitting.split
+    if split is None or split.by != "stratified" or label.counts is None or label.rows < split.fewest:
+        return None
+    return sum(max(int(count * split.fraction + 0.5), int(count > 1)) for count in label.counts.counts)
 
 
 def check_found(splitting: Splitting, total: int, validation: int | None) -> None:

@@ -24,7 +24,7 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
@@ -123,6 +123,18 @@ class TrainingPlan:
         written = {column for draft in self.drafts if not draft.why for column in draft.columns}
         kept = (feature for features in self.kept.values() for feature in features)
         return written | {column for feature in kept for column in spec.source_columns(feature)}
+
+    @property
+    def whole_numbers(self) -> list[str]:
+        """Columns of derived features that are whole numbers."""
+        derived = dict.fromkeys(column for draft in self.drafts if draft.why for column in draft.columns)
+        return [
+            column
+            for column in derived
+            if self.schema.type(column) is ColumnType.NUMBER
+            and self.schema.is_integer(column)
+            and not self.schema.is_null(column)
+        ]
 
     def lists(self) -> set[Cells]:
         """Return the cells of several values whose statistics `fit` needs."""

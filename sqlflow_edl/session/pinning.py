@@ -53,6 +53,7 @@ def fix(source: data.Source, plan: TrainingPlan, job: JobFolder, observer: Obser
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, pinned.rows, list(wants)))
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, list(wants)))
+    statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
@@ -75,7 +76,8 @@ def look(source: data.Source, plan: TrainingPlan) -> Planned:
     found = statistics[plan.label]
     classes = found.counts.classes if found.counts else None
     plan = _settled(plan, times, classes)
-    rows = _counted(plan, found.rows, None, own.rows)
+    statistics = _with_disorder(plan, checks, statistics, classes)
+    rows = _counted(plan, found.rows, splits.expected(plan.splitting, found), own.rows)
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
@@ -97,6 +99,16 @@ def _statistics(
         for column, items in of_items.items():
             found[column] = replace(found[column], lists={**found[column].lists, **items.lists})
     return found
+
+
+def _with_disorder(
+    plan: TrainingPlan, checks: DataChecks, statistics: dict[str, ColumnStatistics], classes: labels.Values
+) -> dict[str, ColumnStatistics]:
+    """Return the statistics with the disorder of the whole numbers that may be names of groups."""
+    found = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, classes))
+    return statistics | {
+        name: replace(statistics[name], disorder=disorder) for name, disorder in found.items()
+    }
 
 
 def _pin_held_out(
