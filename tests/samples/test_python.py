@@ -11,13 +11,8 @@ import pytest
 SCRIPTS = sorted((Path(__file__).parents[2] / "samples" / "python").glob("*.py"))
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(script, id=script.stem, marks=[pytest.mark.soak] if "keras" in script.stem else [])
-        for script in SCRIPTS
-    ],
-)
+@pytest.mark.soak
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.stem))
 def test_a_script_trains_its_model(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
