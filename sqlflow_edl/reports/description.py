@@ -92,9 +92,11 @@ def _measured_on(spec: JobSpec) -> str:
 
 
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
-    """List the metrics, and the number of rows that they were measured on."""
-    if rows := _test_rows(spec) or spec.rows.validation:
-        yield "rows", f"{rows:,}"
+    """List the metrics, and the rows that they were measured on."""
+    if test := _test_rows(spec):
+        yield "rows", f"{test:,}"
+    elif spec.rows.validation:
+        yield "rows", f"{spec.rows.validation:,}" + (f", {words.split(spec.split)}" if spec.split else "")
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):

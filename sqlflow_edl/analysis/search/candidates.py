@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edl.errors import Span
-from sqlflow_edl.analysis.search import portfolio, space
+from sqlflow_edl.analysis.search import portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.syntax import ast
 
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
@@ -29,7 +30,8 @@ class CandidateDraft:
 
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
-        shown = [f"{name.rpartition('.')[2]} {value}" for name, value in self.own if _is_shown(name)]
+        own = [each for each in self.own if self.model or not each[0].startswith("train.")]
+        shown = [f"{name.rpartition('.')[2]} {value}" for name, value in own if name != "model.framework"]
         framework = next((value for name, value in self.own if name == "model.framework"), "")
         return ", ".join([f"{model} ({framework})" if framework else model, *shown])
 
@@ -58,9 +60,10 @@ def of_portfolio(
     """Yield the candidates of the short form."""
     span = statement.labels[0].span if statement.labels else statement.span
     kept = tuple(each.written for name, each in written.items() if name in settings.SHARED)
+    apart = shares(statement, written)
     for variant in variants:
         values = {"model.framework": variant.framework, **variant.attributes}
-        own = [ast.Attribute(name, _value(value, span), span) for name, value in values.items()]
+        own = [ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()]
         model = ast.Name((variant.family,), variant.family, span)
         train = replace(statement, kind="train", model=model, attributes=(*kept, *own))
         yield CandidateDraft(train, "", kept, tuple((name, _text(value)) for name, value in values.items()))
@@ -74,15 +77,28 @@ def of_space(
     kept = tuple(
         each for each in statement.attributes if each not in varied and not settings.is_of_search(each.key)
     )
+    span = statement.model.span if statement.model else statement.span
+    known = {row.name: row for each in kept if (row := settings.find(each.key))}
+    apart = [
+        ast.Attribute(name, _value(value, span), span) for name, value in shares(statement, known).items()
+    ]
     model = statement.model.text if statement.model else ""
     for point in space.points(list(dimensions), trials, seed):
         own = [replace(attribute, value=value) for attribute, value in zip(varied, point, strict=True)]
         texts = ((each.key, _source(each.value, statement)) for each in own)
-        yield CandidateDraft(replace(statement, attributes=(*kept, *own)), model, kept, tuple(texts))
+        yield CandidateDraft(replace(statement, attributes=(*kept, *apart, *own)), model, kept, tuple(texts))
 
 
-def _is_shown(name: str) -> bool:
-    return name != "model.framework" and not name.startswith("train.num_boost_round")
+def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
+    """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
+    if (statement.validate is not None and statement.validate.query is not None) or SELECT in written:
+        return {}
+    found: dict[str, portfolio.Value] = {}
+    if FRACTION not in written and statement.validate is None:
+        found[FRACTION] = split.VALIDATION
+    if TEST not in written:
+        found[TEST] = split.TEST
+    return found
 
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:

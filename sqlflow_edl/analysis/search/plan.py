@@ -21,13 +21,15 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
-from sqlflow_edl.analysis.search.split import SplitOfSearch
+from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
+from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.splits import Splitting
 from sqlflow_edl.analysis.statistics import Want
-from sqlflow_edl.analysis.validation import FRACTION, TEST
+from sqlflow_edl.analysis.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
@@ -48,8 +50,10 @@ class SearchPlan:
     statement: ast.Statement
     drafts: tuple[CandidateDraft, ...]
     plans: tuple[train.TrainingPlan, ...]
-    held_out: SplitOfSearch
+    held_out: HeldOut
+    splitting: Splitting
     written: Mapping[str, Resolved]
+    folds: int | None = None  # None for the default
     validation: spec.Query | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -65,6 +69,14 @@ class SearchPlan:
     @property
     def schema(self) -> Schema:
         return self.first.schema
+
+    @property
+    def settings(self) -> train.Settings:
+        return self.first.settings
+
+    @property
+    def whole_numbers(self) -> list[str]:
+        return self.first.whole_numbers
 
     @property
     def label(self) -> str:
@@ -109,13 +121,22 @@ class SearchPlan:
                 span=self.statement.select_span,
                 hint="select more rows, or name a model: TO TRAIN LinearClassifier",
             )
+        ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group")
+        divided = divide(
+            rows,
+            self.held_out.test_rows(rows.validation),
+            written=TEST in self._names,
+            folds=1 if ordered or self.held_out.query or self.validates else self.folds,
+        )
         found: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
         label = expressions.name(self.label, self.query.dialect)
-        shares = self._shares(rows.total)
-        for number, (draft, plan) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+        shares = self._shares(divided)
+        held_out = replace(self.held_out, test=0.0)
+        for number, (draft, own) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+            plan = replace(own, held_out=held_out, splitting=self.splitting)
             try:
-                fitted = plan.fit(statistics, rows, classes)
+                fitted = plan.fit(statistics, divided.rows, classes)
             except SQLFlowError as error:
                 failed.append(error)
                 continue
@@ -127,17 +148,16 @@ class SearchPlan:
         )
         if not found:
             raise failed[0]
-        return self._spec(found, rows)
+        return self._spec(found, divided)
 
-    def _spec(self, found: list[spec.Candidate], rows: spec.Rows) -> spec.JobSpec:
+    def _spec(self, found: list[spec.Candidate], divided: Division) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
-        test = self.held_out.test_rows(rows.total)
         limit = _given(self.written, settings.TIME_LIMIT)
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
-            rows=msgspec.structs.replace(rows, validation=rows.validation - test),
+            rows=divided.rows,
             framework=spec.ENSEMBLE,
             model=spec.Component(MODEL),
             inputs={},
@@ -152,10 +172,10 @@ class SearchPlan:
             search=spec.Search(
                 tuple(found),
                 metric,
-                float(limit) if limit is not None else default_seconds(rows.total),
+                float(limit) if limit is not None else default_seconds(divided.rows.total),
                 _given(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
-                test,
-                self.held_out.number_of_folds(rows.total),
+                divided.test,
+                divided.folds,
             ),
         )
 
@@ -167,16 +187,28 @@ class SearchPlan:
         with at(given.written.value.span):
             return metrics.by_name(str(given.value), metrics.kind_of(label)).name
 
-    def _shares(self, total: int) -> Lines:
+    @property
+    def _names(self) -> set[str]:
+        """Names of the written attributes, of the search and of its candidates."""
+        rows = (settings.find(each.key) for each in self.statement.attributes)
+        return {row.name for row in rows if row is not None} | set(self.written)
+
+    @property
+    def validates(self) -> bool:
+        """True if the statement writes which rows validate."""
+        return self.statement.validate is not None or FRACTION in self._names
+
+    def _shares(self, divided: Division) -> Lines:
         """Return the attributes of the validation and test rows that the statement does not write."""
         if self.held_out.query:
             return ()
-        validation, test = self.held_out.shares(total)
+        rows, names = divided.rows, self._names
         found = []
-        if FRACTION not in self.written and self.statement.validate is None:
-            found.append((FRACTION, f"{validation:g}"))
-        if TEST not in self.written and test:
-            found.append((TEST, f"{test:g}"))
+        if not self.validates:
+            share = rows.validation / rows.total if divided.folds > 1 or not divided.test else VALIDATION
+            found.append((FRACTION, f"{share:.4g}"))
+        if TEST not in names and divided.test:
+            found.append((TEST, f"{TEST_SHARE:g}"))
         return tuple(found)
 
 
@@ -208,15 +240,14 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     own, folds = plans[0].held_out, _given(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
-    if folds not in (None, 1) and (own.query or own.fraction is not None):
+    found = SearchPlan(statement, drafts, tuple(plans), own, plans[0].splitting, written, folds, notes=notes)
+    if folds not in (None, 1) and (own.query or found.validates):
         raise SemanticError(
             "folds validate on all rows in turn, and the validation rows are written",
             span=written[settings.FOLDS].written.span,
             hint="keep one of them",
         )
-    held_out = SplitOfSearch(own.query, own.fraction, own.span, own.in_text, own.test, folds)
-    plans = [replace(each, held_out=held_out) for each in plans]
-    return SearchPlan(statement, drafts, tuple(plans), held_out, written, notes=notes)
+    return found
 
 
 def _drafts(

@@ -2,41 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from sqlflow_edl.analysis.validation import HeldOut
+import msgspec
 
+from edl import spec
+
+VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
 FOLDS = ((5_000, 5), (20_000, 3))  # rows, and the folds by default up to as many
-SMALL, LARGE = 5_000, 100_000  # rows up to which none are tested on, and from which a twentieth is
+SMALL = 5_000  # rows up to which none are tested on, if test rows are not written
 
 
-@dataclass(frozen=True, slots=True)
-class SplitOfSearch(HeldOut):
-    """Validation and test rows of a search, which needs more of them than one training. folds: None for the default."""
+class Division(NamedTuple):
+    """Division of the rows. rows: training and validation rows of each candidate, before the `test` rows."""
 
-    folds: int | None = None
+    rows: spec.Rows
+    test: int
+    folds: int
 
-    def number_of_folds(self, total: int) -> int:
-        """Return the number of folds for so many rows; 1 where the validation rows are written."""
-        if self.folds is not None:
-            return self.folds
-        if self.query or self.fraction is not None:
-            return 1
-        return next((folds for most, folds in FOLDS if total <= most), 1)
 
-    def rows(self, total: int) -> int:
-        """Return the number of rows that are not trained on; all folds have as many."""
-        folds, test = self.number_of_folds(total), self.test_rows(total)
-        return (total - test) // folds + test if folds > 1 else HeldOut.rows(self, total)
+def divide(rows: spec.Rows, test: int, *, written: bool, folds: int | None) -> Division:
+    """Divide the rows of a search. rows: with all rows that are not trained on as validation rows.
 
-    def shares(self, total: int) -> tuple[float, float]:
-        """Return the shares of validation rows and of test rows among `total`."""
-        if self.query:
-            return 0.0, 0.0
-        test, folds = self.test, self.number_of_folds(total)
-        if test is None:
-            test = 0.0 if total <= SMALL else 0.1 if total < LARGE else 0.05
-        if folds > 1:
-            return (1 - test) / folds, test
-        usual = 0.2 if total <= SMALL else 0.1
-        return usual if self.fraction is None else self.fraction, test
+    test: number of test rows, if there are any; written: by the statement. folds: None for the default.
+    """
+    total = rows.training + rows.validation
+    if not written and total <= SMALL:
+        test = 0
+    if folds is None:
+        folds = next((folds for most, folds in FOLDS if total <= most), 1)
+    validation = (total - test) // folds if folds > 1 else rows.validation - test
+    training = total - test - validation
+    return Division(msgspec.structs.replace(rows, training=training, validation=validation), test, folds)
