@@ -25,6 +25,7 @@ from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.analysis.validation import HeldOut
+from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
 MODEL = "Ensemble"
@@ -161,7 +162,10 @@ class SearchPlan:
     def _spec(self, found: list[spec.Candidate], rows: spec.Rows) -> spec.JobSpec:
         first = found[0].spec
         metric = str(_given(self.written, settings.METRIC) or _metric(first.label))
-        metrics.by_name(metric, metrics.kind_of(first.label))
+        with at(
+            self.written[settings.METRIC].written.value.span if settings.METRIC in self.written else None
+        ):
+            metrics.by_name(metric, metrics.kind_of(first.label))
         test = self.held_out.test_rows(rows.total)
         limit = _given(self.written, settings.TIME_LIMIT)
         return msgspec.structs.replace(
