@@ -8,8 +8,9 @@ WITH hidden_layers=[100, 150, 50],
      dist_strategy=mirrored, gpus=8
 INTO my_first_model;
 
--- The short form: the compiler chooses the model and the features.
-SELECT age, address, department, income FROM employee TARGET income INTO my_second_model;
+-- The short form: a search of 20 seconds for the best models, and the mean of them.
+SELECT age, address, department, income FROM employee
+TARGET income WITH train.time_limit = 20 INTO my_second_model;
 
 -- Without a target the predictions are the result. 'basement' is a department that nobody has seen.
 SELECT 30 AS age, 'street 7' AS address, 'sales' AS department

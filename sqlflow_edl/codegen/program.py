@@ -340,7 +340,9 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         Year: ("mean", "std"),
     }
     function = type(feature).__struct_config__.tag
-    values = tuple((field, literal(getattr(feature, field))) for field in fields[type(feature)])
+    values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
+    if isinstance(feature, Standardize) and feature.limit:
+        values.append(("limit", literal(feature.limit)))
     return Call(f"fc.{function}", (literal(feature.column), *values))
 
 

@@ -61,9 +61,9 @@ def numeric(column: str, mean: float = 0.0) -> Numeric:
     return check(Numeric(column, mean))
 
 
-def standardize(column: str, mean: float, std: float) -> Standardize:
-    """(x - mean) / std."""
-    return check(Standardize(column, mean, std))
+def standardize(column: str, mean: float, std: float, limit: float = 0.0) -> Standardize:
+    """(x - mean) / std, smoothly clipped to `limit` unless that is 0."""
+    return check(Standardize(column, mean, std, limit))
 
 
 def normalize(column: str, min: float, max: float, mean: float) -> Normalize:  # noqa: A002 (the words of the field)
@@ -233,6 +233,16 @@ def _numbers(*fields: str) -> Callable[[Any], None]:
             _number(column, field)
 
     return rule
+
+
+def _limited(column: Standardize) -> None:
+    _standardize(column)
+    _number(column, "limit")
+    if column.limit < 0:
+        raise SemanticError(
+            f"limit of column {column.column} must not be negative, it is {column.limit}",
+            hint="0 is no limit",
+        )
 
 
 def _standardize(column: Standardize | Year) -> None:
@@ -407,7 +417,7 @@ def _category(category: object, what: str) -> None:
 
 _RULES: Mapping[type, Callable[[Any], None]] = {
     Numeric: _numbers("mean"),
-    Standardize: _standardize,
+    Standardize: _limited,
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,

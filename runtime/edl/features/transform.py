@@ -269,6 +269,12 @@ def _standardize(feature: Standardize | Year, values: Floats, out: Floats) -> No
     _shift_and_divide(out, feature.mean, feature.std)
 
 
+def _limited(feature: Standardize, values: Floats, out: Floats) -> None:
+    _standardize(feature, values, out)
+    if feature.limit:
+        out /= np.sqrt(1 + np.square(out / feature.limit))
+
+
 def _normalize(feature: Normalize, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
     _shift_and_divide(out, feature.min, feature.max - feature.min)
@@ -298,7 +304,7 @@ def _log(feature: Log, values: Floats, out: Floats) -> None:
 
 _SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
     Numeric: _numeric,
-    Standardize: _standardize,
+    Standardize: _limited,
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,

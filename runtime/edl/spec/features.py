@@ -35,11 +35,16 @@ class Numeric(Column, frozen=True, tag="numeric"):
 
 
 class Standardize(Column, frozen=True, tag="standardize"):
-    """(x - mean) / std, with the population deviation; a NULL becomes 0. A std of 0 yields 0."""
+    """z = (x - mean) / std, with the population deviation; a NULL becomes 0. A std of 0 yields 0.
+
+    With a `limit` it is z / sqrt(1 + (z / limit)²), which stays between -limit and limit, however far an outlier is
+    (smooth clipping, Holzmüller et al., 2024, "Better by default"). 0 is no limit.
+    """
 
     column: str
     mean: float
     std: float
+    limit: float = 0.0
 
 
 class Normalize(Column, frozen=True, tag="normalize"):

@@ -23,6 +23,7 @@ from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 FEWEST_GROUPS = 17  # distinct numbers that bins tell apart by themselves
 ROWS_OF_GROUP = 200  # rows for each distinct number of a category
+LIMIT = 3.0  # deviations near which a number beside its bins ends
 FEWEST_TEXTS = 1000  # distinct texts that may be free text
 ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
@@ -43,7 +44,7 @@ def derive(
     """
     kind = schema.type(column)
     if kind is ColumnType.NUMBER:
-        number = standardized(column, why="a number, standardised")
+        number = standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
         bins = in_bins_too(column, why="a number, in bins too")
         groups = [ids_too(column)] if schema.is_integer(column) else []
         return [number, bins, *groups] if encoded else [number]

@@ -19,10 +19,10 @@ def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
     return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
 
 
-def standardized(column: str, span: Span | None = None, why: str = "") -> Draft:
+def standardized(column: str, span: Span | None = None, why: str = "", limit: float = 0.0) -> Draft:
     def fit(statistics: Statistics) -> spec.Standardize:
         numbers = statistics[column]
-        return spec.Standardize(column, numbers.mean, numbers.std)
+        return spec.Standardize(column, numbers.mean, numbers.std, limit)
 
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
 
