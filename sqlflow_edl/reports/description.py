@@ -93,7 +93,7 @@ def _measured_on(spec: JobSpec) -> str:
 
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
     """List the metrics, and the number of rows that they were measured on."""
-    if rows := _test_rows(spec) or spec.rows.validation:
+    if rows := _test_rows(spec) or spec.rows.validation * spec.folds:
         yield "rows", f"{rows:,}"
     if spec.validation:
         yield "query", spec.validation.select
@@ -127,7 +127,8 @@ def _training(spec: JobSpec) -> Rows:
     training = spec.training
     if spec.members:
         yield "seed", f"{training.seed}"
-        yield "rows", f"{spec.rows.training:,}, and {spec.rows.validation:,} that chose the members"
+        rows, each = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
+        yield "rows", f"{rows.training:,}{each}, and {rows.validation * spec.folds:,} that chose the members"
         return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)

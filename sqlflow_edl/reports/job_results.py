@@ -8,7 +8,7 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import ClassLabel, JobSpec, Rows
+from edl.spec import ClassLabel, JobSpec
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted
 from sqlflow_edl.syntax.ast import Statement
@@ -47,19 +47,21 @@ def written(
 def trained_on(trained: JobSpec, model: str) -> str:
     rows = trained.rows
     if trained.search is not None:
-        count = len(trained.search.candidates)
-        chosen = f"chosen on {counted(rows.validation)}"
-        return f"searched {count} candidates for {model} on {counted(rows.training)}, {chosen}"
+        candidates, folds = counted(len(trained.search.candidates), "candidate"), trained.folds
+        each = f" in each of {folds} folds" if folds > 1 else ""
+        chosen = f"chosen on {counted(rows.validation * folds)}"
+        return f"searched {candidates} for {model} on {counted(rows.training)}{each}, {chosen}"
     validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
     return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
 
 
-def measured_on(rows: Rows, outcome: Outcome) -> str:
+def measured_on(trained: JobSpec, outcome: Outcome) -> str:
     """Name the rows that the metrics of a training were measured on."""
+    rows = trained.rows
     if outcome.measured_on == "test":
         return f"{counted(rows.total - rows.training - rows.validation, 'test row')}, which chose nothing"
     if rows.validation:
-        return counted(rows.validation, "validation row")
+        return counted(rows.validation * trained.folds, "validation row")
     return counted(rows.training, "training row")
 
 

@@ -269,6 +269,12 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     plans = [train.plan(statement_of(statement, variant, written), query, schema) for variant in variants]
     own = plans[0].held_out
     folds = _given(written, settings.FOLDS)
+    if folds is not None and folds > 1 and (own.query or own.fraction is not None):
+        raise SemanticError(
+            f"{settings.FOLDS} divides the query's rows, and the validation rows are given",
+            span=written[settings.FOLDS].written.span,
+            hint="keep one of them",
+        )
     held_out = SplitOfSearch(own.query, own.fraction, own.span, own.in_text, own.test, folds)
     plans = [replace(each, held_out=held_out) for each in plans]
     return SearchPlan(statement, tuple(variants), tuple(plans), held_out, written, notes=notes)
