@@ -96,7 +96,10 @@ def _metrics(spec: JobSpec, found: Figures) -> Rows:
     if test := _test_rows(spec):
         yield "rows", f"{test:,}"
     elif spec.rows.validation:
-        yield "rows", f"{spec.rows.validation:,}" + (f", {words.split(spec.split)}" if spec.split else "")
+        yield (
+            "rows",
+            f"{spec.rows.validation * spec.folds:,}" + (f", {words.split(spec.split)}" if spec.split else ""),
+        )
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):
@@ -129,7 +132,8 @@ def _training(spec: JobSpec) -> Rows:
     training = spec.training
     if spec.members:
         yield "seed", f"{training.seed}"
-        yield "rows", f"{spec.rows.training:,}, and {spec.rows.validation:,} that chose the members"
+        rows, each = spec.rows, f" in each of {spec.folds} folds" if spec.folds > 1 else ""
+        yield "rows", f"{rows.training:,}{each}, and {rows.validation * spec.folds:,} that chose the members"
         return
     yield "optimizer", component(spec.optimizer)
     yield "loss", component(spec.loss)

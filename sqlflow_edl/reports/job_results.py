@@ -8,7 +8,7 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import TREES, ClassLabel, JobSpec, Rows
+from edl.spec import TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted
 from sqlflow_edl.syntax.ast import Statement
@@ -46,8 +46,9 @@ def written(
 
 def trained_on(trained: JobSpec, model: str) -> str:
     if trained.search is not None:
-        count, rows = len(trained.search.candidates), counted(trained.rows.training)
-        return f"searched {count} candidates for {model} on {rows}, {_chosen_on(trained)}"
+        candidates, rows = counted(len(trained.search.candidates), "candidate"), trained.rows
+        each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
+        return f"searched {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
     return (
         f"trained {trained.model.name} {model} on {counted(trained.rows.training)}, {_validated_on(trained)}"
     )
@@ -55,9 +56,8 @@ def trained_on(trained: JobSpec, model: str) -> str:
 
 def _chosen_on(trained: JobSpec) -> str:
     """Describe the rows that chose the models of a search."""
-    search = trained.search
-    if search is not None and search.folds > 1:
-        return f"chosen on {search.folds} folds of {counted(trained.rows.validation)}"
+    if trained.folds > 1:
+        return f"chosen on {counted(trained.rows.validation * trained.folds)}"
     return f"chosen on {_validation_rows(trained)}"
 
 
@@ -85,12 +85,13 @@ def _validation_rows(trained: JobSpec) -> str:
     return which
 
 
-def measured_on(rows: Rows, outcome: Outcome) -> str:
+def measured_on(trained: JobSpec, outcome: Outcome) -> str:
     """Name the rows that the metrics of a training were measured on."""
+    rows = trained.rows
     if outcome.measured_on == "test":
         return f"{counted(rows.total - rows.training - rows.validation, 'test row')}, which chose nothing"
     if rows.validation:
-        return counted(rows.validation, "validation row")
+        return counted(rows.validation * trained.folds, "validation row")
     return counted(rows.training, "training row")
 
 

@@ -34,8 +34,8 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     by_rows = f"{DEFAULT} for {spec.rows.total:,} rows"
     yield "search", "time_limit", f"{search.time_limit:g} s", origin(settings.TIME_LIMIT, by_rows)
     yield "search", "metric", search.metric, origin(settings.METRIC)
-    yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
     yield "search", "folds", f"{search.folds:,}", origin(settings.FOLDS, by_rows)
+    yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
     for number, candidate in enumerate(search.candidates, 1):
         model, _, parameters = candidate.name.partition(", ")
         yield "candidates", f"{number} {model}", parameters, origin(settings.MODELS, "")
@@ -45,7 +45,9 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     yield from (("left out", columns, "", why) for columns, why in left_out.items())
     yield from (("warnings", each.about, each.message, each.advice) for each in warnings)
     yield "rows", "total", f"{spec.rows.total:,}", "counted now; pinned when the search starts"
-    yield "rows", "training", f"{spec.rows.training:,}", ""
-    yield "rows", "validation", f"{spec.rows.validation:,}", "choose the models and their length"
+    each = "in each fold" if search.folds > 1 else ""
+    yield "rows", "training", f"{spec.rows.training:,}", each
+    chooses = "choose the models and their length"
+    yield "rows", "validation", f"{spec.rows.validation:,}", f"{each}, {chooses}" if each else chooses
     if search.test:
         yield "rows", "test", f"{search.test:,}", "choose nothing: the figures of the ensemble are of them"

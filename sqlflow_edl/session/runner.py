@@ -93,7 +93,7 @@ class JobRunner:
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
-            measured_on=job_results.measured_on(fitted.rows, outcome),
+            measured_on=job_results.measured_on(fitted, outcome),
             ending=outcome.ending,
             curve=outcome.curve,
             trials=outcome.trials,

@@ -54,7 +54,8 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     @property
     def ending(self) -> str:
         """Reason why training ended, or empty if it took all its epochs and the model is that of the last."""
-        after = f"epoch {self.epochs}" if not self.trials else f"{len(self.trials)} trials"
+        tried = len(self.trials)
+        after = f"{tried} trial{'' if tried == 1 else 's'}" if tried else f"epoch {self.epochs}"
         parts = [f"stopped after {after}: {self.stopped}"] if self.stopped else []
         if self.kept_epoch:
             parts.append(f"epoch {self.kept_epoch} is kept")

@@ -307,6 +307,12 @@ class JobSpec(Struct, frozen=True):
         return tuple(dict.fromkeys((*own, *(feature for model in self.models for feature in model.features))))
 
     @property
+    def folds(self) -> int:
+        """Trainings of each model of an ensemble or a search; 1 for other models."""
+        found = (self.search.folds if self.search is not None else 1, *(each.folds for each in self.members))
+        return max(found)
+
+    @property
     def models(self) -> tuple[JobSpec, ...]:
         """JobSpecs of an ensemble's members, or of a search's candidates."""
         candidates = self.search.candidates if self.search is not None else ()

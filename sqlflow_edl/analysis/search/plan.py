@@ -243,7 +243,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     found = SearchPlan(statement, drafts, tuple(plans), own, plans[0].splitting, written, folds, notes=notes)
     if folds not in (None, 1) and (own.query or found.validates):
         raise SemanticError(
-            "folds validate on all rows in turn, and the validation rows are written",
+            f"{settings.FOLDS} divides the query's rows, and the validation rows are given",
             span=written[settings.FOLDS].written.span,
             hint="keep one of them",
         )

@@ -161,14 +161,21 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
         raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)
     for item in setting if isinstance(setting, tuple) else (setting,):
         _check_range(row, item, span)
-    if row.choices and isinstance(setting, str):
-        by_folded = {choice.casefold(): choice for choice in row.choices}
-        if setting.casefold() not in by_folded:
-            raise SemanticError(
-                f"{row.name} cannot be {setting!r}", span=span, hint=did_you_mean(setting, row.choices)
-            )
-        setting = by_folded[setting.casefold()]
+    if row.choices:
+        if isinstance(setting, tuple):
+            return tuple(_chosen(row, item, span) for item in setting)
+        return _chosen(row, setting, span)
     return setting
+
+
+def _chosen(row: Attribute, item: Scalar, span: Span | None) -> Scalar:
+    """Return the choice that a text names, in any case."""
+    if not isinstance(item, str):
+        return item
+    by_folded = {choice.casefold(): choice for choice in row.choices}
+    if item.casefold() not in by_folded:
+        raise SemanticError(f"{row.name} cannot be {item!r}", span=span, hint=did_you_mean(item, row.choices))
+    return by_folded[item.casefold()]
 
 
 def _check_range(row: Attribute, item: Scalar, span: Span | None) -> None:

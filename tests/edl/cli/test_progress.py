@@ -7,7 +7,7 @@ import io
 import pytest
 
 from edl.cli.progress import Narrator
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import EpochEnd, Progress, TrialEnd
 
 
 def progress(step: int, loss: float | None = 0.5) -> Progress:
@@ -27,3 +27,14 @@ def test_an_epoch_is_a_line_with_the_figures_of_the_held_out_rows() -> None:
     file = io.StringIO()
     Narrator(file)(EpochEnd(2, 1000, 0.25, {"loss": 0.5, "auc": None}, 3.0))
     assert file.getvalue() == "epoch 2  step 1,000  loss 0.25  validation loss 0.5  validation auc none\n"
+
+
+def test_a_trial_is_a_line_with_its_metric_or_its_error() -> None:
+    file = io.StringIO()
+    narrator = Narrator(file)
+    narrator(TrialEnd(1, 12, "DNNRegressor (torch)", "rmse", 0.25, 3.0, best=True))
+    narrator(TrialEnd(2, 12, "LinearRegressor (torch)", "rmse", None, 3.0, error="it failed"))
+    assert file.getvalue().splitlines() == [
+        "trial 1 of 12  DNNRegressor (torch)  rmse 0.25",
+        "trial 2 of 12  LinearRegressor (torch)  it failed",
+    ]

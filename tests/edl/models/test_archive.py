@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import warnings
 import zipfile
 import zlib
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from edl.errors import SpecError
+from edl.jobs.trials import Trial
 from edl.models import archive as archive_module
 from edl.models.archive import FORMAT, program_files, read_archive
 from edl.spec import to_json
@@ -249,3 +251,26 @@ def test_the_stored_checksum_is_the_zip_standards(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         assert all(zlib.crc32(opened.read(entry)) == entry.CRC for entry in opened.infolist())
         assert {entry.date_time for entry in opened.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+TRIALS = (
+    Trial(1, "DNNRegressor (torch)", "SELECT …", 0.5, {"rmse": 0.5, "r2": None}, 1.5, 0.75, "stopped"),
+    Trial(2, "LinearRegressor (torch)", "SELECT …", error="it failed"),
+)
+
+
+def test_the_trials_of_a_search_come_back(write_model: Write) -> None:
+    written = write_model(trials=TRIALS)
+    assert read_archive(written).trials == TRIALS
+    assert json.loads(members(written)["trials.json"])[1]["error"] == "it failed"
+
+
+def test_a_model_that_no_search_found_has_no_trials(archive: Path) -> None:
+    assert "trials.json" not in members(archive)
+    assert read_archive(archive).trials == ()
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"{}", b'[{"number": 1}]', b'[{"evil": 1}]', b"[1]"])
+def test_damaged_trials_are_refused(write_model: Write, damaged: bytes) -> None:
+    with pytest.raises(SpecError, match=r"trials\.json"):
+        read_archive(rewritten(write_model(trials=TRIALS), {"trials.json": damaged}))

@@ -249,3 +249,38 @@ def test_the_learning_curve_is_told_row_by_row() -> None:
         task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
         rows += job.done(done(task), 5.0)
     assert rows == [EpochEnd(1, 49, 2.0, {"loss": 1.0}, 5.0)]
+
+
+def timed(job: Job, seconds: dict[int, float]) -> list[EpochEnd]:
+    """Do a whole job whose clock shows these seconds at the conclusions of the epochs; the rows of its curve."""
+    found: list[EpochEnd] = []
+    while not job.finished:
+        task = next(task for kind in (*CONTROL, "train") if (task := job.take(kind)))
+        epoch = task.round.epoch if task.round is not None else 0
+        found += job.done(done(task), seconds.get(epoch, 0.0))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("limit", "epochs", "stopped"),
+    [
+        (0.0, 4, ""),
+        (100.0, 4, ""),
+        (10.0, 2, "the time limit of 10 s"),  # the third epoch would end after 12 s
+        (12.0, 3, "the time limit of 12 s"),
+        (1.0, 1, "the time limit of 1 s"),  # one epoch is done in any case
+    ],
+)
+def test_training_ends_with_the_last_epoch_that_fits_into_its_time(
+    limit: float, epochs: int, stopped: str
+) -> None:
+    job = Job(plan(validation=100, epochs=4, time_limit=limit), began=100.0)
+    rows = timed(job, {epoch: 100.0 + 4.0 * epoch for epoch in range(1, 5)})
+    assert [row.epoch for row in rows] == list(range(1, epochs + 1))
+    assert job.state.stopped == stopped
+
+
+def test_the_last_epoch_is_no_early_end_whatever_time_it_took() -> None:
+    job = Job(plan(epochs=2, time_limit=10.0))
+    timed(job, {1: 1.0, 2: 99.0})
+    assert job.state.stopped == ""

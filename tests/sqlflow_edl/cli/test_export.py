@@ -116,7 +116,7 @@ def test_exported_models_give_the_same_outputs_without_our_code(
 
 @pytest.fixture
 def stored(url: str, tmp_path: Path) -> str:
-    """A database with a model in each framework, which nobody trained."""
+    """A database with a model in each framework and an ensemble, which nobody trained."""
     adam = spec.Component("adam", {"learning_rate": 0.01})
     with sqlflow_edl.connect(url) as session:
         for framework in ("keras", "torch"):
@@ -124,6 +124,11 @@ def stored(url: str, tmp_path: Path) -> str:
             archive = write(tmp_path / f"{framework}.zip", spec=described)
             record = ModelRecord("DNNRegressor", framework, 8, {}, SPEC.statement)
             session.registry.save(f"m.{framework}", archive, record)
+        ensemble = msgspec.structs.replace(
+            SPEC, framework=spec.ENSEMBLE, inputs={}, members=(spec.Member(1.0, described),)
+        )
+        record = ModelRecord("Ensemble", spec.ENSEMBLE, 8, {}, SPEC.statement)
+        session.registry.save("m.ensemble", write(tmp_path / "ensemble.zip", spec=ensemble), record)
     return url
 
 
@@ -134,6 +139,7 @@ def stored(url: str, tmp_path: Path) -> str:
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
         ("m.torch", "no/x.pt2", "/no is no folder"),
+        ("m.ensemble", "x.onnx", "SHOW TRIALS lists a statement for each of its models"),
     ],
 )
 @on_each("url", always=("duckdb",))

@@ -12,12 +12,13 @@ import msgspec
 import pytest
 
 from edl.errors import SpecError, SQLFlowError
-from edl.spec import Own, Zoo, from_json, to_json
+from edl.spec import Candidate, JobSpec, Own, Search, Zoo, from_json, to_json
 from sqlflow_edl.codegen import Program, generate
-from tests.sqlflow_edl.codegen.test_program import JOBS, job
+from tests.sqlflow_edl.codegen.test_program import JOBS, job, searched
 
 CODE = "__import__('evil').run()"
 FILE = re.compile(r"model\.py|reader\.py|job\.json|\.?[\w.]+|vocabulary/\w+\.json")
+IN_ENSEMBLE = re.compile(rf"(members/\d+/)?({FILE.pattern})")
 SHAPES = (
     *("{}", '"); {} #', "'); {} #", '"""\n{}\n"""', "\r{}\r", "\u2028{}"),
     *("x={}, y", "a\nimport evil", "../../evil", "evil.run", "__class__"),
@@ -99,3 +100,42 @@ def test_a25_a_stored_spec_takes_no_other_function_of_a_module() -> None:
     spec = job("torch", own=Own("nets", "Model", "", (), ("loss", "system")))
     with pytest.raises(SpecError, match="'system' is no name of a function of the contract"):
         generate(spec)
+
+
+def hostile(spec: JobSpec) -> Iterator[JobSpec]:
+    """The spec with texts that would become code."""
+    replace = msgspec.structs.replace
+    yield replace(spec, model=replace(spec.model, name=CODE))
+    yield replace(spec, inputs={CODE: ()})
+    yield replace(spec, query=replace(spec.query, source=f"\n{CODE}"))
+    yield replace(spec, own=Own("nets", "Model", "", (), ("system",)))
+    yield replace(spec, zoo=Zoo("/", "os", "system", ""))
+
+
+def test_a25_a_member_or_a_candidate_with_hostile_names_makes_no_program() -> None:
+    ensemble, replace = searched(), msgspec.structs.replace
+    first, second = ensemble.members
+    for evil in hostile(second.spec):
+        with pytest.raises(SpecError):
+            generate(replace(ensemble, members=(first, replace(second, spec=evil))))
+        found = replace(ensemble, members=(), search=Search((Candidate("evil", evil),), "rmse"))
+        with pytest.raises(SpecError):
+            generate(found)
+        with pytest.raises(SpecError):  # however deep it lies
+            inner = replace(ensemble, members=(replace(second, spec=evil),))
+            generate(replace(ensemble, members=(replace(first, spec=inner),)))
+
+
+def test_a25_no_text_of_an_ensemble_becomes_code() -> None:
+    encoded = to_json(searched())
+    good = named(generate(from_json(encoded)))
+    for kind, path in places(json.loads(encoded)):
+        for shape in SHAPES[:3]:
+            try:
+                program = generate(from_json(changed(encoded, kind, path, shape.format(CODE))))
+                new = named(program) - good
+            except (SQLFlowError, SyntaxError):
+                continue
+            assert not any("(" in each or "__" in each for each in new), (path, shape, new)
+            assert "evil" not in new, (path, shape, new)
+            assert all(IN_ENSEMBLE.fullmatch(file) for file in program.files), (path, shape, program.files)

@@ -284,6 +284,53 @@ def test_a_program_is_what_a_person_would_write(
     golden(f"programs/{name}_{framework}.py", files["model.py"])
 
 
+def searched() -> spec.JobSpec:
+    """An ensemble of a network and of trees, each with another number of models."""
+    network = job("torch", model=spec.Component("LinearRegressor"), words=tuple(range(21)))
+    trees = job(
+        "lightgbm",
+        inputs={"features": (spec.Raw("age"), spec.Codes(spec.Vocabulary("department", ("a", "b"))))},
+        model=spec.Component("BoostedTreesRegressor"),
+        optimizer=spec.Component("boosting", {"learning_rate": 0.1}),
+    )
+    return msgspec.structs.replace(
+        network,
+        framework=spec.ENSEMBLE,
+        model=spec.Component("Ensemble"),
+        inputs={},
+        weights=spec.Weights("often", 2.5),
+        members=(spec.Member(0.75, network), spec.Member(0.25, trees, 5)),
+    )
+
+
+def test_a_program_of_an_ensemble_holds_those_of_its_members(golden: Callable[[str, bytes], None]) -> None:
+    ensemble = searched()
+    files = generate(ensemble).files
+    golden("programs/searched_ensemble.py", files["model.py"])
+    for number, member in enumerate(ensemble.members):
+        own = {f"members/{number}/{name}": content for name, content in generate(member.spec).files.items()}
+        assert own.items() <= files.items()
+    assert spec.from_json(files["job.json"]) == ensemble
+    assert {name.split("/")[0] for name in files} == {
+        "model.py",
+        "model.py.sha256",
+        "reader.py",
+        "job.json",
+        "members",
+    }
+    assert "members/0/vocabulary/f1.json" in files
+
+
+def test_a_program_of_a_search_holds_those_of_its_candidates() -> None:
+    ensemble = searched()
+    candidates = tuple(spec.Candidate(each.spec.model.name, each.spec) for each in ensemble.members)
+    search = msgspec.structs.replace(ensemble, members=(), search=spec.Search(candidates, "rmse"))
+    files = generate(search).files
+    assert files["candidates/1/model.py"] == generate(candidates[1].spec).files["model.py"]
+    assert not any(name.startswith("members") for name in files)
+    assert search.columns == ensemble.columns
+
+
 def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None]) -> None:
     golden("programs/reader_duckdb.py", generate(job()).files["reader.py"])
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
+from edl.jobs.trials import Trial
 from sqlflow_edl.display.narrator import LONG_STEP, SILENCE, Narrator, Step
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
@@ -250,3 +251,26 @@ def test_colours_are_for_terminals_that_want_them(
     narrator.doing("x")
     assert ("\x1b[33mSKIP" in out.getvalue()) is coloured
     assert ("\r" in out.getvalue()) is (out.isatty() and variable != "TERM")
+
+
+def test_a_trial_is_a_line_that_stays() -> None:
+    for out in (io.StringIO(), Terminal()):
+        narrator = Narrator(out)
+        narrator.progress(Progress("search", 0, 2, 0.0))
+        narrator.progress(TrialEnd(1, 2, "Linear (torch)", "rmse", 0.5, 2.0, best=True))
+        narrator.progress(Progress("search", 1, 2, 0.0))
+        assert "  trial 1/2 Linear (torch): rmse 0.5, the best (2.0 s)\n" in out.getvalue()
+
+
+def test_a_search_ends_with_its_members_by_their_share() -> None:
+    out = io.StringIO()
+    trials = (
+        Trial(1, "Linear (torch)", "SELECT", weight=0.25),
+        Trial(2, "DNN (torch)", "SELECT"),
+        Trial(3, "BoostedTrees (lightgbm)", "SELECT", weight=0.75),
+    )
+    Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
+    assert out.getvalue().splitlines()[5:7] == [
+        "  members   75% trial 3, BoostedTrees (lightgbm)",
+        "            25% trial 1, Linear (torch)",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from sqlflow_edl.display import progress
 
 
@@ -68,3 +68,30 @@ def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
 )
 def test_time_left_is_in_the_unit_that_suits_it(seconds: float, wanted: str) -> None:
     assert progress.left(seconds) == wanted
+
+
+@pytest.mark.parametrize(
+    ("event", "wanted"),
+    [
+        (
+            TrialEnd(1, 12, "Linear (torch)", "rmse", 0.123456, 2.345, best=True, left=57.9),
+            "  trial 1/12 Linear (torch): rmse 0.1235, the best (2.3 s; 58 s left)",
+        ),
+        (
+            TrialEnd(2, 12, "Linear (torch)", "auc", 0.5, 2.0),
+            "  trial 2/12 Linear (torch): auc 0.5 (2.0 s)",
+        ),
+        (
+            TrialEnd(3, 12, "Linear (torch)", "auc", None, 2.0, error="it failed", left=-3.0),
+            "  trial 3/12 Linear (torch): it failed (2.0 s; 0 s left)",
+        ),
+    ],
+)
+def test_a_trial_says_how_good_it_was_or_why_it_failed_and_what_time_is_left(
+    event: TrialEnd, wanted: str
+) -> None:
+    assert progress.trial(event) == wanted
+
+
+def test_a_search_says_how_many_trials_have_ended() -> None:
+    assert "search ━━━━━╌╌╌╌╌ 50%" in progress.live(Progress("search", 6, 12, 0.0), {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.tasks.curve import LIMIT
 from sqlflow_edl.notebook.live import Bundle, Live, Terminal
 from sqlflow_edl.syntax import parse
@@ -110,3 +110,13 @@ def test_a_terminal_has_a_line_for_the_epochs_and_leaves_the_end_to_the_result()
     assert first == "  epoch 1: loss 0.5"
     assert rewritten.strip("\r ").startswith("epoch 2/10")
     assert rewritten.endswith(" \r"), "the line is gone"
+
+
+def test_trials_stay_above_the_share_of_those_that_have_ended() -> None:
+    page = Page()
+    page.live.progress(TrialEnd(1, 2, "Linear <torch>", "rmse", 0.5, 2.0))
+    page.live.progress(Progress("search", 1, 2, 0.0))
+    [text] = page.texts()
+    assert text.splitlines()[0] == "trial 1/2 Linear <torch>: rmse 0.5 (2.0 s)"
+    assert "search ━━━━━╌╌╌╌╌ 50%" in text.splitlines()[1]
+    assert "Linear &lt;torch&gt;" in next(iter(page.outputs.values()))["text/html"]

@@ -111,7 +111,10 @@ class TrialPool:
                 process.cancel()
 
     def _cancel_late(self) -> None:
+        """Cancel trials that do not end in their time, once there is a result: a search waits for its first one."""
         with self._lock:
+            if not any(each.outcomes for each in self.results.values()):
+                return
             for process, latest in self._running.values():
                 if time.monotonic() > latest:
                     process.cancel()

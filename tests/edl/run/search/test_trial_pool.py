@@ -1,0 +1,74 @@
+"""The time of trials, and the rows of their folds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edl.data.rotated import RotatedReader
+from edl.jobs.outcome import Outcome
+from edl.run.search import trial_pool
+from edl.run.search.trial_pool import TrialPool, rotation_of
+from edl.run.training_client import TrainingProcess
+from edl.spec import Rows
+from tests.edl.programs import rows_of
+from tests.edl.run.search.conftest import LONG, PLAIN, ROWS, run, searching, waves
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that trainings were given, in their order."""
+    found: list[float] = []
+    train = TrainingProcess.run
+
+    def noted(self: TrainingProcess, *arguments: Any, time_limit: float, **options: Any) -> Outcome:
+        found.append(time_limit)
+        return train(self, *arguments, time_limit=time_limit, **options)
+
+    monkeypatch.setattr(TrainingProcess, "run", noted)
+    return found
+
+
+def test_while_others_wait_a_trial_has_half_of_the_time_and_its_folds_share_that(
+    tmp_path: Path, limits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TrialPool, "left", 100.0)
+    program = searching(
+        tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 60, 60), folds=2, time_limit=9.0
+    )
+    run(program, threads=1)
+    assert limits == [25.0, 50.0, 50.0, 100.0]
+
+
+def test_a_search_without_a_limit_gives_its_trials_none(tmp_path: Path, limits: list[float]) -> None:
+    run(searching(tmp_path / "program", PLAIN[:1]))
+    assert limits == [0.0]
+
+
+def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_pool, "GRACE", -1.0)
+    outcome = run(searching(tmp_path / "program", [PLAIN[1], LONG], time_limit=1e6), threads=1)
+    assert [trial.error for trial in outcome.trials] == ["", "its time was up"]
+
+
+@pytest.mark.parametrize(
+    ("training", "validation", "folds"), [(80, 40, 3), (60, 60, 2), (90, 10, 1), (70, 30, 3)]
+)
+def test_each_fold_validates_on_other_rows_and_trains_on_the_rest(
+    tmp_path: Path, training: int, validation: int, folds: int
+) -> None:
+    rows, size = Rows(True, ROWS, training, validation), training + validation
+    reader = rows_of(tmp_path, waves())
+    given = waves()["y"].to_pylist()
+    seen: list[float] = []
+    for fold in range(folds):
+        turned = RotatedReader(reader, rotation_of(rows, fold), size)
+        found = [value for batch in turned.read(0, ROWS, ["y"]) for value in batch["y"].to_pylist()]
+        assert sorted(found) == sorted(given)
+        assert found[size:] == given[size:], "rows behind both stay where they are"
+        seen = found[training:size] + seen
+    assert seen == given[size - folds * validation : size]

@@ -1,0 +1,34 @@
+"""Searches that take moments: a portfolio of small models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search.portfolio import Variant
+
+ROUNDS = 25
+
+
+def small() -> tuple[Variant, ...]:
+    """The portfolio with fewer rounds and epochs, and its trees of LightGBM before the others."""
+    found = []
+    for each in portfolio.PORTFOLIO:
+        length = (
+            {"train.num_boost_round": ROUNDS, "train.early_stopping": 5, "optimizer.learning_rate": 0.2}
+            if each.kinds[0] == "trees"
+            else {"train.epochs": 2}
+        )
+        found.append(Variant(each.family, each.framework, {**each.attributes, **length}))
+    return tuple(sorted(found, key=lambda each: each.framework != "lightgbm"))
+
+
+@contextmanager
+def short() -> Iterator[None]:
+    """Search among small models."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(portfolio, "PORTFOLIO", small())
+        yield
