@@ -91,7 +91,7 @@ def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None
     )
     assert result.measured_on == "40 test rows, which chose nothing"
     sizes = searched.results["sizes"]
-    assert sizes.message == "searched 2 candidates for sizes@1 on 120 rows, chosen on 40 rows"
+    assert sizes.message == "searched 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
     assert sizes.measured_on == "40 validation rows"
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 
@@ -210,11 +210,11 @@ def test_an_archive_of_an_ensemble_has_the_programs_and_the_specs_of_its_members
 
 @pytest.mark.parametrize("verb", ["TO TRAIN BoostedTreesClassifier", "TO TRAIN DNN", ""])
 def test_an_ensemble_is_not_trained_further_as_a_whole(searched: Searched, verb: str) -> None:
-    with pytest.raises(SQLFlowError, match="sizes@1 is an ensemble") as caught:
+    with pytest.raises(SQLFlowError, match="prices@1 is an ensemble") as caught:
         list(
-            searched.session.run(f"SELECT x, y, city, size FROM houses {verb} LABEL size USING sizes INTO m")
+            searched.session.run(f"SELECT x, y, city, size FROM houses {verb} LABEL size USING prices INTO m")
         )
-    assert "SHOW TRIALS sizes@1" in str(caught.value.hint)
+    assert "SHOW TRIALS prices@1" in str(caught.value.hint)
     assert caught.value.span is not None
 
 

@@ -91,14 +91,10 @@ def of_space(
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
     """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
-    if (statement.validate is not None and statement.validate.query is not None) or SELECT in written:
+    if statement.validate is not None or FRACTION in written or SELECT in written:
         return {}
-    found: dict[str, portfolio.Value] = {}
-    if FRACTION not in written and statement.validate is None:
-        found[FRACTION] = split.VALIDATION
-    if TEST not in written:
-        found[TEST] = split.TEST
-    return found
+    found: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
+    return found if TEST in written else {**found, TEST: split.TEST}
 
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:

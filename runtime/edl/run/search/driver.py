@@ -223,7 +223,7 @@ class _SearchRun:
             weights=found.weights(),
             metrics=outcome.figures,
             curve=found.curve,
-            lineage=found.lineage,
+            lineage=msgspec.structs.replace(found.lineage, ending=outcome.ending or found.lineage.ending),
             fitting=found.fitting,
             trials=outcome.trials,
         )
