@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import TREES, ClassLabel, JobSpec, Rows
+from edl.spec import TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.syntax.ast import Statement
+
+FEW_ROWS = 2000  # of more, the interval of an accuracy is narrower than 0.05
 
 
 def result_set(
@@ -69,11 +74,24 @@ def _validated_on(trained: JobSpec) -> str:
     return f"validated on {which}" + (f", which chose the {chose}" if trained.training.keep == "best" else "")
 
 
-def measured_on(rows: Rows) -> str:
-    """Name the rows that the metrics of a training were measured on."""
-    if rows.validation:
-        return counted(rows.validation, "validation row")
-    return counted(rows.training, "training row")
+def measured_on(trained: JobSpec, figures: Mapping[str, float | None]) -> str:
+    """Name the rows that the metrics of a training were measured on, and the interval of an accuracy of few rows."""
+    rows = trained.rows
+    if not rows.validation:
+        return counted(rows.training, "training row")
+    measured = counted(rows.validation, "validation row")
+    accuracy = figures.get("accuracy")
+    if accuracy is None or trained.weights is not None or rows.validation >= FEW_ROWS:
+        return measured
+    least, most = wilson(accuracy, rows.validation)
+    return f"{measured}; accuracy {number(least)} to {number(most)} with 95 % confidence"
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the Wilson interval of a share of `count` independent rows, with 95 % confidence."""
+    z2 = 1.96**2 / count
+    middle, half = share + z2 / 2, math.sqrt(z2 * (share * (1 - share) + z2 / 4))
+    return max((middle - half) / (1 + z2), 0.0), min((middle + half) / (1 + z2), 1.0)
 
 
 def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:

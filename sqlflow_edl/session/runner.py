@@ -27,6 +27,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import job_results
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session import unseen
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import fix
@@ -93,7 +94,7 @@ class JobRunner:
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
-            measured_on=job_results.measured_on(fitted.rows),
+            measured_on=job_results.measured_on(fitted, outcome.figures),
             ending=outcome.ending,
             curve=outcome.curve,
             model=model,
@@ -112,6 +113,8 @@ class JobRunner:
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = inference.notes(statement, found.trained, planned)
+            if planned.kind in ("predict", "evaluate"):
+                notes += unseen.notes(planned, pinned, job)
             report(self._observer, notes)
             target = planned.output.name
             intent = Intent(planned.kind, self._source.url, target, store=self._store)
