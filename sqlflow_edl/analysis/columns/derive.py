@@ -72,11 +72,12 @@ def ids_too(column: str, *, encoded: bool) -> Draft:
     def applies(statistics: Statistics) -> bool:
         found = statistics[column]
         known = found.rows - found.nulls
+        named = is_named_as_id(column)
         if found.disorder >= LEAST_DISORDER and found.counts and found.distinct > 1:
             others = known - found.counts.counts[0]  # a number such as 0 may stand for none
-            if others >= ROWS_OF_NAME * (found.distinct - 1):
+            if others >= (ROWS_OF_ID if named else ROWS_OF_NAME) * (found.distinct - 1):
                 return True
-        least = ROWS_OF_ID if is_named_as_id(column) else ROWS_OF_GROUP
+        least = ROWS_OF_ID if named else ROWS_OF_GROUP
         return encoded and found.distinct > FEWEST_GROUPS and known >= least * found.distinct
 
     drafted = words(Cells(column), frequent=True)
