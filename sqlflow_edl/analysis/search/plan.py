@@ -145,7 +145,7 @@ class SearchPlan:
         failed: list[SQLFlowError] = []
         for number, (variant, plan) in enumerate(zip(self.variants, self.plans, strict=True), 1):
             try:
-                fitted = plan.fit(statistics, rows, classes)
+                fitted = replace(plan, validation=self.validation).fit(statistics, rows, classes)
             except SQLFlowError as error:
                 failed.append(error)
                 continue
