@@ -190,7 +190,9 @@ def test_an_ensemble_is_described_with_its_members(searched: Searched) -> None:
     members = [value for (section, _), value in found.items() if section == "members"]
     assert members
     assert all(value.startswith("trial ") and "BoostedTreesRegressor" in value for value in members)
-    assert described(searched, "weighed")["validation", "rows"] == "40"
+    weighed = described(searched, "weighed")
+    assert weighed["validation", "rows"] == "40"
+    assert weighed["validation", "query"].endswith("WHERE id % 4 = 0")
 
 
 def test_an_ensemble_is_listed_like_any_model(searched: Searched) -> None:
