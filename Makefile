@@ -18,10 +18,10 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	$(BIN)/sqlflow samples --source $(DEMO)
 	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source $(DEMO)
 
-test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run them
+test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run those for every change
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
-test-all: $(VENV)/ready-test lint mariadb  ## every statement on every database, and the variants of the soak
+test-all: $(VENV)/ready-test lint mariadb  ## everything: every statement on every database, and all variants
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
 mariadb:

@@ -8,7 +8,7 @@ import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
@@ -31,25 +31,32 @@ os.environ.pop("FORCE_COLOR", None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine is no error.
-settings.register_profile("ours", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("ours")
+# A busy machine is no error. Of random examples `make test` tries the first.
+settings.register_profile("all", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 SOURCES = ("duckdb", "sqlite", "mysql", "maxcompute", "csv")  # as parameters of tests name them
+LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write what is generated into tests/golden")
-    parser.addoption("--soak", action="store_true", help="with the variants that only `make soak` runs")
+    parser.addoption(
+        "--soak", action="store_true", help="with the variants that `make test` leaves to `make test-all`"
+    )
     parser.addoption(
         "--faults",
         type=int,
         metavar="TURN",
         help="only rows of the fault matrix, and of a test with several variants the one whose turn it is",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("all" if config.getoption("--soak") else "some")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -64,16 +71,32 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the variants for `make soak` to it, which may want the rows of the fault matrix only: test_a1_…"""
+    """Leave variants to `make test-all` and `make soak`; that may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
     wanted = [item for item in items if soak or not item.get_closest_marker("soak")]
     if not soak:
         wanted = _pairwise(wanted)
     if faults is not None:
         wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
+    config.stash[LEFT_OUT] = 0 if soak else len(items) - len(wanted)
     chosen = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = wanted
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if output := getattr(session.config, "workeroutput", None):  # of a worker of pytest-xdist
+        output["left out"] = session.config.stash.get(LEFT_OUT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get("left out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if left_out := config.stash.get(LEFT_OUT, 0):
+        terminalreporter.write_line(f"{left_out:,} variants are left to make test-all")
 
 
 def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -134,6 +134,7 @@ def test_an_installed_console_runs_the_statements_of_a_pipe(
     assert re.search(r"answer\n\s*42\n", output)
 
 
+@pytest.mark.soak
 def test_an_installed_edl_trains_a_module_of_a_model_zoo(
     installation: Installation, repository: Path, tmp_path: Path
 ) -> None:

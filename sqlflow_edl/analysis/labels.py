@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
@@ -12,9 +12,10 @@ from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train import Settings, TrainingPlan
 
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
@@ -47,6 +48,40 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     return None
 
 
+def named(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
+    """Return the label's column, empty after an error, and the span of its name."""
+    name = written(statement, errors)
+    if name is None:
+        return "", None
+    try:
+        return schema.resolve(name), name.span
+    except SQLFlowError as error:
+        errors.append(error)
+        return "", None
+
+
+def written(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
+    """Return the one label that the statement names; add errors if it names none or several."""
+    if not statement.labels:
+        errors.append(
+            SemanticError(
+                "the statement has no label",
+                span=Span(statement.span.end - 1, statement.span.end),
+                hint="name the column to predict: LABEL income",
+            )
+        )
+        return None
+    if len(statement.labels) > 1:
+        errors.append(
+            SemanticError(
+                "several labels are not supported yet",
+                span=statement.labels[1].span,
+                hint="train a model for each",
+            )
+        )
+    return statement.labels[0]
+
+
 def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[Model, spec.Label]:
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if found.rows == 0:
@@ -69,21 +104,44 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))
 
 
-def _suited(plan: TrainingPlan, classes: Values) -> Model:
-    """Return the model for this label: of a family, or the user's own with its task.
+class Labelled(Protocol):
+    """Plan of a training or a search, as far as its label is concerned."""
 
-    A written loss decides; otherwise few distinct values are classes, other numbers a regression.
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def schema(self) -> Schema: ...
+
+    @property
+    def label(self) -> str: ...
+
+
+def has_classes(plan: Labelled, classes: Values) -> bool:
+    """Return True if the label has classes rather than being a number.
+
+    The model's task decides, else a written loss; otherwise few distinct values are classes.
     """
-    choice = plan.settings.choice
-    most = choice.example.most_classes or MOST_AUTO_CLASSES
-    few = classes is not None and len(classes) <= most
-    categorical = plan.schema.type(plan.label) is not ColumnType.NUMBER
-    classifies = categorical or (few and plan.schema.is_integer(plan.label))
+    model = plan.settings.model
+    if model is not None and model.task is not None:
+        return model.task == "classification"
     if plan.settings.loss:
-        classifies = catalog.LOSSES.entries[plan.settings.loss].task == "classification"
+        return catalog.LOSSES.entries[plan.settings.loss].task == "classification"
+    few = classes is not None and len(classes) <= (
+        plan.settings.choice.example.most_classes or MOST_AUTO_CLASSES
+    )
+    return plan.schema.type(plan.label) is not ColumnType.NUMBER or (
+        few and plan.schema.is_integer(plan.label)
+    )
+
+
+def _suited(plan: TrainingPlan, classes: Values) -> Model:
+    """Return the model for this label: of a family, or the user's own with its task."""
+    choice = plan.settings.choice
+    is_class = has_classes(plan, classes)
     if choice.entry is not None:
-        return replace(choice.entry, task="classification" if classifies else "regression")
-    name = choice.family + ("Classifier" if classifies else "Regressor")
+        return replace(choice.entry, task="classification" if is_class else "regression")
+    name = choice.family + ("Classifier" if is_class else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
     plan.notes.append(
         f"{name} is chosen: {plan.label} is {plan.schema.type(plan.label).words} with {counted}"

@@ -106,6 +106,7 @@ class ColumnStatistics:
     span: int = 0  # of unique integers: whole numbers from the least to the largest
     years: tuple[float, float] = (0.0, 0.0)  # mean and deviation of the calendar year
     parts: Mapping[str, int] = field(default_factory=dict)  # part of a date or time -> number of its values
+    disorder: float = 0.0  # of whole numbers: share of the label's variance between them that is in no order
     sample: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     vector: Vector = ((), ())  # mean and deviation of each element, if cells hold vectors
     error: SemanticError | None = None  # of the first cell of several values that cannot be read

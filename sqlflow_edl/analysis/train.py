@@ -13,7 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, user_model, warm_start
+from sqlflow_edl.analysis import catalog, labels, splits, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose
@@ -26,7 +26,7 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
@@ -34,6 +34,7 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.splits import Splitting
 from sqlflow_edl.analysis.statistics import Want
 from sqlflow_edl.analysis.validation import HeldOut, chosen
 from sqlflow_edl.syntax import ast
@@ -85,6 +86,7 @@ class TrainingPlan:
     weight: str  # the weight column; empty without one
     drafts: tuple[Draft, ...]
     held_out: HeldOut
+    splitting: Splitting
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
     validation: spec.Query | None = None  # the query of `held_out` with its columns
@@ -124,6 +126,18 @@ class TrainingPlan:
         kept = (feature for features in self.kept.values() for feature in features)
         return written | {column for feature in kept for column in spec.source_columns(feature)}
 
+    @property
+    def whole_numbers(self) -> list[str]:
+        """Columns of derived features that are whole numbers."""
+        derived = dict.fromkeys(column for draft in self.drafts if draft.why for column in draft.columns)
+        return [
+            column
+            for column in derived
+            if self.schema.type(column) is ColumnType.NUMBER
+            and self.schema.is_integer(column)
+            and not self.schema.is_null(column)
+        ]
+
     def lists(self) -> set[Cells]:
         """Return the cells of several values whose statistics `fit` needs."""
         return {cells for draft in self.drafts for cells in draft.lists}
@@ -131,7 +145,8 @@ class TrainingPlan:
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec. classes: the distinct labels of *all* rows, validation rows included."""
         errors: list[SQLFlowError] = []
-        rows = msgspec.structs.replace(rows, validation=rows.validation - self.held_out.test_rows(rows.total))
+        test = self.held_out.test_rows(rows.validation)
+        rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
         model, label = labels.choose(self, statistics[self.label], classes)
         if self.parent:
@@ -162,6 +177,7 @@ class TrainingPlan:
             evaluation=running.evaluation(self.settings),
             checkpoints=running.checkpoints(self.settings),
             cluster=running.cluster(self.settings),
+            split=self.splitting.split,
             validation=self.validation,
             own=user_model.stored(choice.own, _given(choice, self.settings.resolved), theirs)
             if choice.own
@@ -284,13 +300,14 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    label, label_span = _label(statement, schema, errors)
+    label, label_span = labels.named(statement, schema, errors)
     if label and (error := labels.check_type(schema, label, settings.model)):
         error.span = error.span or label_span
         errors.append(error)
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     held_out = chosen(statement, settings.resolved, errors)
+    splitting = splits.choose(settings, schema, label, held_out, errors)
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
@@ -298,7 +315,11 @@ def plan(
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
-        if column not in mentioned and column not in reserved:
+        if column not in mentioned and column == splitting.group:
+            notes.append(
+                f"{column}, of the groups, is left out: {splits.ONE_SIDE}; name it in COLUMN to use it"
+            )
+        elif column not in mentioned and column not in reserved:
             encoded = settings.choice.example.encodes
             drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
@@ -313,6 +334,7 @@ def plan(
         weight,
         tuple(drafts),
         held_out,
+        splitting,
         parent,
         kept,
         notes=notes,
@@ -337,7 +359,7 @@ def check_without_columns(
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     errors += running.problems(settings, workers)
-    _written_label(statement, errors)
+    labels.written(statement, errors)
     chosen(statement, settings.resolved, errors)
     for clause in statement.columns:
         named(clause, settings.choice.example.architecture.inputs, errors)
@@ -464,36 +486,3 @@ def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowEr
         else:
             kept.append(each)
     return kept
-
-
-def _label(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
-    written = _written_label(statement, errors)
-    if written is None:
-        return "", None
-    try:
-        return schema.resolve(written), written.span
-    except SQLFlowError as error:
-        errors.append(error)
-        return "", None
-
-
-def _written_label(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
-    """Return the one label that the statement names; add errors if it names none or several."""
-    if not statement.labels:
-        errors.append(
-            SemanticError(
-                "the statement has no label",
-                span=Span(statement.span.end - 1, statement.span.end),
-                hint="name the column to predict: LABEL income",
-            )
-        )
-        return None
-    if len(statement.labels) > 1:
-        errors.append(
-            SemanticError(
-                "several labels are not supported yet",
-                span=statement.labels[1].span,
-                hint="train a model for each",
-            )
-        )
-    return statement.labels[0]

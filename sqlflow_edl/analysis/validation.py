@@ -30,33 +30,35 @@ class HeldOut:
     """Validation rows of a statement: those of `query`, or else a `fraction` of the training query's rows.
 
     fraction: None for the default. span: of the query or fraction. in_text: the query stands there byte for byte, not
-    in a string. test: share of the rows that are not even validated on; None for the default.
+    in a string. test: share of the rows that are not even validated on.
     """
 
     query: str = ""
     fraction: float | None = None
     span: Span | None = None
     in_text: bool = False
-    test: float | None = None
+    test: float = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """Share of the rows that are not trained on; None for the default."""
+        if self.fraction is None and not self.test:
+            return None
+        return (DEFAULT_FRACTION if self.fraction is None else self.fraction) + self.test
 
     def rows(self, total: int) -> int:
         """Return the number of rows among `total` that are not trained on, never all.
 
-        These are the validation rows, unless they have a query of their own, and behind them the test rows.
+        None are if the validation rows have a query of their own.
         """
-        validation, _ = self.shares(total)
-        return min(round(total * validation) + self.test_rows(total), max(total - 1, 0))
+        share = self.share
+        if share is None:
+            share = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
+        return 0 if self.query else min(int(total * share + 0.5), max(total - 1, 0))
 
-    def test_rows(self, total: int) -> int:
-        """Return the number of test rows among `total`."""
-        return round(total * self.shares(total)[1])
-
-    def shares(self, total: int) -> tuple[float, float]:
-        """Return the shares of validation rows and of test rows among `total`."""
-        fraction = self.fraction
-        if fraction is None:
-            fraction = DEFAULT_FRACTION if total >= FEWEST_ROWS else 0.0
-        return 0.0 if self.query else fraction, self.test or 0.0
+    def test_rows(self, apart: int) -> int:
+        """Return the number of test rows among the rows that are not trained on; they are the last of them."""
+        return int(apart * self.test / (self.share or 1.0) + 0.5)
 
     def placed(self) -> AbstractContextManager[None]:
         """Return a context that sets the source span of database errors in the query."""

@@ -44,6 +44,7 @@ from edl.spec import (
     PiecewiseLinear,
     Raw,
     RawLabel,
+    Split,
     Standardize,
     Vector,
     Vocabulary,
@@ -93,6 +94,7 @@ def _program(spec: JobSpec) -> Program:
         source=literal(spec.query.source),
         select=literal(spec.query.select),
         held_out=literal(spec.validation.select) if spec.validation else "",
+        split=_split(spec.split) if spec.split else "",
     )
     encoded = model.encode()
     return Program(
@@ -117,6 +119,12 @@ def _models(spec: JobSpec) -> dict[str, bytes]:
         for folder, model in models.items()
         for name, content in generate(model).files.items()
     }
+
+
+def _split(split: Split) -> str:
+    """Return the expression of the split."""
+    column, fraction, fewest = map(literal, (split.column, split.fraction, split.fewest))
+    return f"data.Split({literal(split.by)}, {column}, fraction={fraction}, fewest={fewest})"
 
 
 @functools.cache

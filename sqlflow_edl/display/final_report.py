@@ -59,6 +59,9 @@ def _bar(share: float) -> str:
 def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     """List the chosen models of a search with their weights, the largest first."""
     chosen = sorted((trial for trial in trials if trial.weight), key=lambda trial: -trial.weight)
+    if len(chosen) == 1:
+        yield "chosen", f"trial {chosen[0].number}, {chosen[0].name}"
+        return
     for position, trial in enumerate(chosen):
         yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
 

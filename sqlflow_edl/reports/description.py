@@ -30,7 +30,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("left out", fitting.left_out.items()),
             ("warnings", ((str(number), text) for number, text in enumerate(fitting.warnings, 1))),
             ("data", _statistics(spec, fitting)),
-            ("members", _members(archive)),
+            ("members" if spec.members else "search", _members(archive)),
             ("training", _training(spec)),
             (_measured_on(spec), _metrics(spec, archive.metrics)),
             ("importance", _importances(archive)),
@@ -92,9 +92,14 @@ def _measured_on(spec: JobSpec) -> str:
 
 
 def _metrics(spec: JobSpec, found: Figures) -> Rows:
-    """List the metrics, and the number of rows that they were measured on."""
-    if rows := _test_rows(spec) or spec.rows.validation * spec.folds:
-        yield "rows", f"{rows:,}"
+    """List the metrics, and the rows that they were measured on."""
+    if test := _test_rows(spec):
+        yield "rows", f"{test:,}"
+    elif spec.rows.validation:
+        yield (
+            "rows",
+            f"{spec.rows.validation * spec.folds:,}" + (f", {words.split(spec.split)}" if spec.split else ""),
+        )
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):

@@ -8,7 +8,7 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import ClassLabel, JobSpec
+from edl.spec import TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted
 from sqlflow_edl.syntax.ast import Statement
@@ -45,14 +45,44 @@ def written(
 
 
 def trained_on(trained: JobSpec, model: str) -> str:
-    rows = trained.rows
     if trained.search is not None:
-        candidates, folds = counted(len(trained.search.candidates), "candidate"), trained.folds
-        each = f" in each of {folds} folds" if folds > 1 else ""
-        chosen = f"chosen on {counted(rows.validation * folds)}"
-        return f"searched {candidates} for {model} on {counted(rows.training)}{each}, {chosen}"
-    validated = f"validated on {counted(rows.validation)}" if rows.validation else "measured on the same rows"
-    return f"trained {trained.model.name} {model} on {counted(rows.training)}, {validated}"
+        candidates, rows = counted(len(trained.search.candidates), "candidate"), trained.rows
+        each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
+        return f"searched {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
+    return (
+        f"trained {trained.model.name} {model} on {counted(trained.rows.training)}, {_validated_on(trained)}"
+    )
+
+
+def _chosen_on(trained: JobSpec) -> str:
+    """Describe the rows that chose the models of a search."""
+    if trained.folds > 1:
+        return f"chosen on {counted(trained.rows.validation * trained.folds)}"
+    return f"chosen on {_validation_rows(trained)}"
+
+
+def _validated_on(trained: JobSpec) -> str:
+    """Describe the validation rows, and what they chose."""
+    if not trained.rows.validation:
+        return "measured on the same rows"
+    chose = "number of rounds" if trained.framework in TREES else "epoch"
+    which = _validation_rows(trained)
+    return f"validated on {which}" + (f", which chose the {chose}" if trained.training.keep == "best" else "")
+
+
+def _validation_rows(trained: JobSpec) -> str:
+    count, split = trained.rows.validation, trained.split
+    which = counted(count)
+    if split is not None:
+        which = {
+            "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
+            "group": f"{which} of other values of {split.column}",
+            "stratified": f"{which} of all classes",
+            "random": counted(count, "random row"),
+        }[split.by]
+    elif trained.validation is None:
+        which = f"the last {which}" if count > 1 else "the last row"
+    return which
 
 
 def measured_on(trained: JobSpec, outcome: Outcome) -> str:

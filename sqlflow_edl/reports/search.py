@@ -25,12 +25,10 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     def origin(name: str, default: str = DEFAULT) -> str:
         return WRITTEN if name in plan.written else default
 
-    yield (
-        "model",
-        spec.model.name,
-        "the mean of the models that predict the validation rows best",
-        "no model is named",
-    )
+    why = "no model is named" if plan.statement.kind == "auto" else "attributes have several values"
+    several = search.max_members > 1 or search.folds > 1
+    best = "the mean of the models that predict" if several else "the model that predicts"
+    yield "model", spec.model.name, f"{best} the validation rows best", why
     yield "model", "name", spec.output.name, "a new version under that name"
     yield "label", spec.label.column, text.label(spec.label), ""
     by_rows = f"{DEFAULT} for {spec.rows.total:,} rows"

@@ -74,6 +74,18 @@ def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
             yield name, value(found)
 
 
+def split(found: spec.Split) -> str:
+    """Describe which rows are validation rows: `the latest by day, from 2024-03-01`."""
+    match found.by:
+        case "time":
+            return f"the latest by {text(found.column)}" + (f", from {found.since}" if found.since else "")
+        case "group":
+            return f"all of some values of {text(found.column)}"
+        case "stratified":
+            return f"the same share of each class of {text(found.column)}"
+    return "at random"
+
+
 _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 

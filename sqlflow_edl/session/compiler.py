@@ -17,7 +17,7 @@ import msgspec
 from edl import spec
 from edl.data import Source
 from edl.embeddings.sizes import table_memory
-from edl.errors import Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.strategy import chosen
@@ -131,12 +131,22 @@ class Compiler:
             train.check_without_columns(statement, self.parent(statement), self.workers)
 
     def _searches(self, statement: Statement) -> bool:
-        """Return True if the statement is the short form and its job runs in one process of this machine.
+        """Return True if the statement is a search.
 
-        Elsewhere the short form trains the default network.
+        With workers the short form trains the default network. Raises SemanticError for another search with workers.
         """
+        if not search.is_search(statement):
+            return False
         alone = not (self.workers or self._has_master)
-        return statement.kind == "auto" and statement.using is None and alone
+        if statement.kind == "auto":
+            return alone and statement.using is None
+        if not alone:
+            raise SemanticError(
+                "a search runs in one process of this machine, not with workers",
+                span=statement.span,
+                hint="leave --workers, --detach and --on out, or write one value for each attribute",
+            )
+        return True
 
     def parent(self, statement: Statement) -> Parent | None:
         """Load the model that TRAIN … USING starts from; return None without USING."""

@@ -6,16 +6,21 @@ same JobSpec from a look at the queries and pins nothing.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from edl import data, spec
 from edl.data.pinned import write_pinned
+from edl.errors import SQLFlowError
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
-from sqlflow_edl.analysis import validation
+from sqlflow_edl.analysis import labels, splits, validation
 from sqlflow_edl.analysis.checks.data import DataChecks, DataWarning
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
@@ -37,20 +42,19 @@ class Fixed:
 
 def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer) -> Fixed:
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
-    statement = plan.statement
     checks = plan.checks()
     observer.doing("pinning the rows")
-    with placed(statement.select_span):
-        pinned = source.pin(statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+    pinned, plan, classes = _pin(source, plan, job)
     own = _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
     reader = data.open_reader(pinned, job.rows)
-    rows = _split(plan, pinned.rows, own.rows, pinned.digest)
+    rows = _counted(plan, pinned.rows, pinned.validation, own.rows, pinned.digest)
     wants = plan.wants()
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, pinned.rows, list(wants)))
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, list(wants)))
-    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+    statistics = _with_disorder(plan, checks, statistics, classes)
+    plan = _with_since(plan, reader, rows)
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
@@ -61,15 +65,20 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
 def look(source: data.Source, plan: TrainPlan) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows."""
     checks = plan.checks()
+    times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     with placed(plan.statement.select_span):
-        statistics = _statistics(plan, checks, lambda: source.stream(plan.statement.select))
+        read = partial(source.stream, plan.statement.select)
+        statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     if plan.held_out.query:
         with plan.held_out.placed():
             checks.held_out = validation.labels(plan.label, source.stream(plan.held_out.query))
     own = checks.held_out
     found = statistics[plan.label]
-    rows = _split(plan, found.rows, own.rows)
-    fitted = plan.fit(statistics, rows, found.counts.classes if found.counts else None)
+    classes = found.counts.classes if found.counts else None
+    plan = _settled(plan, times, classes)
+    statistics = _with_disorder(plan, checks, statistics, classes)
+    rows = _counted(plan, found.rows, splits.expected(plan.splitting, found), own.rows)
+    fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
@@ -92,6 +101,16 @@ def _statistics(
     return found
 
 
+def _with_disorder(
+    plan: TrainPlan, checks: DataChecks, statistics: dict[str, ColumnStatistics], classes: labels.Values
+) -> dict[str, ColumnStatistics]:
+    """Return the statistics with the disorder of the whole numbers that may be names of groups."""
+    found = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, classes))
+    return statistics | {
+        name: replace(statistics[name], disorder=disorder) for name, disorder in found.items()
+    }
+
+
 def _pin_held_out(
     source: data.Source, plan: TrainPlan, job: JobFolder, checks: DataChecks
 ) -> ColumnStatistics:
@@ -106,7 +125,55 @@ def _pin_held_out(
     return checks.held_out
 
 
-def _split(plan: TrainPlan, total: int, own: int, digest: str = "") -> spec.Rows:
-    """Count the rows of both sets. Validation rows are the last of the query, or all of another query."""
-    last = plan.held_out.rows(total)
+def _pin(
+    source: data.Source, plan: TrainPlan, job: JobFolder
+) -> tuple[data.Pinned, TrainPlan, labels.Values]:
+    """Pin the rows, again if they show that another split suits them.
+
+    Return them, the plan with its split, and the classes of all rows.
+    """
+    pin = partial(source.pin, plan.statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+    with placed(plan.statement.select_span):
+        pinned = pin(split=plan.splitting.split)
+    reader = data.open_reader(pinned, job.rows)
+    times = splits.Times(plan.splitting.time) if plan.splitting.time else None
+    if times is not None:
+        deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
+    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+    try:
+        settled = _settled(plan, times, classes)
+    except SQLFlowError:
+        source.unpin(pinned, job.rows)
+        raise
+    if settled.splitting.split != plan.splitting.split:
+        source.unpin(pinned, job.rows)
+        with placed(plan.statement.select_span):
+            pinned = pin(split=settled.splitting.split)
+    splits.check_found(settled.splitting, pinned.rows, pinned.validation)
+    return pinned, settled, classes
+
+
+def _settled(plan: TrainPlan, times: splits.Times | None, classes: labels.Values) -> TrainPlan:
+    """Return the plan with the split that suits the rows."""
+    found = plan.splitting.settled(times, plan.label, labels.has_classes(plan, classes))
+    return replace(plan, splitting=found)
+
+
+def _with_since(plan: TrainPlan, reader: data.Reader, rows: spec.Rows) -> TrainPlan:
+    """Return the plan with the first time of the validation rows."""
+    split = plan.splitting.split
+    if split is None or split.by != "time" or not rows.validation:
+        return plan
+    batches = reader.read(rows.training, rows.training + rows.validation, [split.column])
+    since = pc.min(pa.chunked_array([batch.column(0) for batch in batches])).as_py()
+    dated = msgspec.structs.replace(split, since=str(since).removesuffix(" 00:00:00"))
+    return replace(plan, splitting=replace(plan.splitting, split=dated))
+
+
+def _counted(plan: TrainPlan, total: int, validation: int | None, own: int, digest: str = "") -> spec.Rows:
+    """Count the rows of both sets. Validation rows are the last of the query, or all of another query.
+
+    validation: number of validation rows among `total`, if the pinning determined it.
+    """
+    last = plan.held_out.rows(total) if validation is None else validation
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)

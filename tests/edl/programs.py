@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pytest
 
 from edl import data, frameworks
 from edl.data import Pinned, Reader
@@ -32,6 +33,9 @@ from edl.spec import (
     to_json,
 )
 from edl.worker.trainer import split, train
+
+# As parameters of tests that either framework passes; `make test` has the one that is ready in a second.
+FRAMEWORKS = ["torch", pytest.param("keras", marks=pytest.mark.soak)]
 
 KERAS = """\
 import keras

@@ -71,9 +71,12 @@ TRACES: dict[str, Known] = {
         }
     ),
 }
+SHORT = ("03-list-watch-selectors", "04-errors-and-writes", "07-rbac")
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in SHORT else [pytest.mark.soak]) for name in TRACES]
+)
 def test_the_double_does_as_a_real_api_server_did(name: str, tmp_path: Path) -> None:
     namespace = f"trace-{name[:2]}"
     with api_server(tmp_path, pace="real") as cluster:

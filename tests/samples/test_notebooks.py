@@ -67,6 +67,7 @@ def test_the_notebook_trains_measures_and_predicts(tmp_path: Path) -> None:
     assert "mean_probability" in predicting[-1]["text/html"]
 
 
+@pytest.mark.soak
 def test_an_interrupted_kernel_cancels_the_training_and_goes_on(tmp_path: Path) -> None:
     ended: list[str] = []
 

@@ -11,6 +11,7 @@ import pytest
 SCRIPTS = sorted((Path(__file__).parents[2] / "samples" / "python").glob("*.py"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: str(path.stem))
 def test_a_script_trains_its_model(script: Path, tmp_path: Path) -> None:
     done = subprocess.run(

@@ -55,7 +55,10 @@ def test_digits_in_recordio_are_learnt_and_measured_in_pytorch(data: Path, tmp_p
 
 @pytest.mark.parametrize(
     ("module", "data_file"),
-    [("digits.torch_dataset.custom_model", "digits"), ("iris.torch_stream.Net", "iris.csv")],
+    [
+        pytest.param("digits.torch_dataset.custom_model", "digits", marks=pytest.mark.soak),
+        ("iris.torch_stream.Net", "iris.csv"),
+    ],
 )
 def test_rows_come_by_datasets_of_pytorch(module: str, data_file: str, data: Path, tmp_path: Path) -> None:
     rows = data / data_file if data_file.endswith("csv") else data / data_file / "t*.recordio"

@@ -89,6 +89,7 @@ def many() -> pa.Table:
     return pa.table({"id": range(ROWS), "x": x, "y": y, "kind": kinds, "story": ["word " * 18] * ROWS})
 
 
+@pytest.mark.soak
 def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_left_alone(
     shop: Shop, tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_training_whose_connections_are_cut_gives_the_weights_of_one_that_is_lef
     assert all(np.array_equal(alone[name], cut[name]) for name in alone)
 
 
+@pytest.mark.soak
 def test_a_job_whose_connections_are_cut_writes_every_row_once_and_no_password(shop: Shop) -> None:
     """Two workers; the connections are cut while they, or we, read."""
     shop.proxy.left = CUTS

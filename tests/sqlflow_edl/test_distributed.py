@@ -69,7 +69,7 @@ def url(
     return url
 
 
-def test_a_statement_with_workers_gives_what_one_without_gives(
+def test_a_model_is_trained_and_predicts_with_workers_as_without(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard = Heard()
@@ -86,6 +86,12 @@ def test_a_statement_with_workers_gives_what_one_without_gives(
         for model, workers in (("alone", 0), ("served", 2))
     ]
     assert predictions[0].equals(predictions[1])
+
+
+@pytest.mark.soak
+def test_a_model_is_measured_and_explained_with_workers_as_without(workshop: Workshop) -> None:
+    fill(workshop.session, "people", tables()["people"])
+    workshop.run(f"{TRAIN.replace('torch', workshop.framework)} INTO alone")
     measured = [
         workshop.rows(f"{QUERY} TO EVALUATE alone WITH evaluate.num_workers = {workers}")
         for workers in (0, 2)

@@ -22,10 +22,13 @@ from tests.databases import Databases
 
 ROWS = 60
 TABLES = ("duckdb", "sqlite", "mysql")  # where a registry is two tables
+OTHERS = (*TABLES[1:], "maxcompute")
 PREDICT = "SELECT x, k FROM t ORDER BY x TO PREDICT USING {}"
 
 
-@pytest.fixture(scope="module", params=[*TABLES, pytest.param("maxcompute", marks=pytest.mark.soak)])
+@pytest.fixture(
+    scope="module", params=["duckdb", *(pytest.param(other, marks=pytest.mark.soak) for other in OTHERS)]
+)
 def session(
     request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Session]:

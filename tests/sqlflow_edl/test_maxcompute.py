@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from edl.sources.maxcompute.source import MaxComputeSource
 from sqlflow_edl.session.session import Session
@@ -16,6 +17,7 @@ TRAIN = (
 )
 
 
+@pytest.mark.soak
 def test_workers_train_from_one_download_and_nothing_is_left(maxcompute: Running) -> None:
     with Session(maxcompute.url()) as session:
         source = session.source

@@ -13,9 +13,9 @@ from tests.databases import fill, on_each
 
 ROWS = pa.table({"a": [i * 0.5 for i in range(60)], "y": [i * 2.0 for i in range(60)]})
 PROGRAM = """
-SELECT * FROM t TO TRAIN DNNRegressor WITH hidden_units = [4], epochs = 2, model.framework = torch LABEL y INTO a.m;
+SELECT * FROM t TO TRAIN LGBMRegressor WITH train.num_boost_round = 2 LABEL y INTO a.m;
 SELECT * FROM t TO PREDICT guessed.y USING a.m;
-SELECT * FROM t TO TRAIN DNNRegressor WITH epochs = 1 LABEL y USING a.m INTO a.m;
+SELECT * FROM t TO TRAIN LGBMRegressor WITH train.num_boost_round = 1 LABEL y USING a.m INTO a.m;
 """
 SHOWN = """
 SELECT count(*) AS n FROM guessed;
@@ -38,13 +38,13 @@ def test_statements_keep_and_find_models_in_the_store_and_the_source_has_none(
     assert main([*run, "-e", SHOWN]) == 0
     n, rows, _, first, last = capsys.readouterr().out.splitlines()
     assert (n, rows) == ("n", "60")
-    assert first.startswith("a.m,1,ready,false,DNNRegressor,torch,60,")
+    assert first.startswith("a.m,1,ready,false,BoostedTreesRegressor,lightgbm,60,")
     assert last.startswith("a.m,2,ready,true,")
     assert main([*run, "--model-store", "", "-e", "DESCRIBE MODEL a.m"]) == 1
     assert "there is no model a.m" in capsys.readouterr().err
     with Session(url) as session:
         assert sorted(session.source.tables()) == sorted([*before, "guessed"])
-    exported = tmp_path / "m.pt2"
+    exported = tmp_path / "m.txt"
     assert main(["export", "--source", url, "a.m", "-o", str(exported)]) == 0
     assert exported.exists()
 

@@ -20,6 +20,7 @@ from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
 LIBRARIES = ("lightgbm", "xgboost")
+EITHER = ["xgboost", pytest.param("lightgbm", marks=pytest.mark.soak)]
 ROWS = 600
 rng = np.random.default_rng(3)
 CITIES = ["oslo", "rome", "lima", "bonn"]
@@ -81,8 +82,15 @@ def test_what_numbers_categories_and_dates_are_worth_is_learned(session: Session
     assert np.abs(errors).mean() < 60
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("label", ["rich", "grade"])
+@pytest.mark.parametrize(
+    ("library", "label"),
+    [
+        ("lightgbm", "rich"),
+        ("xgboost", "grade"),
+        pytest.param("lightgbm", "grade", marks=pytest.mark.soak),
+        pytest.param("xgboost", "rich", marks=pytest.mark.soak),
+    ],
+)
 def test_classes_have_probabilities(session: Session, library: str, label: str) -> None:
     [found] = last(
         session,
@@ -97,7 +105,7 @@ def test_classes_have_probabilities(session: Session, library: str, label: str) 
     np.testing.assert_allclose(sums, 1)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EITHER)
 def test_the_same_statement_gives_the_same_model(session: Session, tmp_path: Path, library: str) -> None:
     found = []
     for name in ("one", "two"):
@@ -125,7 +133,7 @@ def test_a_training_ends_early_and_keeps_its_best_round(session: Session, tmp_pa
     assert archive.weights()["booster"].tobytes().count(b"\nTree=") == int(np.argmin(losses)) + 1
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EITHER)
 def test_shapley_values_of_columns_add_up_to_the_margin(session: Session, library: str) -> None:
     query = "SELECT age, city, team, income FROM people"
     of_model, of_rows = (
@@ -146,7 +154,7 @@ def test_shapley_values_of_columns_add_up_to_the_margin(session: Session, librar
     np.testing.assert_allclose(parts[2], parts[3])  # both columns have half of what their cross is worth
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", EITHER)
 def test_the_explained_class_is_the_predicted_one(session: Session, library: str) -> None:
     rows = last(
         session,

@@ -102,11 +102,12 @@ def _narrator(options: argparse.Namespace) -> Narrator:
 
 def _with_rows(spec: JobSpec, pinned: Pinned, job: jobs.JobFolder) -> JobSpec:
     """Return the JobSpec with the pinned rows, which a master reads nowhere else."""
-    validation = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
-    total = pinned.rows + validation
+    own = read_pinned(job.validation_rows).rows if job.validation_rows.is_dir() else 0
+    total = pinned.rows + own
     if spec.kind != "train":
         rows = Rows(True, total, 0, 0, pinned.digest)
     else:
+        validation = own or pinned.validation
         rows = split(spec.rows, total, spec.training.validation_fraction, validation=validation)
         rows = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
     return msgspec.structs.replace(spec, rows=rows)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 import msgspec
 
 from edl.errors import SourceError
-from edl.spec import Field
+from edl.spec import Field, Split
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,7 +46,8 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `file` holds the rows, relative to the folder in which they are pinned; it is empty if they are in `table`, the
     place in the source from which every process then reads them itself. `digest` covers the schema and all values in
-    order; equal digests mean equal rows.
+    order; equal digests mean equal rows. `validation` is the number of validation rows, which are the last; None if
+    the rows were pinned without a split.
     """
 
     source: str  # URL without password
@@ -58,6 +59,7 @@ class Pinned(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     shuffled: bool
     table: PinnedTable | None = None
+    validation: int | None = None
 
 
 class Reader(Protocol):
@@ -127,11 +129,14 @@ class Source(Results, Protocol):
         """Stream the query's rows in its own order. The next statement on this source ends the stream."""
         ...
 
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
         """Fix the query's rows, in `folder` or as a private table in the source.
 
         `shuffle`: in a random order that is a function of the rows themselves and `seed`, not of the order in which
-        the database happens to yield them; otherwise in the query's order.
+        the database happens to yield them; otherwise in the query's order. `split`: in such a random order, the
+        training rows first and the validation rows after them.
         """
         ...
 

@@ -14,6 +14,7 @@ from edl.data.results import ResultFolder
 from edl.data.source import Source
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.models.archive import read_archive
 from edl.models.pending import Intent
 from edl.models.registry.base import Registry
 
@@ -33,7 +34,10 @@ def commit_result(
     Raises ConflictError or UnreachableError if nothing is stored, and the call may be repeated.
     """
     if intent.record is not None:
-        record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
+        trained = read_archive(job.path / outcome.archive).spec  # of a search, the model that it found
+        record = msgspec.structs.replace(
+            intent.record, model=trained.model.name, framework=trained.framework, metrics=outcome.figures
+        )
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id)
         return Stored(f"{intent.name}@{version}")
     source.stage(intent.name, job.id, 0, attempt, ResultFolder(job.results).read(outcome.tasks))

@@ -102,7 +102,7 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
         program.spec.rows,
         reader.rows,
         program.spec.training.validation_fraction,
-        validation=reader.rows - pinned.rows,
+        validation=reader.rows - pinned.rows or pinned.validation,
     )
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 

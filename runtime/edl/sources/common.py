@@ -12,17 +12,25 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.data.source import Pinned, Results
+    from edl.spec import Split
 
 
 def pin_file(
-    url: str, query: str, reader: pa.RecordBatchReader, folder: Path, *, seed: int, shuffle: bool
+    url: str,
+    query: str,
+    reader: pa.RecordBatchReader,
+    folder: Path,
+    *,
+    seed: int,
+    shuffle: bool,
+    split: Split | None = None,
 ) -> Pinned:
     """Pin the rows of a query's reader in a file of the folder, see `Source.pin`."""
-    from edl.data import pinned
-    from edl.sources.row_order import shuffled_rows
+    from edl.sources.row_order import Ordered, shuffled_rows
 
-    with shuffled_rows(reader, seed, folder) if shuffle else nullcontext(reader) as rows:
-        return pinned.pin_rows(folder, rows, source=url, select=query, seed=seed, shuffled=shuffle)
+    shuffle = shuffle or split is not None
+    with shuffled_rows(reader, seed, folder, split) if shuffle else nullcontext(Ordered(reader)) as rows:
+        return rows.pinned(folder, source=url, select=query, seed=seed, shuffled=shuffle)
 
 
 class BaseSource(ABC):

@@ -16,6 +16,7 @@ from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource, pin_file
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended
+from edl.spec import Split
 
 C = TypeVar("C")  # description of a column
 
@@ -66,8 +67,10 @@ class CursorSource(Transactional, EmbeddedSource, Generic[C]):
         columns = self._columns(query)
         return self._reader(self._run(query), columns, batch_rows)
 
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
-        return pin_file(self.url, query, self.stream(query), folder, seed=seed, shuffle=shuffle)
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
+        return pin_file(self.url, query, self.stream(query), folder, seed=seed, shuffle=shuffle, split=split)
 
     def close(self) -> None:
         self._end_result()

@@ -5,75 +5,161 @@ the seed. Numbers with fractions count as REAL there, because the last digits of
 to run; their exact values only order rows that are equal otherwise. DuckDB computes the order: in the query itself if
 it is the source, else over the rows on their way into the file. Equal rows have equal places in both cases: whole
 numbers are hashed as BIGINT, because databases store them in different widths.
+
+With a split, the validation rows come after the others. Whole units are on one side: equal rows, the rows of a group,
+or those of one time. They are taken in the order of a hash of unit and seed, the latest time first, until the fraction
+is reached; units that are larger than the fraction come last in that order.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from duckdb import sqltypes
 
 from edl.data.arrow_types import BATCH_ROWS, Watched, normalised
 from edl.data.names import free_name, quoted
+from edl.data.pinned import pin_rows
+from edl.data.source import Pinned
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
+from edl.spec import Split
 
 Column = tuple[str, sqltypes.DuckDBPyType]
 
+_GIVEN, _HELD = "sqlflow_edl_given", "sqlflow_edl_held"  # subqueries: all rows, the units of validation rows
 _WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
 _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
 
-def shuffled(query: str, columns: Sequence[Column], seed: int, key: str = "") -> str:
+def shuffled(
+    query: str, columns: Sequence[Column], seed: int, key: str = "", split: Split | None = None
+) -> str:
     """Return a DuckDB query of the rows in the order determined by them and `seed`.
 
-    `key` is a column that is not part of the rows; if given, only it is selected.
+    `key` is a column that is not part of the rows; if given, only it is selected. With a split, the last column is
+    true for validation rows.
     """
     names = [name for name, _ in columns]
     values = quoted(key) if key else ", ".join(quoted(name) for name in names)
     rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns if name != key)
     doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns if name != key)
     near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
+    given = f"SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)"
+    order = f"hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
+    number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
+    if split is None:
+        return f"SELECT {values} FROM (SELECT *, {number} FROM ({given})) ORDER BY {order}"
+    kinds = dict(columns)
+    unit, kind = _unit(split, near, kinds)
+    mark = quoted(free_name("held", names))
+    is_held = f"{unit} IN (FROM {_HELD})"  # a unit is of one class
     return (
-        f"SELECT {values} FROM (SELECT *, row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
-        f" FROM (SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)))"
-        f" ORDER BY hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
+        f"WITH {_GIVEN} AS MATERIALIZED ({given}), {_HELD} AS ({_held(split, seed, unit, kind)})"
+        f" SELECT {values}, {mark} FROM (SELECT *, {number}, coalesce({is_held}, false) AS {mark} FROM {_GIVEN})"
+        f" ORDER BY {mark}, {order}"
     )
 
 
+def _unit(split: Split, near: str, kinds: Mapping[str, sqltypes.DuckDBPyType]) -> tuple[str, str]:
+    """Return the expressions of a row's unit, and of the class within which units are taken."""
+    if split.by == "random":
+        return near, "0"
+    column, kind = quoted(split.column), kinds[split.column]
+    if split.by == "time":
+        fractional = str(kind) in ("DOUBLE", "FLOAT")
+        return (f"CASE WHEN isfinite({column}) THEN {column} END" if fractional else column), "0"
+    value = f"hash({_hashed(split.column, kind, 'REAL')})"
+    return (value, "0") if split.by == "group" else (near, value)
+
+
+def _held(split: Split, seed: int, unit: str, kind: str) -> str:
+    """Return a query of the units of validation rows."""
+    least = "CASE WHEN total > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
+    wanted = f"greatest(floor(total * {float(split.fraction)!r}::DOUBLE + 0.5), {least})"
+    order = (
+        "unit DESC NULLS LAST"
+        if split.by == "time"
+        else f"size > wanted, hash(unit, {int(seed)}::BIGINT), unit"
+    )
+    units = f"SELECT {unit} AS unit, {kind} AS kind, count(*) AS size FROM {_GIVEN} GROUP BY ALL"
+    totals = (
+        f"SELECT *, sum(size) OVER (PARTITION BY kind) AS total, sum(size) OVER () AS rows FROM ({units})"
+    )
+    ends = f"sum(size) OVER (PARTITION BY kind ORDER BY {order}) AS last"
+    placed = f"SELECT *, {ends} FROM (SELECT *, {wanted} AS wanted FROM ({totals}))"
+    # The unit that reaches the fraction is taken if that is nearer to it, the first one always, the last one never.
+    nearer = "(last = size OR last - wanted <= wanted - (last - size))"
+    return (
+        f"SELECT unit FROM ({placed})"
+        f" WHERE rows >= {int(split.fewest)} AND last - size < wanted AND last < total AND {nearer}"
+    )
+
+
+class Ordered:
+    """Rows in their pinned order, without the mark of validation rows, which are counted on the way.
+
+    `validation` is their number once all rows were read; None without a split.
+    """
+
+    def __init__(self, reader: pa.RecordBatchReader, split: Split | None = None) -> None:
+        self.validation = None if split is None else 0
+        self.reader = reader
+        if split is not None:
+            schema = pa.schema(list(reader.schema)[:-1])
+            self.reader = pa.RecordBatchReader.from_batches(schema, self._counted(reader))
+
+    def _counted(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        for batch in reader:
+            self.validation = (self.validation or 0) + (pc.sum(batch.columns[-1]).as_py() or 0)
+            yield batch.select(range(batch.num_columns - 1))
+
+    def pinned(self, folder: Path, *, source: str, select: str, seed: int, shuffled: bool) -> Pinned:
+        """Pin the rows in a file of the folder."""
+        found = pin_rows(folder, self.reader, source=source, select=select, seed=seed, shuffled=shuffled)
+        return msgspec.structs.replace(found, validation=self.validation)
+
+
 @contextmanager
-def shuffled_rows(reader: pa.RecordBatchReader, seed: int, folder: Path) -> Iterator[pa.RecordBatchReader]:
+def shuffled_rows(
+    reader: pa.RecordBatchReader, seed: int, folder: Path, split: Split | None = None
+) -> Iterator[Ordered]:
     """Yield the rows of a source other than DuckDB in that order, spilling to `folder`.
 
     Errors of the reader are passed on unchanged.
     """
-    with _shuffled(reader, seed, folder, "", reader.schema) as rows:
+    with _shuffled(reader, seed, folder, "", reader.schema, split) as rows:
         yield rows
 
 
 @contextmanager
 def shuffled_keys(
-    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str
-) -> Iterator[pa.RecordBatchReader]:
+    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, split: Split | None = None
+) -> Iterator[Ordered]:
     """Yield the column `key` of the rows, in the order determined by their other columns."""
-    with _shuffled(reader, seed, folder, key, pa.schema([reader.schema.field(key)])) as keys:
+    with _shuffled(reader, seed, folder, key, pa.schema([reader.schema.field(key)]), split) as keys:
         yield keys
 
 
 @contextmanager
 def _shuffled(
-    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema
-) -> Iterator[pa.RecordBatchReader]:
-    """Yield the ordered rows as a reader with `schema`."""
+    reader: pa.RecordBatchReader, seed: int, folder: Path, key: str, schema: pa.Schema, split: Split | None
+) -> Iterator[Ordered]:
+    """Yield the ordered rows with `schema`."""
     watched = Watched(reader)
+    if split is not None:
+        schema = schema.append(pa.field(free_name("held", schema.names), pa.bool_()))
     with duckdb.connect(config={"temp_directory": str(folder / "shuffle")}) as connection:
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
-        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed, key)
-        yield pa.RecordBatchReader.from_batches(schema, _run(connection, query, watched, schema))
+        query = shuffled("FROM incoming", _columns(connection, reader.schema), seed, key, split)
+        rows = _run(connection, query, watched, schema)
+        yield Ordered(pa.RecordBatchReader.from_batches(schema, rows), split)
 
 
 def _run(

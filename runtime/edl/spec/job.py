@@ -19,6 +19,7 @@ Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate"]  # work of a job's tasks
 EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
+SplitBy = Literal["random", "time", "group", "stratified"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | tuple[Scalar, ...]
@@ -63,6 +64,26 @@ class Rows(Struct, frozen=True):
     validation: int = 0
     digest: str = ""  # of schema and values, in the pinned order
     rotation: int = 0
+
+
+class Split(Struct, frozen=True):
+    """Choice of the validation rows among a query's rows; they come last in the pinned order.
+
+    `by` time, they are the rows with the latest values of `column`; by group, all rows of some values of `column`;
+    stratified, the same share of each class of the label `column`, at least one row of two. Rows that are equal in all
+    columns are on one side. `fraction` is the share of the rows if there are at least `fewest`; of fewer there are
+    none. `since` is the first value of `column` among the validation rows by time, as text, once rows are pinned.
+    """
+
+    by: SplitBy
+    column: str = ""
+    fraction: float = 0.1
+    fewest: int = 0
+    since: str = ""
+
+    def rows(self, total: int) -> int:
+        """Return the number of validation rows among `total` that is aimed at, never all."""
+        return 0 if total < self.fewest else min(int(total * self.fraction + 0.5), max(total - 1, 0))
 
 
 class Component(Struct, frozen=True):
@@ -261,6 +282,9 @@ class JobSpec(Struct, frozen=True):
     batch_size: int = BLOCK  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
+    split: Split | None = (
+        None  # of the query's rows; None: the last of the query's order, or a query of their own
+    )
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
     own: Own | None = None
     zoo: Zoo | None = None

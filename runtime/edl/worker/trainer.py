@@ -65,15 +65,16 @@ def train(
     return outcome, trainer.adapter
 
 
-def split(rows: Rows, total: int, validation_fraction: float, validation: int = 0) -> Rows:
+def split(rows: Rows, total: int, validation_fraction: float, validation: int | None = None) -> Rows:
     """Split `total` rows into training and validation rows; the JobSpec's split is kept if it was made for as many
     rows.
 
-    `validation` is the number of validation rows from a query of their own, which come last.
+    `validation` is the number of validation rows, which come last, if the pinning or a query of their own determined
+    it.
     """
     if rows.pinned and rows.total == total:
         return rows
-    validation = validation or int(total * validation_fraction)
+    validation = int(total * validation_fraction) if validation is None else validation
     return msgspec.structs.replace(rows, total=total, training=total - validation, validation=validation)
 
 

@@ -102,6 +102,13 @@ class DataChecks:
                 self._duplicates.add(batch)
             yield batch
 
+    def disorders(self, columns: Collection[str], *, classes: bool) -> dict[str, float]:
+        """Return of whole numbers the share of the label's variance between them that is in no order.
+
+        classes: the label has classes. Call it after `watch`.
+        """
+        return self._sample.disorders([each for each in columns if each in self._columns], classes=classes)
+
     def warnings(
         self,
         statistics: Statistics,

@@ -15,7 +15,7 @@ so that a rare class does not make every column look good. The best of the three
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,6 +27,7 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Floats, Ints, is_text, numbers, plain
 from sqlflow_edl.analysis.accumulators import RowSample
+from sqlflow_edl.analysis.checks.groups import disorder
 from sqlflow_edl.analysis.checks.thresholds import (
     FEWEST_OTHERS,
     FEWEST_ROWS,
@@ -34,6 +35,8 @@ from sqlflow_edl.analysis.checks.thresholds import (
     SAMPLE_ROWS,
     SAMPLE_VALUES,
 )
+
+MOST_CLASSES = 20  # of a label, that whole numbers are compared with
 
 Kind = Literal["copy", "names", "predictor"]
 
@@ -94,6 +97,23 @@ class LabelledRows:
         found = (_score(name, _chunk(table[name]), label, wanted, classes=classes) for name in self._columns)
         return [each for each in found if each is not None]
 
+    def disorders(self, columns: Collection[str], *, classes: bool) -> dict[str, float]:
+        """Return of whole numbers the share of the label's variance between them that is in no order."""
+        if not columns or not self._batches:
+            return {}
+        table = self._table().combine_chunks()
+        table = table.filter(pc.is_valid(table[self._label]))
+        label = _chunk(table[self._label]) if len(table) else None
+        if label is None:
+            return {}
+        of_rows = _one_hot(_codes(label)) if classes else numbers(label, self._label)[:, None]
+        found = {}
+        for column in columns:
+            values = numbers(_chunk(table[column]), column)
+            known = np.isfinite(values) & np.isfinite(of_rows).all(axis=1)
+            found[column] = disorder(values[known], of_rows[known])
+        return found
+
     def _table(self) -> pa.Table:
         return pa.Table.from_batches(self._batches)
 
@@ -138,6 +158,13 @@ def _codes(array: pa.Array) -> Ints:
     encoded = array.dictionary_encode(null_encoding="encode")
     codes: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def _one_hot(codes: Ints) -> Floats:
+    """Return a column for each of the most frequent classes but one, which the others determine."""
+    often = np.argsort(-np.bincount(codes), kind="stable")[:MOST_CLASSES]
+    found: Floats = (codes[:, None] == often[: max(len(often) - 1, 1)]).astype(np.float64)
+    return found
 
 
 def _numbers(array: pa.Array) -> Floats | None:

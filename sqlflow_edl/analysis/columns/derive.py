@@ -12,20 +12,22 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import Span, SQLFlowError
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.checks.data import is_id, is_named_as_id
 from sqlflow_edl.analysis.columns.categories import date_part, words
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.columns.numeric import binned, in_bins_too, numeric, standardized, vector
+from sqlflow_edl.analysis.columns.numeric import binned, in_bins_too, numeric, standardized, trend_of, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 FEWEST_GROUPS = 17  # distinct numbers that bins tell apart by themselves
 ROWS_OF_GROUP = 200  # rows for each distinct number of a category
 LIMIT = 3.0  # deviations near which a number beside its bins ends
+LEAST_DISORDER = 0.01  # share of the label's variance for which numbers in no order are a category
 FEWEST_TEXTS = 1000  # distinct texts that may be free text
-ROWS_OF_ID = 2  # the same, of a column that is named as an id
+ROWS_OF_ID = 2  # the same, of a column that is named as an id, or by which the label differs in no order
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 
 
@@ -40,14 +42,15 @@ def derive(
 ) -> list[Draft]:
     """Return the drafts of an unmentioned column, or none, with a note, if its type cannot be a feature.
 
-    encoded: numbers are encoded in bins, and whole numbers that repeat often are categories as well.
+    encoded: numbers are encoded in bins, and whole numbers that repeat often are categories as well. For all models,
+    whole numbers by which the label differs in no order are.
     """
     kind = schema.type(column)
     if kind is ColumnType.NUMBER:
         number = standardized(column, why="a number, standardised", limit=LIMIT if encoded else 0.0)
         bins = in_bins_too(column, why="a number, in bins too")
-        groups = [ids_too(column)] if schema.is_integer(column) else []
-        return [number, bins, *groups] if encoded else [number]
+        groups = [ids_too(column, encoded=encoded)] if schema.is_integer(column) else []
+        return [number, bins, *groups] if encoded else [number, *groups]
     if kind is ColumnType.BOOLEAN:
         return [numeric(column, why="a boolean, as 0 and 1")]
     if kind is ColumnType.TEXT:
@@ -60,17 +63,22 @@ def derive(
     return []
 
 
-def ids_too(column: str) -> Draft:
-    """Derive a category of whole numbers, in addition to the number, if each occurs often enough to be learned."""
+def ids_too(column: str, *, encoded: bool) -> Draft:
+    """Derive a category of whole numbers, in addition to the number, if they seem to be names.
+
+    The label differs by them in no order; or, encoded, each occurs often enough to be learned all the same.
+    """
 
     def applies(statistics: Statistics) -> bool:
         found = statistics[column]
         known = found.rows - found.nulls
+        if found.disorder >= LEAST_DISORDER:
+            return known >= ROWS_OF_ID * found.distinct
         least = ROWS_OF_ID if is_named_as_id(column) else ROWS_OF_GROUP
-        return found.distinct > FEWEST_GROUPS and known >= least * found.distinct
+        return encoded and found.distinct > FEWEST_GROUPS and known >= least * found.distinct
 
     drafted = words(Cells(column), frequent=True)
-    return replace(drafted, why="a whole number of few values, as a category too", applies=applies)
+    return replace(drafted, why="a whole number that repeats, as a category too", applies=applies)
 
 
 def text(
@@ -157,7 +165,8 @@ def calendar(
 
     The year is in the time itself, and minutes hardly ever matter: both are available on request. span: of the
     column's name in COLUMN; a named column is kept even if it is constant, except for its parts. encoded: the time is
-    encoded in bins, and so its trend ends with the training rows.
+    encoded in bins. Either way a time before or after those of the training rows counts as the first or last of them:
+    a trend says nothing about times that no row has shown.
     """
     kind = schema.type(column).words
     recurring = [part for part in DERIVED_PARTS if part in schema.parts(column)]
@@ -165,7 +174,9 @@ def calendar(
     trend = (
         binned(column, why=f"{kind}, in bins")
         if encoded
-        else standardized(column, span, why="" if span else f"{kind}, standardised")
+        else trend_of(
+            column, span, why="" if span else f"{kind}, from the first to the last of the training rows"
+        )
     )
     return [
         trend,
@@ -198,5 +209,6 @@ def left_out(draft: Draft, statistics: Statistics, schema: Schema) -> tuple[str,
             f"its {what} is different in every row{as_ids}; name it in COLUMN to use it all the same",
         )
     if Want.TEXT in draft.wants and _is_free_text(found):
-        return column, "most of its texts occur once; name it in COLUMN to use it all the same"
+        function = f"HASH({expressions.argument(column)})"
+        return column, f"most of its texts occur once; write {function} in COLUMN to use it all the same"
     return None

@@ -27,6 +27,18 @@ def standardized(column: str, span: Span | None = None, why: str = "", limit: fl
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
 
 
+def trend_of(column: str, span: Span | None = None, why: str = "") -> Draft:
+    """Scale a time to 0 at the first and 1 at the last of the training rows, and clip it outside."""
+
+    def fit(statistics: Statistics) -> spec.PiecewiseLinear | spec.Standardize:
+        found = statistics[column]
+        if found.min < found.max:
+            return spec.PiecewiseLinear(column, (found.min, found.max), found.nulls > 0)
+        return spec.Standardize(column, found.mean, found.std)
+
+    return Draft((column,), Want.MOMENTS, fit, span, why=why)
+
+
 def binned(column: str, span: Span | None = None, *, bins: int = DEFAULT_BINS, why: str = "") -> Draft:
     """Encode a number piecewise linearly, in bins by the quantiles of the training rows."""
 

@@ -12,76 +12,48 @@ from typing import Any
 import msgspec
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search import portfolio, space
+from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
+from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
+from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
 from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.splits import Splitting
 from sqlflow_edl.analysis.statistics import Want
-from sqlflow_edl.analysis.validation import HeldOut
+from sqlflow_edl.analysis.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
 MODEL = "Ensemble"
-SECONDS = (
-    (1_000, 30.0),
-    (10_000, 60.0),
-    (100_000, 180.0),
-)  # rows, and the time limit by default up to as many
+SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
 MOST_SECONDS = 300.0
-FOLDS = ((5_000, 5), (20_000, 3))  # rows, and the folds by default up to as many
-LARGE = 100_000  # rows from which a twentieth is tested on
-
-
-@dataclass(frozen=True, slots=True)
-class SplitOfSearch(HeldOut):
-    """Validation and test rows of a search, which needs more of them than one training. folds: None for the default."""
-
-    folds: int | None = None
-
-    def number_of_folds(self, total: int) -> int:
-        """Return the number of folds for so many rows; 1 where the validation rows are written."""
-        if self.folds is not None:
-            return self.folds
-        if self.query or self.fraction is not None:
-            return 1
-        return next((folds for most, folds in FOLDS if total <= most), 1)
-
-    def rows(self, total: int) -> int:
-        """Return the number of rows that are not trained on; all folds have as many."""
-        folds, test = self.number_of_folds(total), self.test_rows(total)
-        return (total - test) // folds + test if folds > 1 else HeldOut.rows(self, total)
-
-    def shares(self, total: int) -> tuple[float, float]:
-        """Return the shares of validation rows and of test rows among `total`."""
-        if self.query:
-            return 0.0, 0.0
-        test, folds = self.test, self.number_of_folds(total)
-        if test is None:
-            test = 0.0 if total <= FOLDS[0][0] else 0.1 if total < LARGE else 0.05
-        if folds > 1:
-            return (1 - test) / folds, test
-        return 0.1 if self.fraction is None else self.fraction, test
+TRIALS = 20  # points of a search space by default
+SEED = next({row.name, *row.aliases} for row in TRAIN if row.name == "train.seed")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlan:
     """Checked statement of a search that needs the statistics of its rows.
 
-    plans: of the candidates' statements, in the order of the trials. written: the resolved attributes.
+    plans: of the candidates' statements, in the order of the trials. written: the resolved attributes of the search.
     """
 
     statement: ast.Statement
-    variants: tuple[portfolio.Variant, ...]
+    drafts: tuple[CandidateDraft, ...]
     plans: tuple[train.TrainingPlan, ...]
-    held_out: SplitOfSearch
+    held_out: HeldOut
+    splitting: Splitting
     written: Mapping[str, Resolved]
+    folds: int | None = None  # None for the default
     validation: spec.Query | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -97,6 +69,14 @@ class SearchPlan:
     @property
     def schema(self) -> Schema:
         return self.first.schema
+
+    @property
+    def settings(self) -> train.Settings:
+        return self.first.settings
+
+    @property
+    def whole_numbers(self) -> list[str]:
+        return self.first.whole_numbers
 
     @property
     def label(self) -> str:
@@ -141,37 +121,43 @@ class SearchPlan:
                 span=self.statement.select_span,
                 hint="select more rows, or name a model: TO TRAIN LinearClassifier",
             )
+        ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group")
+        divided = divide(
+            rows,
+            self.held_out.test_rows(rows.validation),
+            written=TEST in self._names,
+            folds=1 if ordered or self.held_out.query or self.validates else self.folds,
+        )
         found: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
-        for number, (variant, plan) in enumerate(zip(self.variants, self.plans, strict=True), 1):
+        label = expressions.name(self.label, self.query.dialect)
+        shares = self._shares(divided)
+        held_out = replace(self.held_out, test=0.0)
+        for number, (draft, own) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+            plan = replace(own, held_out=held_out, splitting=self.splitting)
             try:
-                fitted = replace(plan, validation=self.validation).fit(statistics, rows, classes)
+                fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
             except SQLFlowError as error:
                 failed.append(error)
                 continue
-            name = _name(variant, fitted.model.name)
-            text = self._statement_of(variant, fitted.model.name, number, rows.total)
+            text = draft.text(self.statement, fitted.model.name, label, shares, number)
+            name = draft.name(draft.model or fitted.model.name)
             found.append(spec.Candidate(name, msgspec.structs.replace(fitted, statement=text)))
         self.notes.extend(
             dict.fromkeys(note for plan in self.plans for note in plan.notes if "is chosen" not in note)
         )
         if not found:
             raise failed[0]
-        return self._spec(found, rows)
+        return self._spec(found, divided)
 
-    def _spec(self, found: list[spec.Candidate], rows: spec.Rows) -> spec.JobSpec:
+    def _spec(self, found: list[spec.Candidate], divided: Division) -> spec.JobSpec:
         first = found[0].spec
-        metric = str(_given(self.written, settings.METRIC) or _metric(first.label))
-        with at(
-            self.written[settings.METRIC].written.value.span if settings.METRIC in self.written else None
-        ):
-            metrics.by_name(metric, metrics.kind_of(first.label))
-        test = self.held_out.test_rows(rows.total)
+        metric = self._metric(first.label)
         limit = _given(self.written, settings.TIME_LIMIT)
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
-            rows=msgspec.structs.replace(rows, validation=rows.validation - test),
+            rows=divided.rows,
             framework=spec.ENSEMBLE,
             model=spec.Component(MODEL),
             inputs={},
@@ -186,73 +172,93 @@ class SearchPlan:
             search=spec.Search(
                 tuple(found),
                 metric,
-                float(limit) if limit is not None else default_seconds(rows.total),
-                int(_given(self.written, settings.MEMBERS) or 5),
-                test,
-                self.held_out.number_of_folds(rows.total),
+                float(limit) if limit is not None else default_seconds(divided.rows.total),
+                _given(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
+                divided.test,
+                divided.folds,
             ),
         )
 
-    def _statement_of(self, variant: portfolio.Variant, model: str, number: int, total: int) -> str:
-        """Return the statement that trains a candidate by itself."""
-        statement, start = self.statement, self.statement.span.start
-        shared = [each.written for name, each in self.written.items() if name in settings.SHARED]
-        lines = [statement.text[each.span.start - start : each.span.end - start] for each in shared]
-        names = {name for name in self.written if name in settings.SHARED}
-        if not self.held_out.query:
-            validation, test = self.held_out.shares(total)
-            if "validation.fraction" not in names and statement.validate is None:
-                lines.append(f"validation.fraction = {validation:g}")
-            if "validation.test_fraction" not in names and test:
-                lines.append(f"validation.test_fraction = {test:g}")
-        lines.append(f"model.framework = {variant.framework}")
-        lines += [f"{name} = {_written(value)}" for name, value in variant.attributes.items()]
-        clauses = [
-            statement.text[each.span.start - start : each.span.end - start] for each in statement.columns
-        ]
-        if statement.validate is not None:
-            clauses.append(
-                statement.text[statement.validate.span.start - start : statement.validate.span.end - start]
-            )
-        label = expressions.name(self.label, self.query.dialect)
-        into = f"{statement.into[0].text}_{number}" if statement.into else ""
-        return " ".join(
-            [
-                statement.select,
-                f"TO TRAIN {model}",
-                "WITH " + ", ".join(lines),
-                *clauses,
-                f"LABEL {label}",
-                *([f"INTO {into}"] if into else []),
-            ]
-        )
+    def _metric(self, label: spec.Label) -> str:
+        """Return the metric that chooses. Raises SemanticError if it does not suit the label."""
+        given = self.written.get(settings.METRIC)
+        if given is None:
+            return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
+        with at(given.written.value.span):
+            return metrics.by_name(str(given.value), metrics.kind_of(label)).name
+
+    @property
+    def _names(self) -> set[str]:
+        """Names of the written attributes, of the search and of its candidates."""
+        rows = (settings.find(each.key) for each in self.statement.attributes)
+        return {row.name for row in rows if row is not None} | set(self.written)
+
+    @property
+    def validates(self) -> bool:
+        """True if the statement writes which rows validate."""
+        return self.statement.validate is not None or FRACTION in self._names
+
+    def _shares(self, divided: Division) -> Lines:
+        """Return the attributes of the validation and test rows that the statement does not write."""
+        if self.held_out.query:
+            return ()
+        rows, names = divided.rows, self._names
+        found = []
+        if not self.validates:
+            share = rows.validation / rows.total if divided.folds > 1 or not divided.test else VALIDATION
+            found.append((FRACTION, f"{share:.4g}"))
+        if TEST not in names and divided.test:
+            found.append((TEST, f"{TEST_SHARE:g}"))
+        return tuple(found)
 
 
 TrainPlan = train.TrainingPlan | SearchPlan
 
 
+def is_search(statement: ast.Statement) -> bool:
+    """Return True for the short form of TRAIN, and for attributes with several values."""
+    return statement.kind == "auto" or any(map(space.is_searched, statement.attributes))
+
+
 def check_without_columns(statement: ast.Statement) -> None:
     """Check a search as far as possible without the columns of its query; raises all errors together."""
     errors: list[SQLFlowError] = []
-    written = check(statement, errors, [])
+    notes: list[str] = []
     try:
-        train.check_without_columns(statement_of(statement, portfolio.PORTFOLIO[0], written))
+        drafts, _ = _drafts(statement, notes)
+        train.check_without_columns(drafts[0].statement)
     except SQLFlowError as error:
         errors.append(error)
     raise_all(errors)
 
 
-def check(statement: ast.Statement, errors: list[SQLFlowError], notes: list[str]) -> dict[str, Resolved]:
-    """Return the checked attributes of a search; errors and notes are appended."""
-    dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
-    return dictionary.resolve(statement.attributes, errors, notes)
-
-
 def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchPlan:
-    """Check the statement of a search against its query's columns; raises all its errors together."""
-    errors: list[SQLFlowError] = []
+    """Check the statement of a search against its query's columns; raises all errors of one candidate together."""
     notes: list[str] = []
-    written = check(statement, errors, notes)
+    drafts, written = _drafts(statement, notes)
+    plans = [train.plan(each.statement, query, schema) for each in drafts]
+    own, folds = plans[0].held_out, _given(written, settings.FOLDS)
+    if folds is None and statement.kind != "auto":
+        folds = 1
+    found = SearchPlan(statement, drafts, tuple(plans), own, plans[0].splitting, written, folds, notes=notes)
+    if folds not in (None, 1) and (own.query or found.validates):
+        raise SemanticError(
+            f"{settings.FOLDS} divides the query's rows, and the validation rows are given",
+            span=written[settings.FOLDS].written.span,
+            hint="keep one of them",
+        )
+    return found
+
+
+def _drafts(
+    statement: ast.Statement, notes: list[str]
+) -> tuple[tuple[CandidateDraft, ...], dict[str, Resolved]]:
+    """Return the candidates and the checked attributes of the search; raises all errors together."""
+    errors: list[SQLFlowError] = []
+    if statement.kind != "auto":
+        return _points(statement, notes, errors)
+    dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
+    written = dictionary.resolve(statement.attributes, errors, notes)
     raise_all(errors)
     models, trials = (_given(written, name) for name in (settings.MODELS, settings.TRIALS))
     variants, missing = portfolio.variants(models or (), trials or 0)
@@ -266,34 +272,29 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
             span=statement.span,
             hint="pip install 'sqlflow-edl[lightgbm,torch]'",
         )
-    plans = [train.plan(statement_of(statement, variant, written), query, schema) for variant in variants]
-    own = plans[0].held_out
-    folds = _given(written, settings.FOLDS)
-    if folds is not None and folds > 1 and (own.query or own.fraction is not None):
-        raise SemanticError(
-            f"{settings.FOLDS} divides the query's rows, and the validation rows are given",
-            span=written[settings.FOLDS].written.span,
-            hint="keep one of them",
+    return tuple(of_portfolio(statement, variants, written)), written
+
+
+def _points(
+    statement: ast.Statement, notes: list[str], errors: list[SQLFlowError]
+) -> tuple[tuple[CandidateDraft, ...], dict[str, Resolved]]:
+    """Return a candidate for each point of the statement's search space."""
+    if statement.using is not None:
+        errors.append(
+            SemanticError(
+                "a search trains new models, and USING starts from a trained one",
+                span=statement.using.span,
+                hint="leave USING out, or write one value for each attribute",
+            )
         )
-    held_out = SplitOfSearch(own.query, own.fraction, own.span, own.in_text, own.test, folds)
-    plans = [replace(each, held_out=held_out) for each in plans]
-    return SearchPlan(statement, tuple(variants), tuple(plans), held_out, written, notes=notes)
-
-
-def statement_of(
-    statement: ast.Statement, variant: portfolio.Variant, written: Mapping[str, Resolved]
-) -> ast.Statement:
-    """Return the TRAIN statement of a candidate, with the source spans of the search."""
-    span = statement.labels[0].span if statement.labels else statement.span
-    shared = [each.written for name, each in written.items() if name in settings.SHARED]
-    own = {"model.framework": variant.framework, **variant.attributes}
-    attributes = [ast.Attribute(name, _value(value, span), span) for name, value in own.items()]
-    return replace(
-        statement,
-        kind="train",
-        model=ast.Name((variant.family,), variant.family, span),
-        attributes=(*shared, *attributes),
-    )
+    own = (each for each in statement.attributes if settings.is_of_search(each.key))
+    written = Dictionary(settings.OF_SPACE).resolve(own, errors, notes)
+    found = space.dimensions(statement.attributes, errors)
+    raise_all(errors)
+    seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
+    first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
+    trials = _given(written, settings.TRIALS) or TRIALS
+    return tuple(of_space(statement, found, trials, first)), written
 
 
 def default_seconds(rows: int) -> float:
@@ -303,27 +304,3 @@ def default_seconds(rows: int) -> float:
 
 def _given(written: Mapping[str, Resolved], name: str) -> Any:
     return written[name].value if name in written else None
-
-
-def _metric(label: spec.Label) -> str:
-    return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
-
-
-def _name(variant: portfolio.Variant, model: str) -> str:
-    """Return the model with its framework and the parameters by which the variant differs."""
-    shown = (
-        f"{name.rpartition('.')[2]} {_written(value)}"
-        for name, value in variant.attributes.items()
-        if not name.startswith("train.")
-    )
-    return ", ".join([f"{model} ({variant.framework})", *shown])
-
-
-def _written(value: portfolio.Value) -> str:
-    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
-
-
-def _value(value: portfolio.Value, span: Span) -> ast.Value:
-    if isinstance(value, tuple):
-        return ast.ListValue(tuple(ast.Constant(each, span) for each in value), span)
-    return ast.Constant(value, span)

@@ -203,11 +203,25 @@ TRAIN = (
     Attribute(
         "validation.fraction",
         "number",
-        "Share of the rows used for validation instead of training, the last ones in order; by default "
-        "0.1 if there are 100 rows or more.",
+        "Share of the rows used for validation instead of training; by default 0.1 if there are 100 rows "
+        "or more.",
         low=0,
         high=0.9,
-        aliases=("validation.split",),
+        aliases=("validation_split",),
+    ),
+    Attribute(
+        "validation.split",
+        "text",
+        "Choice of the validation rows; validation.fraction is their share. time: the latest rows; group: all "
+        "rows of some groups; stratified: the same share of each class; random. auto: time if a date orders "
+        "the rows, else stratified for classes and random for numbers. Equal rows are on one side.",
+        "auto",
+        choices=("auto", "random", "time", "group", "stratified"),
+    ),
+    Attribute(
+        "validation.column",
+        "text",
+        "Column of the times (dates or numbers) or of the groups of validation.split; by default the only date.",
     ),
     Attribute(
         "validation.test_fraction",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edl import metrics
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
@@ -59,8 +59,25 @@ SHARED = (
     "train.seed", "train.weight_column", "train.class_weights", "validation.fraction", "validation.select",
     "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
 )  # fmt: skip
+_TIME = tuple(row for row in TRAIN if row.name == TIME_LIMIT)
+OF_SPACE = (
+    *_TIME,
+    *(row for row in SEARCH if row.name != MODELS),
+)  # of a TRAIN statement with several values
 ROWS = (*(row for row in TRAIN if row.name in (*SHARED, TIME_LIMIT)), *SEARCH)
+_OF_TRAIN = Dictionary(TRAIN)
 _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"
 ELSEWHERE: Mapping[str, str] = {
     name: _ONE_MODEL for row in TRAIN if row not in ROWS for name in (row.name, *row.aliases)
 }
+
+
+def find(key: str) -> Attribute | None:
+    """Return the row of an attribute of TRAIN by its name or alias, or None."""
+    return _OF_TRAIN.find(key)
+
+
+def is_of_search(key: str) -> bool:
+    """Return True if an attribute of a TRAIN statement with several values is the search's, not its candidates'."""
+    names = {name for row in OF_SPACE for name in (row.name, *row.aliases)}
+    return key.casefold() in names or key.casefold().startswith("auto.")

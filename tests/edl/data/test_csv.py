@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.data import connect
@@ -28,7 +28,6 @@ def read(folder: Path, content: str | bytes, options: str = "", name: str = "t.c
 FIELDS = st.text(st.sampled_from("ab1,;\"' \n\r\t#\\äß漢|"), max_size=6).filter(lambda text: text != "")
 
 
-@settings(max_examples=60)
 @given(rows=st.lists(st.tuples(FIELDS, FIELDS), max_size=8), line_end=st.sampled_from(["\n", "\r\n"]))
 def test_a19_every_field_comes_back_as_it_was_written(rows: list[tuple[str, str]], line_end: str) -> None:
     out = io.StringIO()
@@ -52,6 +51,7 @@ def test_a19_quoted_line_ends_are_no_rows_in_a_large_file(tmp_path: Path) -> Non
     assert found["note"][count - 1].as_py() == f'line {count - 1}\n,"two",\r\nthree'
 
 
+@pytest.mark.soak
 def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_path: Path) -> None:
     line = 'and a "" quote,\nin many lines of text\n'
     text = "id,note\n" + "".join(f'{i},"{line * 200}"\n' for i in range(6000))

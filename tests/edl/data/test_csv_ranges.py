@@ -143,6 +143,7 @@ print(rows, last["id"], len(last["text"]), peak() - before)
 """
 
 
+@pytest.mark.soak
 def test_a19_a_file_larger_than_the_memory_in_use_is_read_exactly(
     tmp_path: Path, in_another_process: Callable[[str], str]
 ) -> None:

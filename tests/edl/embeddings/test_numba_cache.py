@@ -39,6 +39,7 @@ def test_a_folder_that_others_may_write_to_is_not_used(
     assert cache_folder() is None
 
 
+@pytest.mark.soak
 def test_without_a_folder_tables_work_and_nothing_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,6 +58,7 @@ def test_neither_framework_nor_compiler_is_loaded_before_there_is_a_table() -> N
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.soak
 def test_code_that_an_image_brings_is_used_from_a_folder_of_ones_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -315,10 +315,10 @@ class RowCases:
     @pytest.mark.parametrize(
         ("options", "names"),
         [
-            ("", "ab"),
-            ("clipnorm=0.02", "a"),
+            pytest.param("", "ab", marks=pytest.mark.soak),
+            pytest.param("clipnorm=0.02", "a", marks=pytest.mark.soak),
             ("global_clipnorm=0.03", "ab"),
-            ("clipvalue=0.002", "ab"),
+            pytest.param("clipvalue=0.002", "ab", marks=pytest.mark.soak),
         ],
     )
     def test_sgd_moves_rows_as_it_moves_embeddings_in_the_graph(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 STEPS = """
 import sys
 import torch
@@ -58,6 +60,7 @@ assert before == (dict(vars(Optimizer)), dict(vars(SGD)))
 """
 
 
+@pytest.mark.soak
 def test_torch_stays_as_it_is_in_a_process_of_the_users() -> None:
     run = subprocess.run([sys.executable, "-c", UNCHANGED], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -110,7 +110,10 @@ def by_hand(
     return booster.predict(data), loss**2 if metric == "rmse" else loss
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["equal", "weighted"])
+@pytest.mark.parametrize(
+    "weights",
+    [pytest.param(WEIGHTS, id="weighted"), pytest.param(None, id="equal", marks=pytest.mark.soak)],
+)
 @pytest.mark.parametrize(("library", "objective", "kind", "params", "metric"), OBJECTIVES)
 def test_predictions_and_losses_are_those_of_the_library_called_by_hand(
     tmp_path: Path,

@@ -1,4 +1,4 @@
-"""Random schedules in blocks of seeds, of which every run tries the first and `make soak` all."""
+"""Random schedules in blocks of seeds, of which every run tries the first and `make test-all` all."""
 
 from __future__ import annotations
 

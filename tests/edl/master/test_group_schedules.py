@@ -37,13 +37,13 @@ def check_the_job(world: World) -> None:
 
 
 @blocks(3, always=1)
-@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+@pytest.mark.parametrize("workers", [1, 3, *(pytest.param(many, marks=pytest.mark.soak) for many in (2, 4))])
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):
         check_the_job(run(seed, PLAN, workers=workers))
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_so_it_is_when_masters_are_lost_with_the_checkpoints_that_they_keep(workers: int) -> None:
     for seed in range(50):
         check_the_job(run(seed, PLAN, workers=workers, loses_disks=True))

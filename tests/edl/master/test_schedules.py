@@ -225,7 +225,7 @@ def run(
     return world
 
 
-@blocks(10, always=3)
+@blocks(10, always=1)
 def test_every_row_of_a_prediction_counts_once(block: int) -> None:
     plan = Plan("predict", 17 * STREAMED_ROWS + 5)
     for seed in range(100 * block, 100 * block + 100):
@@ -235,7 +235,7 @@ def test_every_row_of_a_prediction_counts_once(block: int) -> None:
         assert not world.master.state.leases
 
 
-@blocks(10, always=3)
+@blocks(10, always=1)
 def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
@@ -247,7 +247,7 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
 
 
 @pytest.mark.parametrize("loses_disks", [False, True])
-@blocks(10, always=3)
+@blocks(10, always=1)
 def test_a_trainer_that_dies_goes_back_to_its_checkpoint_and_its_weights_take_every_row_once(
     block: int, loses_disks: bool
 ) -> None:

@@ -44,7 +44,7 @@ def check_the_job(world: World) -> None:
     assert not world.master.state.revoking
 
 
-@blocks(10, always=3)
+@blocks(10, always=1)
 def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
     for seed in range(100 * block, 100 * block + 100):
         world = run(seed, PLAN, Mode("sync"))

@@ -16,7 +16,7 @@ from edl.jobs.events import Figures
 from edl.spec import Rows
 from edl.worker import loop, trainer
 from edl.worker.steps_per_call import Pace
-from tests.edl.programs import Events, loaded, rows_of, simple
+from tests.edl.programs import FRAMEWORKS, Events, loaded, rows_of, simple
 
 RATE = "\n\ndef learning_rate(steps):\n    return 0.01 * 0.98 ** steps\n"
 WEIGHTED = """
@@ -57,7 +57,7 @@ def fast() -> float:
 Weights = dict[str, Any]
 
 
-@pytest.fixture(scope="module", params=["keras", "torch"])
+@pytest.fixture(scope="module", params=FRAMEWORKS)
 def train(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     """Train on 300 rows, 60 of them held out, with all that a program can have: the weights and the curve."""
     draw = np.random.default_rng(1)

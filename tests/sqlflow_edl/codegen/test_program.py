@@ -360,6 +360,14 @@ def test_a_reader_names_the_query_of_held_out_rows(golden: Callable[[str, bytes]
     )
 
 
+def test_a_reader_splits_the_rows_as_its_job_does(golden: Callable[[str, bytes], None]) -> None:
+    split = spec.Split("group", 'depart"ment', 0.2, since="A")
+    golden(
+        "programs/reader_split.py",
+        generate(msgspec.structs.replace(job(), split=split)).files["reader.py"],
+    )
+
+
 @pytest.mark.parametrize("framework", ["keras", "torch"])
 def test_the_same_spec_gives_the_same_bytes(framework: spec.job.Framework) -> None:
     first, second = generate(job(framework)), generate(spec.from_json(spec.to_json(job(framework))))

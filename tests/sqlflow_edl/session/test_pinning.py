@@ -68,7 +68,8 @@ def test_the_plan_shows_warnings_with_what_to_do(session: Session) -> None:
 
 def test_copies_of_training_rows_are_found_when_the_rows_are_split(session: Session) -> None:
     [statement] = session.parse(
-        f"SELECT id * 1.5 AS x, age, even, pay FROM {TWICE} TO TRAIN DNNRegressor LABEL pay INTO m"
+        "SELECT row_number() OVER (ORDER BY id) AS id, id * 1.5 AS x, age, even, pay "
+        f"FROM {TWICE} TO TRAIN DNNRegressor LABEL pay INTO m"
     )
     job = job_folder.create("train", statement.text)
     fixed = fix(session.source, session.compiler.training_plan(statement), job, Silent())

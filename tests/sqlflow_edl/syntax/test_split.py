@@ -62,9 +62,14 @@ def test_a_piece_knows_its_query_and_its_clauses() -> None:
     "statement",
     [
         "select a, b, 'x;y' from t where c = 3 -- foo; bar\n;\n",
-        "SELECT a label FROM t UNION ALL\n",
-        "SELECT x TO TRAIN m WITH a='b;c' LABEL d INTO e;\n",
-        "SELECT a LABEL b ",
+        *(
+            pytest.param(statement, marks=pytest.mark.soak)
+            for statement in (
+                "SELECT a label FROM t UNION ALL\n",
+                "SELECT x TO TRAIN m WITH a='b;c' LABEL d INTO e;\n",
+                "SELECT a LABEL b ",
+            )
+        ),
         "/* ; */ (",
     ],
 )

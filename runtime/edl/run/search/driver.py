@@ -29,7 +29,7 @@ from edl.jobs.events import Figures, Observer, Progress, TrialEnd, finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
-from edl.models.archive import read_archive
+from edl.models.archive import read_archive, write_archive
 from edl.models.fitting import read_fitting
 from edl.program import SPEC_FILE, Program, load, unload
 from edl.program.folders import CANDIDATES, MEMBERS
@@ -197,11 +197,36 @@ class _SearchRun:
             for fold in range(self._search.folds)
             for name, values in read_archive(folder_of(self._job, number, fold).archive).weights().items()
         }
+        if len(weights) * self._search.folds == 1:
+            self._store_alone(next(iter(weights)), outcome)
+            return outcome
         rows = msgspec.structs.replace(self._rows, pinned=True, digest=self._pinned.digest)
         with self._ensemble(weights, rows) as ensemble:
             fitting = read_fitting(self._job.rows)
             save(self._job.archive, ensemble, self._pinned, rows, arrays, outcome, self._started, fitting)
         return outcome
+
+    def _trained(self, number: int) -> JobSpec:
+        """Return the JobSpec of a trial's model, without the time that the search gave it."""
+        spec = read_archive(folder_of(self._job, number, 0).archive).spec
+        training = self._search.candidates[number].spec.training
+        return msgspec.structs.replace(spec, training=training)
+
+    def _store_alone(self, number: int, outcome: Outcome) -> None:
+        """Store the model of a trial as it is, with the figures and the trials of the search."""
+        found = read_archive(folder_of(self._job, number, 0).archive)
+        spec = msgspec.structs.replace(self._trained(number), output=self._program.spec.output)
+        write_archive(
+            self._job.archive,
+            spec=spec,
+            program=found.program,
+            weights=found.weights(),
+            metrics=outcome.figures,
+            curve=found.curve,
+            lineage=found.lineage,
+            fitting=found.fitting,
+            trials=outcome.trials,
+        )
 
     def _figures(self, scores: Array, part: slice) -> Figures:
         """Return the metrics of scores of some of the labelled rows."""
@@ -221,11 +246,11 @@ class _SearchRun:
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns(CANDIDATES), dirs_exist_ok=True)
         members = []
         for position, (number, weight) in enumerate(weights.items()):
-            candidate = read_archive(folder_of(self._job, number, 0).archive)
-            members.append(Member(weight, candidate.spec, self._search.folds))
+            trained = self._trained(number)
+            members.append(Member(weight, trained, self._search.folds))
             copied = folder / MEMBERS / f"{position}"
             shutil.copytree(source / CANDIDATES / f"{number}", copied, dirs_exist_ok=True)
-            (copied / SPEC_FILE).write_bytes(to_json(candidate.spec))
+            (copied / SPEC_FILE).write_bytes(to_json(trained))
         spec = msgspec.structs.replace(self._program.spec, rows=rows, members=tuple(members), search=None)
         (folder / SPEC_FILE).write_bytes(to_json(spec))
         program = load(folder)

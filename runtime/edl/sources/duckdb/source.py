@@ -16,7 +16,6 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from edl.data import pinned
 from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised
 from edl.data.names import check_unique, dotted, shown
 from edl.data.source import Pinned
@@ -26,9 +25,10 @@ from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
 from edl.sources.duckdb.errors import opening, raise_interrupt, translated, while_reading
 from edl.sources.duckdb.results import DuckDBResults
-from edl.sources.row_order import Column, shuffled
+from edl.sources.row_order import Column, Ordered, shuffled
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended, not_a_query, not_one_statement
+from edl.spec import Split
 
 _SILENT = (["Count"], ["Success"])  # columns of statements without rows
 
@@ -83,12 +83,15 @@ class DuckDBSource(Transactional, EmbeddedSource):
         query, _ = self._plain(query)
         return self._reader(query, batch_rows)
 
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
         select, columns = self._plain(query)
+        shuffle = shuffle or split is not None
         if shuffle:
-            select = shuffled(select, columns, seed)
-        reader = self._reader(select, BATCH_ROWS)
-        return pinned.pin_rows(folder, reader, source=self.url, select=query, seed=seed, shuffled=shuffle)
+            select = shuffled(select, columns, seed, split=split)
+        rows = Ordered(self._reader(select, BATCH_ROWS), split)
+        return rows.pinned(folder, source=self.url, select=query, seed=seed, shuffled=shuffle)
 
     # Statements ------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 The order of shuffled rows is a function of the rows and the seed: a hash of the row's text, of the number of
 preceding rows with the same text, and of the seed. Numbers with fractions count as FLOAT there, as with every source,
 and their exact values order only rows that are equal otherwise. The hash is MaxCompute's MD5, not DuckDB's, so the
-order differs from that of the same rows in another database.
+order differs from that of the same rows in another database, and so do the validation rows of a split, except by time.
 
 The digest covers the schema, the seed and the rows as a multiset, from which their order follows. For a query that
 keeps its own order, the digest covers its text instead of the seed.
@@ -26,6 +26,7 @@ from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
 from edl.sources.maxcompute.sql import quoted, text
 from edl.sources.maxcompute.types import Column
+from edl.spec import Split
 
 if TYPE_CHECKING:
     from edl.sources.maxcompute.source import MaxComputeSource
@@ -34,19 +35,25 @@ TABLE = "sqlflow_edl_pinned_"  # followed by a random number
 LIFECYCLE = 7  # days; longer than a job lasts
 
 _NULL, _SEPARATOR = "CHR(2)", "CHR(1)"
+_HASHES = ("near", "exact")  # of a row: with rounded numbers, and with all their digits
 _PIECES = 4  # of a hash's 32 digits, summed separately so that no sum overflows
 
 
-def pin(source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+def pin(
+    source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None
+) -> Pinned:
     columns = source.columns(query)
     table = TABLE + secrets.token_hex(8)
+    shuffle = shuffle or split is not None
     # An ORDER BY inside of parentheses would be ignored.
-    select = shuffled(query, columns, seed) if shuffle else query
+    select = shuffled(query, columns, seed, split) if shuffle else query
     source.run(f"CREATE TABLE {quoted(table)} LIFECYCLE {LIFECYCLE} AS\n{select}", query)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         source.run(f"ALTER TABLE {quoted(table)} SET COMMENT {text(f'{state_id()}, {folder.absolute()}')}")
-        digest = _digest(source, table, columns, seed if shuffle else query)
+        order = (seed, split) if split else seed if shuffle else query
+        digest = _digest(source, table, columns, order)
+        validation = _validation_rows(source, table, columns, seed, split) if split else None
         with source.errors():
             reader = TableRows(source.client, table)
     except BaseException:
@@ -62,6 +69,7 @@ def pin(source: MaxComputeSource, query: str, folder: Path, *, seed: int, shuffl
         seed=seed,
         shuffled=shuffle,
         table=PinnedTable(table, session=reader.session),
+        validation=validation,
     )
 
 
@@ -77,19 +85,78 @@ def unpin_abandoned(source: MaxComputeSource) -> int:
     return dropped
 
 
-def shuffled(query: str, columns: Sequence[Column], seed: int) -> str:
-    """Return a query of the rows in the order determined by them and `seed`."""
+def shuffled(query: str, columns: Sequence[Column], seed: int, split: Split | None = None) -> str:
+    """Return a query of the rows in the order determined by them and `seed`, validation rows last."""
     names = [column.name for column in columns]
-    near, exact, nth = (free_name(name, names) for name in ("near", "exact", "nth"))
+    near, exact, nth, held = (free_name(name, names) for name in (*_HASHES, "nth", "held"))
     listed = ", ".join(quoted(name) for name in names)
     hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
+    rows = f"SELECT {listed}, {hashes} FROM (\n{query}\n) a"
     number = f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
     place = f"MD5(CONCAT({near}, {_SEPARATOR}, CAST({nth} AS STRING), {_SEPARATOR}, '{int(seed)}'))"
+    order = f"{place}, {near}, {nth}"
+    if split is None:
+        return f"SELECT {listed} FROM (SELECT {listed}, {near}, {number} FROM ({rows}) b) c ORDER BY {order}"
+    marked = _marked(rows, listed, names, columns, seed, split)
     return (
-        f"SELECT {listed} FROM (SELECT {listed}, {near}, {number}"
-        f" FROM (SELECT {listed}, {hashes} FROM (\n{query}\n) a) b) c"
-        f" ORDER BY {place}, {near}, {nth}"
+        f"SELECT {listed} FROM (SELECT {listed}, {near}, {held}, {number} FROM ({marked}) g) h"
+        f" ORDER BY {held}, {order}"
     )
+
+
+def _marked(
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[Column], seed: int, split: Split
+) -> str:
+    """Return a query of hashed rows that also marks those of validation, see `edl.sources.row_order`: 1, else 0."""
+    near, exact, unit, kind, size, total, every, wanted, before, held = (
+        free_name(name, names)
+        for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")
+    )
+    kept = f"{listed}, {near}, {exact}"
+    found = {column.name: column for column in columns}.get(split.column)
+    value = f"COALESCE({_text(found, True)}, {_NULL})" if found is not None else "''"
+    of_row, of_class = near, "''"
+    if split.by == "stratified":
+        of_class = value
+    elif split.by == "group":
+        of_row = f"MD5({value})"
+    elif split.by == "time":
+        of_row = quoted(split.column)
+    least = f"CASE WHEN {total} > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
+    share = f"GREATEST(FLOOR({total} * {float(split.fraction)!r} + 0.5), {least})"
+    hashed = f"MD5(CONCAT({unit}, {_SEPARATOR}, '{int(seed)}'))"
+    # NULLs come last in descending order.
+    large = f"CASE WHEN {size} > {wanted} THEN 1 ELSE 0 END"
+    order = f"{unit} DESC" if split.by == "time" else f"{large}, {hashed}, {unit}"
+    units = f"SELECT {kept}, {of_row} AS {unit}, {of_class} AS {kind} FROM ({rows}) b"
+    counts = (
+        f"COUNT(*) OVER (PARTITION BY {kind}, {unit}) AS {size}, COUNT(*) OVER (PARTITION BY {kind}) AS {total},"
+        f" COUNT(*) OVER (PARTITION BY 1) AS {every}"
+    )
+    counted = f"SELECT {kept}, {unit}, {kind}, {counts} FROM ({units}) c"
+    aimed = f"SELECT {kept}, {unit}, {kind}, {size}, {total}, {every}, {share} AS {wanted} FROM ({counted}) d"
+    rank = f"RANK() OVER (PARTITION BY {kind} ORDER BY {order}) - 1 AS {before}"
+    placed = f"SELECT {kept}, {size}, {total}, {every}, {wanted}, {rank} FROM ({aimed}) e"
+    is_held = (
+        f"{every} >= {int(split.fewest)} AND {before} < {wanted} AND {before} + {size} < {total}"
+        f" AND ({before} = 0 OR {before} + {size} - {wanted} <= {wanted} - {before})"
+    )
+    return f"SELECT {kept}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({placed}) f"
+
+
+def _validation_rows(
+    source: MaxComputeSource, table: str, columns: Sequence[Column], seed: int, split: Split
+) -> int:
+    """Count the validation rows among the pinned rows."""
+    names = [column.name for column in columns]
+    listed = ", ".join(quoted(name) for name in names)
+    near, exact = (free_name(name, names) for name in _HASHES)
+    hashes = f"{_hash(columns, rounded=True)} AS {near}, {_hash(columns)} AS {exact}"
+    rows = f"SELECT {listed}, {hashes} FROM {quoted(table)}"
+    marked = _marked(rows, listed, names, columns, seed, split)
+    held = free_name("held", names)
+    ((count,),) = source.few_rows(f"SELECT COALESCE(SUM({held}), 0) AS n FROM ({marked}) a")
+    return int(count)
 
 
 def _digest(source: MaxComputeSource, table: str, columns: Sequence[Column], order: object) -> str:

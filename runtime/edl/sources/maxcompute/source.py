@@ -31,6 +31,7 @@ from edl.sources.maxcompute.results import MaxComputeResults
 from edl.sources.maxcompute.sql import bound, is_query, one_query, one_statement, partition, quoted
 from edl.sources.maxcompute.upload import upload
 from edl.sources.words import ended
+from edl.spec import Split
 
 RESULT_ROWS = 10_000  # limit of the result of an instance
 OURS = "sqlflow_edl_"
@@ -86,8 +87,10 @@ class MaxComputeSource(BaseSource):
         batches = rechunked(self._batches(reader), reader.schema, batch_rows)
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
-        return pinning.pin(self, one_query(query), folder, seed=seed, shuffle=shuffle)
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
+        return pinning.pin(self, one_query(query), folder, seed=seed, shuffle=shuffle, split=split)
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
         if pinned.table is not None:

@@ -32,6 +32,7 @@ from edl.sources.mysql.connection import ERRORS, is_lost, literal
 from edl.sources.mysql.errors import translated
 from edl.sources.mysql.types import Column
 from edl.sources.row_order import shuffled_keys
+from edl.spec import Split
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
@@ -158,7 +159,7 @@ class Pinning:
     schema: pa.Schema
     folder: Path
 
-    def pin(self, text: str, query: str, *, seed: int, shuffle: bool) -> Pinned:
+    def pin(self, text: str, query: str, *, seed: int, shuffle: bool, split: Split | None = None) -> Pinned:
         """Pin the rows of `text`, the query without its terminator.
 
         Raises DeniedError if tables cannot be created; then nothing was.
@@ -168,11 +169,13 @@ class Pinning:
         names = [PREFIX + secrets.token_hex(12) for _ in range(2)]
         tables = [dotted((self.source.database, name), "`") for name in names]
         snapshot = PinnedTable(tables[0], key)
+        shuffle = shuffle or split is not None
+        validation = 0 if split else None
         try:
             rows = self._snapshot(snapshot, text)
             if shuffle and rows > 1:
                 ordered = PinnedTable(tables[1], key)
-                self._order(snapshot, ordered, rows, seed)
+                validation = self._order(snapshot, ordered, rows, seed, split)
                 self.source.execute(f"DROP TABLE {snapshot.name}")
                 snapshot = ordered
             digest = self._digest(snapshot)
@@ -191,6 +194,7 @@ class Pinning:
             seed=seed,
             shuffled=shuffle,
             table=snapshot,
+            validation=validation,
         )
 
     def _snapshot(self, table: PinnedTable, text: str) -> int:
@@ -202,8 +206,13 @@ class Pinning:
             raise SourceError(f"the server numbered {rows:,} rows from {first:,} to {last:,}")
         return rows
 
-    def _order(self, snapshot: PinnedTable, ordered: PinnedTable, rows: int, seed: int) -> None:
-        """Copy the rows of the snapshot in the order determined by them and the seed."""
+    def _order(
+        self, snapshot: PinnedTable, ordered: PinnedTable, rows: int, seed: int, split: Split | None
+    ) -> int | None:
+        """Copy the rows of the snapshot in the order determined by them, the seed and the split.
+
+        Return the number of validation rows, None without a split.
+        """
         places = f"{ordered.name[:-1]}p`"
         number = Column(snapshot.key, pa.int64())
         reader = TableReader(self.url, snapshot, [*self.columns, number], rows)
@@ -212,8 +221,11 @@ class Pinning:
             f"CREATE TABLE {places} ({_PLACES} BIGINT NOT NULL PRIMARY KEY, {_key(snapshot)} BIGINT NOT NULL)"
             f" ENGINE = InnoDB COMMENT = {self._comment()}"
         )
-        with shuffled_keys(batches, seed, self.folder, snapshot.key) as keys, self.source.transaction():
-            self.source.append(places, [_PLACES, snapshot.key], _placed(keys))
+        with (
+            shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
+            self.source.transaction(),
+        ):
+            self.source.append(places, [_PLACES, snapshot.key], _placed(keys.reader))
         names = ", ".join(f"s.{quoted(name, '`')}" for name in self.schema.names)
         self.source.create(
             self._create(ordered)
@@ -221,6 +233,7 @@ class Pinning:
             f" JOIN {snapshot.name} s ON s.{_key(snapshot)} = p.{_key(snapshot)} ORDER BY p.{_PLACES}"
         )
         self.source.execute(f"DROP TABLE {places}")
+        return keys.validation
 
     def _digest(self, table: PinnedTable) -> str:
         """Return the digest of the types and of all rows with their places."""

@@ -42,6 +42,7 @@ from edl.sources.mysql.results import MySQLResults
 from edl.sources.mysql.types import Column
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended
+from edl.spec import Split
 
 FETCH_ROWS = 4096  # at a time: what fits into a processor's cache as Python objects
 IDLE_SECS = 30.0  # idle time after which a connection is checked before use
@@ -116,18 +117,20 @@ class MySQLSource(Transactional, BaseSource):
         mysql_types.schema(columns)
         return self._reader(self._run(query), columns, batch_rows)
 
-    def pin(self, query: str, folder: Path, *, seed: int, shuffle: bool) -> Pinned:
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
         columns = self._columns(query)
         schema = mysql_types.schema(columns)
         text = _one(query)
         if self._pins_tables:
             made = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
-                return made.pin(text, query, seed=seed, shuffle=shuffle)
+                return made.pin(text, query, seed=seed, shuffle=shuffle, split=split)
             except pinning.DeniedError:
                 self._pins_tables = False
         reader = self._reader(self._run(text), columns, BATCH_ROWS)
-        return pin_file(self.url, query, reader, folder, seed=seed, shuffle=shuffle)
+        return pin_file(self.url, query, reader, folder, seed=seed, shuffle=shuffle, split=split)
 
     def unpin(self, pinned_rows: Pinned, folder: Path) -> None:
         if pinned_rows.table is None:

@@ -12,7 +12,7 @@ import pytest
 from edl.jobs import job_folder
 from edl.spec import Rows
 from tests.edl.cluster.local.conftest import CAST, Stage
-from tests.edl.programs import pin, simple
+from tests.edl.programs import FRAMEWORKS, pin, simple
 from tests.edl.run.conftest import line
 
 
@@ -24,7 +24,7 @@ def training(framework: str) -> str:
     return str(job.path)
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_forked_workers_train(
     stage: Stage, framework: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.edl.frameworks.adapter_cases import program
+from tests.edl.programs import FRAMEWORKS
 from tests.edl.worker.strategies.group_member import SIZE, create, halved, rows
 from tests.edl.worker.strategies.groups import Groups, MemberProcess, all_do, saved
 
@@ -55,7 +56,7 @@ def optimizer(parameters):
 }
 
 
-@pytest.fixture(scope="module", params=["torch", "keras"])
+@pytest.fixture(scope="module", params=FRAMEWORKS)
 def rings(request: pytest.FixtureRequest) -> Iterator[Groups]:
     made = Groups(request.param)
     yield made

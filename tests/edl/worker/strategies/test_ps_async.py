@@ -13,6 +13,7 @@ from edl.errors import JobError
 from edl.ps import messages as msg
 from edl.rpc.channel import AwayError
 from edl.worker.strategies.base import VoidError
+from tests.edl.programs import FRAMEWORKS
 from tests.edl.ps.servers import Servers
 from tests.edl.worker.strategies.on_servers import (
     LABELS,
@@ -30,7 +31,7 @@ def figures(servers: Servers) -> list[Any]:
     return [servers.call(server, msg.Status(), msg.Figures)[0] for server in range(len(servers.servers))]
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("local_steps", [1, 4])
 def test_a10_training_learns_and_is_settled_when_pushes_are_answered(
     tmp_path: Path, framework: str, local_steps: int
@@ -275,7 +276,7 @@ def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
         assert figures(servers)[0].version.step == 5
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_training_starts_from_the_weights_of_a_model(tmp_path: Path, framework: str) -> None:
     model = subject(tmp_path, framework)
     trained = create(model)

@@ -13,10 +13,11 @@ from edl.embeddings import added
 from edl.embeddings.model_tables import RowGradients
 from edl.ps import messages as msg
 from edl.worker.strategies.base import VoidError
+from tests.edl.programs import FRAMEWORKS
 from tests.edl.worker.strategies.on_servers import OneWorker, arranged, close, cluster, create, part, subject
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_one_worker_and_two_servers_are_local_training(tmp_path: Path, framework: str) -> None:
     model = subject(tmp_path, framework)
     local = create(model)
@@ -30,7 +31,7 @@ def test_one_worker_and_two_servers_are_local_training(tmp_path: Path, framework
         close(worker.weights(), local.get_weights(), 1e-5)
 
 
-@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_worker_that_starts_anew_goes_on_with_random_numbers_and_normalisation(
     tmp_path: Path, framework: str
 ) -> None:

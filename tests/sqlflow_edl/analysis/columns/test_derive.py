@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from edl import spec
+from edl.features.transform import Features
 from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import fill, has_lists
 
@@ -109,6 +111,8 @@ def of(session: Session, query: str, model: str = "DNNRegressor") -> Compiled:
 MANY = pa.table(
     {
         "half": [i / 2 for i in range(4000)],
+        "team": [i % 100 for i in range(4000)],
+        "day": [dt.date(2024, 1, 1) + dt.timedelta(days=i) for i in range(4000)],
         "shop": [i * 7 % 20 for i in range(4000)],
         "user_id": [i % 1000 for i in range(4000)],
         "count": [i % 1000 for i in range(4000)],
@@ -116,6 +120,7 @@ MANY = pa.table(
         "remark": [f"remark {min(i, 3000)}" for i in range(4000)],
         "city": [f"c{i % 30}" if i >= 30 else f"rare{i}" for i in range(4000)],
         "y": [i % 11 / 3 for i in range(4000)],
+        "strength": [i % 100 * 37 % 100 + i % 7 for i in range(4000)],
     }
 )
 
@@ -146,10 +151,39 @@ def test_a_number_is_in_bins_too_and_a_group_where_it_repeats(
     assert [type(each) for each in linear] == [spec.Standardize]
 
 
+@pytest.mark.parametrize(
+    ("model", "wanted"),
+    [
+        ("DNNRegressor", [spec.Standardize, spec.PiecewiseLinear, spec.Embedding]),
+        ("LinearRegressor", [spec.Standardize, spec.OneHot]),
+        ("BoostedTreesRegressor", [spec.Raw, spec.Codes]),
+    ],
+)
+def test_whole_numbers_are_a_group_too_where_the_label_differs_by_them_in_no_order(
+    many: Session, model: str, wanted: list[type]
+) -> None:
+    [found] = many.compile(f"SELECT team, strength FROM many TO TRAIN {model} LABEL strength INTO m")
+    assert [type(each) for each in found.spec.features] == wanted
+    [found] = many.compile(f"SELECT team, team * 3 AS y FROM many TO TRAIN {model} LABEL y INTO m")
+    assert [type(each) for each in found.spec.features] == wanted[:-1]
+
+
+def test_the_trend_of_a_date_ends_with_the_training_rows(many: Session) -> None:
+    first, last = (dt.datetime(2024, 1, 1, tzinfo=dt.UTC) + dt.timedelta(days=i) for i in (0, 3999))
+    [found] = many.compile("SELECT day, y FROM many TO TRAIN LinearRegressor LABEL y INTO m")
+    assert found.spec.features[0] == spec.PiecewiseLinear("day", (first.timestamp(), last.timestamp()))
+    days = pa.array([first.date(), dt.date(2100, 1, 1), dt.date(1900, 1, 1), None])
+    transformed = Features(found.spec.features[0]).transform(pa.RecordBatch.from_arrays([days], ["day"]))
+    assert transformed["positions"].ravel().tolist() == [0, 1, 0, 0.5]
+
+
 def test_a_text_of_remarks_is_left_out_and_the_answer_says_so(many: Session) -> None:
     found = of(many, "remark, half, y FROM many")
     assert {column for each in found.spec.features for column in spec.source_columns(each)} == {"half"}
-    assert any("remark is left out: most of its texts occur once" in note for note in found.notes)
+    assert (
+        "remark is left out: most of its texts occur once; write HASH(remark) in COLUMN to use it all the same"
+        in (found.notes)
+    )
 
 
 def test_words_that_occur_once_count_as_unseen_if_there_are_many(many: Session) -> None:

@@ -89,6 +89,7 @@ def test_a_job_is_attached_to_from_its_start_and_tells_what_it_stored(
     assert play.folder.status().state == "done"
 
 
+@pytest.mark.soak
 def test_cancelling_leaves_nothing_of_the_job(
     play: Play, told: Told, capsys: pytest.CaptureFixture[str]
 ) -> None:

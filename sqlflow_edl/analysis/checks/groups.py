@@ -1,0 +1,55 @@
+"""Test of whole numbers that name groups: the label differs by number, in no order.
+
+The mean labels of adjacent numbers tell a quantity from a name. Along a quantity they change steadily, so that each is
+near the middle of its two neighbours; of names they differ as those of any two. What of that difference exceeds
+the noise of means over few rows is an unbiased estimate of the label's variance between groups.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edl.features.arrays import Floats, Ints
+
+FEWEST_NUMBERS = 12  # distinct numbers; of fewer, a step or a peak looks like disorder
+FEWEST_REPEATS = 30  # rows beyond the first of each number, from which the noise is known
+ERRORS = 4.0  # standard errors above 0
+MOST_ROWS = 3.0  # times the mean number of rows that a number weighs as
+
+
+def disorder(values: Floats, labels: Floats) -> float:
+    """Return the share of the labels' variance that lies between the numbers in no order; 0 if it may be chance.
+
+    values: (n,), without NaN. labels: (n, k), numbers or a column per class.
+    """
+    distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
+    total = float(labels.var(axis=0).sum())
+    repeats = len(values) - len(distinct)
+    if len(distinct) < FEWEST_NUMBERS or repeats < FEWEST_REPEATS or not total > 0:
+        return 0.0
+    means = np.stack([np.bincount(codes, column) / sizes for column in labels.T], axis=1)
+    noise = float(np.square(labels - means[codes]).sum()) / repeats
+    weights = np.minimum(sizes, MOST_ROWS * sizes.mean())  # or a few frequent numbers would decide
+    weights = weights / weights.sum()
+    found, by_chance, error = _in_no_order(means, sizes, noise, weights)
+    spread = float(
+        (weights * np.square(means - weights @ means).sum(axis=1)).sum() - noise * (weights / sizes).sum()
+    )
+    # A step or a peak among ordered numbers exceeds chance too, at a few of them: a large error of little spread.
+    many = found > ERRORS * error or found > spread / 2
+    return found / total if many and found > ERRORS * by_chance else 0.0
+
+
+def _in_no_order(means: Floats, sizes: Ints, noise: float, weights: Floats) -> tuple[float, float, float]:
+    """Return the variance between groups in no order, its deviation if there is none, and its standard error.
+
+    means: (groups, k), in the order of the numbers. noise: variance of a label within a group.
+    """
+    apart = np.square(means[1:-1] - (means[:-2] + means[2:]) / 2).sum(axis=1)
+    by_chance = noise * (1 / sizes[1:-1] + 0.25 / sizes[:-2] + 0.25 / sizes[2:])
+    inner = weights[1:-1] / weights[1:-1].sum()
+    each = (apart - by_chance) / 1.5  # of three independent means: 1 + 1/4 + 1/4
+    found = float((inner * each).sum())
+    # The variance of a squared deviation is twice its square, and neighbouring terms share means: another 2.
+    deviation = 2 * np.sqrt(np.square(inner * by_chance / 1.5).sum())
+    return found, float(deviation), float(np.sqrt(2 * np.square(inner * (each - found)).sum()))

@@ -1,0 +1,119 @@
+"""Candidates of a search as statements: of the portfolio, or of the points of a search space."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from edl.errors import Span
+from sqlflow_edl.analysis.search import portfolio, space, split
+from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.validation import FRACTION, SELECT, TEST
+from sqlflow_edl.syntax import ast
+
+Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateDraft:
+    """TRAIN statement of a candidate, with the source spans of the search.
+
+    model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
+    that it takes over. own: attributes by which it differs from other candidates.
+    """
+
+    statement: ast.Statement
+    model: str
+    kept: tuple[ast.Attribute, ...]
+    own: Lines
+
+    def name(self, model: str) -> str:
+        """Return the model with the parameters by which the candidate differs, for people."""
+        own = [each for each in self.own if self.model or not each[0].startswith("train.")]
+        shown = [f"{name.rpartition('.')[2]} {value}" for name, value in own if name != "model.framework"]
+        framework = next((value for name, value in self.own if name == "model.framework"), "")
+        return ", ".join([f"{model} ({framework})" if framework else model, *shown])
+
+    def text(self, search: ast.Statement, model: str, label: str, shares: Lines, number: int) -> str:
+        """Return the statement as text, in one line. shares: the attributes of its validation and test rows."""
+        start = search.span.start
+
+        def written(span: Span) -> str:
+            return search.text[span.start - start : span.end - start]
+
+        attributes = [written(each.span) for each in self.kept]
+        attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
+        clauses = [written(each.span) for each in search.columns]
+        if search.validate is not None:
+            clauses.append(written(search.validate.span))
+        into = [f"INTO {search.into[0].text}_{number}"] if search.into else []
+        model = self.model or model
+        return " ".join(
+            [search.select, "TO TRAIN", model, "WITH", ", ".join(attributes), *clauses, "LABEL", label, *into]
+        )
+
+
+def of_portfolio(
+    statement: ast.Statement, variants: Iterable[portfolio.Variant], written: Mapping[str, Resolved]
+) -> Iterator[CandidateDraft]:
+    """Yield the candidates of the short form."""
+    span = statement.labels[0].span if statement.labels else statement.span
+    kept = tuple(each.written for name, each in written.items() if name in settings.SHARED)
+    apart = shares(statement, written)
+    for variant in variants:
+        values = {"model.framework": variant.framework, **variant.attributes}
+        own = [ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()]
+        model = ast.Name((variant.family,), variant.family, span)
+        train = replace(statement, kind="train", model=model, attributes=(*kept, *own))
+        yield CandidateDraft(train, "", kept, tuple((name, _text(value)) for name, value in values.items()))
+
+
+def of_space(
+    statement: ast.Statement, dimensions: Sequence[space.Dimension], trials: int, seed: int
+) -> Iterator[CandidateDraft]:
+    """Yield a candidate for each point of the space of a TRAIN statement."""
+    varied = [each.attribute for each in dimensions]
+    kept = tuple(
+        each for each in statement.attributes if each not in varied and not settings.is_of_search(each.key)
+    )
+    span = statement.model.span if statement.model else statement.span
+    known = {row.name: row for each in kept if (row := settings.find(each.key))}
+    apart = [
+        ast.Attribute(name, _value(value, span), span) for name, value in shares(statement, known).items()
+    ]
+    model = statement.model.text if statement.model else ""
+    for point in space.points(list(dimensions), trials, seed):
+        own = [replace(attribute, value=value) for attribute, value in zip(varied, point, strict=True)]
+        texts = ((each.key, _source(each.value, statement)) for each in own)
+        yield CandidateDraft(replace(statement, attributes=(*kept, *apart, *own)), model, kept, tuple(texts))
+
+
+def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
+    """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
+    if (statement.validate is not None and statement.validate.query is not None) or SELECT in written:
+        return {}
+    found: dict[str, portfolio.Value] = {}
+    if FRACTION not in written and statement.validate is None:
+        found[FRACTION] = split.VALIDATION
+    if TEST not in written:
+        found[TEST] = split.TEST
+    return found
+
+
+def _value(value: portfolio.Value, span: Span) -> ast.Value:
+    if isinstance(value, tuple):
+        return ast.ListValue(tuple(ast.Constant(each, span) for each in value), span)
+    return ast.Constant(value, span)
+
+
+def _text(value: portfolio.Value) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple) else f"{value}"
+
+
+def _source(value: ast.Value, statement: ast.Statement) -> str:
+    """Return a value of CANDIDATES as it is written, or a drawn number."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+        return f"{value.value}"
+    start = statement.span.start
+    return statement.text[value.span.start - start : value.span.end - start]

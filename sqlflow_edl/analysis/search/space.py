@@ -1,0 +1,134 @@
+"""Search space of a statement: attributes whose value is RANGE(low, high [, log]) or CANDIDATES(value, …).
+
+A space of few combinations of CANDIDATES is a grid, tried as a whole. Of any other, points are drawn by an additive
+recurrence (Roberts 2018, "The unreasonable effectiveness of quasirandom sequences"), which covers the space evenly
+whatever the number of points; the seed moves it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from sqlflow_edl.syntax import ast
+
+RANGE, CANDIDATES = "RANGE", "CANDIDATES"
+DIGITS = 4  # significant digits of a drawn fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """Attribute with the values that it may have: `candidates`, or numbers from `low` to `high`.
+
+    whole: the numbers are integers. log: they are drawn evenly by their logarithm.
+    """
+
+    attribute: ast.Attribute
+    candidates: tuple[ast.Value, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    whole: bool = False
+    log: bool = False
+
+    def value(self, place: float) -> ast.Value:
+        """Return the value at a place from 0 to 1, exclusive."""
+        if self.candidates:
+            return self.candidates[int(place * len(self.candidates))]
+        if self.log:
+            number = math.exp(math.log(self.low) + place * (math.log(self.high) - math.log(self.low)))
+        else:
+            number = self.low + place * (self.high - self.low)
+        if self.whole:
+            low, high = int(self.low), int(self.high)
+            spread = low + int(place * (high - low + 1))
+            return ast.Constant(
+                min(high, max(low, round(number))) if self.log else spread, self.attribute.span
+            )
+        return ast.Constant(float(f"{number:.{DIGITS}g}"), self.attribute.span)
+
+
+def is_searched(attribute: ast.Attribute) -> bool:
+    """Return True if the attribute's value is a set of values."""
+    value = attribute.value
+    return isinstance(value, ast.Call) and value.function.upper() in (RANGE, CANDIDATES)
+
+
+def dimensions(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[Dimension]:
+    """Return the dimensions of a space; add an error for each wrong one."""
+    found = []
+    for attribute in filter(is_searched, attributes):
+        try:
+            found.append(_dimension(attribute))
+        except SQLFlowError as error:
+            errors.append(error)
+    return found
+
+
+def points(space: list[Dimension], trials: int, seed: int) -> Iterator[tuple[ast.Value, ...]]:
+    """Yield the values of the dimensions of each point: the whole grid if it has at most `trials` points."""
+    if all(each.candidates for each in space) and math.prod(len(each.candidates) for each in space) <= trials:
+        yield from itertools.product(*(each.candidates for each in space))
+        return
+    steps = _steps(len(space))
+    for number in range(1, trials + 1):
+        places = ((0.5 + (seed + number) * step) % 1.0 for step in steps)
+        yield tuple(each.value(place) for each, place in zip(space, places, strict=True))
+
+
+def _steps(count: int) -> list[float]:
+    """Return the steps of the recurrence: powers of the inverse of the root of x^(count + 1) = x + 1."""
+    root = 1.5
+    for _ in range(64):
+        root = (1 + root) ** (1 / (count + 1))
+    return [root ** -(power + 1) for power in range(count)]
+
+
+def _dimension(attribute: ast.Attribute) -> Dimension:
+    call = attribute.value
+    if not isinstance(call, ast.Call):
+        raise TypeError("the value of a dimension is a call")
+    if call.kwargs:
+        raise _wrong(call, f"{call.function} takes no arguments by name")
+    if call.function.upper() == CANDIDATES:
+        if not call.args:
+            raise _wrong(call, "CANDIDATES needs a value")
+        return Dimension(attribute, call.args)
+    return _range(attribute, call)
+
+
+def _range(attribute: ast.Attribute, call: ast.Call) -> Dimension:
+    ends = [each.value for each in call.args[:2] if isinstance(each, ast.Constant)]
+    numbers = [each for each in ends if isinstance(each, int | float) and not isinstance(each, bool)]
+    if len(numbers) != 2 or len(call.args) > 3:
+        raise _wrong(call, "RANGE needs two numbers")
+    low, high = numbers
+    log = _is_log(call)
+    if not low < high:
+        raise _wrong(call, f"RANGE from {low} to {high} is empty", "write the lower end first")
+    if log and low <= 0:
+        raise _wrong(call, f"RANGE from {low} has no logarithm", "begin above 0, or leave log out")
+    whole = isinstance(low, int) and isinstance(high, int)
+    return Dimension(attribute, low=float(low), high=float(high), whole=whole, log=log)
+
+
+def _is_log(call: ast.Call) -> bool:
+    if len(call.args) < 3:
+        return False
+    scale = call.args[2]
+    word = scale.text if isinstance(scale, ast.Name) else ""
+    if word.casefold() != "log":
+        raise SemanticError(
+            f"RANGE has no scale {word or 'of that kind'}",
+            span=scale.span,
+            hint=did_you_mean(word, ["log"]) or "RANGE(low, high, log)",
+        )
+    return True
+
+
+def _wrong(call: ast.Call, message: str, hint: str = "") -> SemanticError:
+    return SemanticError(
+        message, span=call.span, hint=hint or "write RANGE(8, 128, log) or CANDIDATES(8, 32, 128)"
+    )

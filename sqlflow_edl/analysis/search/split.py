@@ -1,0 +1,36 @@
+"""Rows of a search: training, validation and test rows, and folds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from edl import spec
+
+VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
+FOLDS = ((5_000, 5), (20_000, 3))  # rows, and the folds by default up to as many
+SMALL = 5_000  # rows up to which none are tested on, if test rows are not written
+
+
+class Division(NamedTuple):
+    """Division of the rows. rows: training and validation rows of each candidate, before the `test` rows."""
+
+    rows: spec.Rows
+    test: int
+    folds: int
+
+
+def divide(rows: spec.Rows, test: int, *, written: bool, folds: int | None) -> Division:
+    """Divide the rows of a search. rows: with all rows that are not trained on as validation rows.
+
+    test: number of test rows, if there are any; written: by the statement. folds: None for the default.
+    """
+    total = rows.training + rows.validation
+    if not written and total <= SMALL:
+        test = 0
+    if folds is None:
+        folds = next((folds for most, folds in FOLDS if total <= most), 1)
+    validation = (total - test) // folds if folds > 1 else rows.validation - test
+    training = total - test - validation
+    return Division(msgspec.structs.replace(rows, training=training, validation=validation), test, folds)

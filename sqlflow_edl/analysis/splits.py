@@ -1,0 +1,309 @@
+"""Choice of the validation rows among the rows of the query: by time, by group, by class, or at random.
+
+By default a date orders the rows if it is the only one among the selected columns, its name is not that of a date of
+birth or an expiry, hardly any row lacks it, and it has enough values; then the latest rows are the validation rows, as
+those to be predicted are later than all known ones. Otherwise each class has its share, and rows with a number as the
+label are drawn at random.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.analysis.validation import DEFAULT_FRACTION, FEWEST_ROWS, HeldOut
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import Settings
+
+SPLIT, COLUMN = "validation.split", "validation.column"
+FEWEST_TIMES = 20  # distinct dates that order rows; fewer are editions or snapshots
+MOST_WITHOUT = 0.05  # share of rows without a date
+
+ONE_SIDE = "validation rows have values of it that no training row has"
+
+_MOMENTS = (ColumnType.DATE, ColumnType.TIMESTAMP)
+_ORDERED = (*_MOMENTS, ColumnType.NUMBER)
+# Dates of things rather than of rows, as words or parts of words in a column's name.
+_OF_THINGS = re.compile(r"birth|born|dob|bday|death|died|expir|due|until|deadline", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """Split of a statement's rows, and why it was chosen.
+
+    split: None if the last rows of the query's order are the validation rows, or there are none. otherwise: the split
+    if the rows turn out not to be ordered by time. by_label: whether the label has classes is only known with the rows.
+    span: of the attribute that chose it, None for a default.
+    """
+
+    split: spec.Split | None = None
+    why: str = ""
+    otherwise: Splitting | None = None
+    by_label: bool = False
+    span: Span | None = None
+
+    @property
+    def group(self) -> str:
+        """Return the column of groups, empty without one."""
+        return self.split.column if self.split and self.split.by == "group" else ""
+
+    @property
+    def time(self) -> str:
+        """Return the column of a date that was chosen and not written, empty without one."""
+        return self.split.column if self.split and self.otherwise else ""
+
+    def settled(self, times: Times | None, label: str, is_class: bool) -> Splitting:
+        """Return the split that suits the rows. times: the values of `time`. is_class: the label has classes.
+
+        Raises SemanticError if a written split does not suit the label.
+        """
+        if self.otherwise is not None and self.split and times is not None:
+            if times.order_rows(self.split.fraction):
+                return self
+            return self.otherwise.settled(None, label, is_class)
+        if not self.by_label or self.split is None:
+            return self
+        if self.span and not is_class:
+            raise _without_classes(label, self.span)
+        return replace(_by_class(self.split, label, is_class), span=self.span)
+
+
+class Times:
+    """Observer of the dates of rows: number of different ones, of missing ones, and of rows at the latest one."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows = self._missing = self._latest_rows = 0
+        self._latest: Any = None
+        self._distinct: set[Any] = set()
+
+    def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows unchanged, and count anew."""
+        self._begin()
+        for batch in batches:
+            self._add(batch.column(self._column))
+            yield batch
+
+    def _add(self, array: pa.Array) -> None:
+        self._rows += len(array)
+        self._missing += array.null_count
+        if len(self._distinct) < FEWEST_TIMES:
+            self._distinct.update(pc.unique(array.drop_null())[:FEWEST_TIMES].to_pylist())
+        latest = pc.max(array)
+        if not latest.is_valid:
+            return
+        if self._latest is None or latest.as_py() > self._latest.as_py():
+            self._latest, self._latest_rows = latest, 0
+        if latest.equals(self._latest):
+            self._latest_rows += pc.sum(pc.equal(array, latest)).as_py() or 0
+
+    def order_rows(self, fraction: float) -> bool:
+        """Return True if the dates order the rows, so that about the fraction of them can be the latest."""
+        return (
+            len(self._distinct) >= FEWEST_TIMES
+            and self._missing <= MOST_WITHOUT * self._rows
+            and self._latest_rows <= 2 * fraction * self._rows
+        )
+
+
+def choose(
+    settings: Settings, schema: Schema, label: str, held_out: HeldOut, errors: list[SQLFlowError]
+) -> Splitting:
+    """Return the split of the rows, as written or by default; errors are appended.
+
+    label: empty if there is none.
+    """
+    written = next((name for name in (SPLIT, COLUMN) if name in settings.resolved), None)
+    nothing = _nothing_to_split(settings, held_out)
+    if nothing or not label:
+        if written and nothing:
+            message, hint = nothing
+            errors.append(SemanticError(f"{written} {message}", span=settings.span(written), hint=hint))
+        return Splitting()
+    fraction = held_out.share
+    amount = spec.Split("random", "", DEFAULT_FRACTION if fraction is None else fraction)
+    if fraction is None:
+        amount = msgspec.structs.replace(amount, fewest=FEWEST_ROWS)
+    try:
+        return (
+            _written(settings, schema, label, amount)
+            if written
+            else _derived(settings, schema, label, amount)
+        )
+    except SQLFlowError as error:
+        error.span = error.span or settings.span(written or SPLIT)
+        errors.append(error)
+        return Splitting()
+
+
+def expected(splitting: Splitting, label: ColumnStatistics) -> int | None:
+    """Return the number of validation rows by class, None for other splits. label: statistics of all rows."""
+    split = splitting.split
+    if split is None or split.by != "stratified" or label.counts is None or label.rows < split.fewest:
+        return None
+    return sum(max(int(count * split.fraction + 0.5), int(count > 1)) for count in label.counts.counts)
+
+
+def check_found(splitting: Splitting, total: int, validation: int | None) -> None:
+    """Raise SemanticError if a written split into groups or by time has found no validation rows to take."""
+    split = splitting.split
+    if split is None or validation or not splitting.span or not split.rows(total) or not split.column:
+        return
+    raise SemanticError(
+        f"{split.column} has one value in all {total:,} rows, and so no validation rows can be taken by it",
+        span=splitting.span,
+        hint=f"name a column of several values, or write {SPLIT} = random",
+    )
+
+
+def _nothing_to_split(settings: Settings, held_out: HeldOut) -> tuple[str, str] | None:
+    """Return what contradicts a split, with a hint, or None."""
+    if held_out.query:
+        return (
+            "chooses among the rows of the query, and the validation rows have a query of their own",
+            "keep one",
+        )
+    if settings.get("train.shuffle") is False:
+        hint = "leave one out, or write ORDER BY in the query: its last rows are the validation rows"
+        return "arranges the rows, and train.shuffle = FALSE keeps their order", hint
+    if held_out.share == 0:
+        return (
+            "has no effect without validation rows",
+            "write VALIDATE 0.2 to validate on a fifth of the rows",
+        )
+    return None
+
+
+def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+    how = str(settings.get(SPLIT) or "auto")
+    span = settings.span(COLUMN) or settings.span(SPLIT)
+    column = _column(settings, schema, label)
+    if how == "auto" and column:
+        if schema.type(column) not in _MOMENTS:
+            raise SemanticError(
+                f"it is not clear how {column} divides the rows",
+                span=settings.span(COLUMN),
+                hint=f"write {SPLIT} = group or {SPLIT} = time",
+            )
+        how = "time"
+    if how == "auto":
+        return _derived(settings, schema, label, amount)
+    if how in ("random", "stratified"):
+        if column:
+            raise SemanticError(
+                f"{COLUMN} has no effect with {SPLIT} = {how}",
+                span=settings.span(COLUMN),
+                hint=f"leave it out, or write {SPLIT} = group or {SPLIT} = time",
+            )
+        if how == "random":
+            return Splitting(amount, span=span)
+        return _stratified(settings, schema, label, amount)
+    if how == "time":
+        column = _time(settings, schema, column)
+        return Splitting(msgspec.structs.replace(amount, by="time", column=column), span=span)
+    if not column:
+        raise SemanticError(
+            f"{SPLIT} = group needs the column of the groups",
+            hint=f"add {COLUMN} = customer_id, for instance",
+        )
+    return Splitting(msgspec.structs.replace(amount, by="group", column=column), span=span)
+
+
+def _column(settings: Settings, schema: Schema, label: str) -> str:
+    """Return the written column, empty without one."""
+    written = settings.get(COLUMN)
+    if written is None:
+        return ""
+    found = schema.find(str(written))
+    if found is None:
+        raise SemanticError(
+            f"unknown column {written}", span=settings.span(COLUMN), hint=schema.known(str(written))
+        )
+    if found == label:
+        raise SemanticError(
+            f"{found} is the label; it cannot divide the rows too",
+            span=settings.span(COLUMN),
+            hint=f"write {SPLIT} = stratified to validate on each class, or name another column",
+        )
+    if schema.type(found) is ColumnType.OTHER:
+        raise schema.unusable(found, settings.span(COLUMN))
+    return found
+
+
+def _time(settings: Settings, schema: Schema, column: str) -> str:
+    """Return the column that orders the rows: the written one, or the only date."""
+    if not column:
+        found = [name for name in schema.names if schema.type(name) in _MOMENTS]
+        if len(found) != 1:
+            counted = "none is selected" if not found else f"there are {', '.join(found)}"
+            raise SemanticError(
+                f"{SPLIT} = time needs a date, and {counted}", hint=f"name the column: {COLUMN} = order_date"
+            )
+        return found[0]
+    if schema.type(column) not in _ORDERED:
+        raise SemanticError(
+            f"{column} is {schema.type(column).words}, and rows are ordered by a date, a timestamp or a number",
+            span=settings.span(COLUMN),
+            hint=f"cast it: CAST({column} AS DATE) AS {column}",
+        )
+    return column
+
+
+def _stratified(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+    is_class = _has_classes(settings, schema, label)
+    if is_class is False:
+        raise _without_classes(label)
+    split = msgspec.structs.replace(amount, by="stratified", column=label)
+    return Splitting(split, by_label=is_class is None, span=settings.span(SPLIT))
+
+
+def _derived(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:
+    is_class = _has_classes(settings, schema, label)
+    by_label = replace(_by_class(amount, label, bool(is_class)), by_label=is_class is None)
+    moments = [name for name in schema.names if schema.type(name) in _MOMENTS]
+    if len(moments) != 1 or _OF_THINGS.search(moments[0]):
+        return by_label
+    [only] = moments
+    return Splitting(
+        msgspec.structs.replace(amount, by="time", column=only), f"{only} is the only date", by_label
+    )
+
+
+def _by_class(amount: spec.Split, label: str, is_class: bool) -> Splitting:
+    if is_class:
+        return Splitting(
+            msgspec.structs.replace(amount, by="stratified", column=label), f"{label} has classes"
+        )
+    return Splitting(msgspec.structs.replace(amount, by="random", column=""), f"{label} is a number")
+
+
+def _has_classes(settings: Settings, schema: Schema, label: str) -> bool | None:
+    """Return True if the label has classes; None if the rows decide it."""
+    task = settings.model.task if settings.model else None
+    if task is not None:
+        return task == "classification"
+    if schema.type(label) is not ColumnType.NUMBER:
+        return True
+    return None if schema.is_integer(label) or settings.loss else False
+
+
+def _without_classes(label: str, span: Span | None = None) -> SemanticError:
+    return SemanticError(
+        f"{label} is a number and has no classes, of which each could have its share",
+        span=span,
+        hint=f"write {SPLIT} = random, time or group",
+    )

@@ -1,0 +1,152 @@
+"""Validation rows of a split: last in the pinned order, in whole units, the same ones in every database."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.data import Source, connect, open_reader
+from edl.spec import Split
+from tests.edl.sources.test_source import fill
+from tests.mariadb import Server
+
+ROWS = 1000
+
+
+def rows() -> pa.Table:
+    """500 days with two rows each, 40 patients, classes of 900, 98 and 2 rows."""
+    n = np.arange(ROWS)
+    days = [dt.date(2023, 1, 1) + dt.timedelta(days=int(i) // 2) for i in n]
+    return pa.table(
+        {
+            "n": n,
+            "day": days,
+            "patient": [f"p{i * 7 % 40}" for i in n],
+            "y": np.select([n < 900, n < 998], [0, 1], 2),
+        }
+    )
+
+
+def split(
+    source: Source, folder: Path, how: Split, query: str = "SELECT * FROM t", seed: int = 1
+) -> tuple[pa.Table, pa.Table]:
+    """Training rows and validation rows."""
+    pinned = source.pin(query, folder, seed=seed, shuffle=True, split=how)
+    assert pinned.validation is not None
+    reader = open_reader(pinned, folder)
+    table = pa.Table.from_batches(reader.read(0, pinned.rows), reader.schema)
+    training = pinned.rows - pinned.validation
+    return table.slice(0, training), table.slice(training)
+
+
+def test_validation_rows_by_time_are_the_latest(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", rows())
+    training, validation = split(any_source, tmp_path, Split("time", "day"))
+    assert sorted(validation["n"].to_pylist()) == list(range(900, 1000))
+    assert training["n"].to_pylist() != sorted(training["n"].to_pylist())
+
+
+def test_rows_of_one_time_are_on_one_side_and_rows_without_a_time_are_training_rows(
+    any_source: Source, tmp_path: Path
+) -> None:
+    table = pa.table({"n": range(100), "hour": [None] * 40 + [1] * 40 + [2] * 15 + [3] * 5})
+    fill(any_source, "t", table)
+    for fraction, least in ((0.05, 95), (0.09, 95), (0.14, 80), (0.5, 40), (0.9, 40)):
+        _, validation = split(any_source, tmp_path, Split("time", "hour", fraction))
+        assert sorted(validation["n"].to_pylist()) == list(range(least, 100)), fraction
+
+
+def test_rows_of_a_group_are_on_one_side(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", rows())
+    training, validation = split(any_source, tmp_path, Split("group", "patient"))
+    patients = set(validation["patient"].to_pylist())
+    assert len(patients) == 4
+    assert not patients & set(training["patient"].to_pylist())
+    _, others = split(any_source, tmp_path, Split("group", "patient"), seed=2)
+    assert set(others["patient"].to_pylist()) != patients
+
+
+def test_a_group_larger_than_the_fraction_is_taken_only_if_all_are(
+    any_source: Source, tmp_path: Path
+) -> None:
+    fill(any_source, "t", pa.table({"n": range(100), "g": [0] * 60 + [1 + i // 2 for i in range(40)]}))
+    for seed in range(3):
+        _, validation = split(any_source, tmp_path, Split("group", "g"), seed=seed)
+        assert validation.num_rows == 10
+    _, validation = split(any_source, tmp_path, Split("group", "k"), "SELECT n, n % 2 AS k FROM t")
+    assert validation.num_rows == 50
+    _, validation = split(any_source, tmp_path, Split("group", "k"), "SELECT n, 1 AS k FROM t")
+    assert validation.num_rows == 0
+
+
+def test_each_class_has_its_share_of_stratified_rows_and_one_of_two(
+    any_source: Source, tmp_path: Path
+) -> None:
+    fill(any_source, "t", rows())
+    _, validation = split(any_source, tmp_path, Split("stratified", "y"))
+    found = {
+        each["values"]: each["counts"] for each in validation["y"].combine_chunks().value_counts().to_pylist()
+    }
+    assert found == {0: 90, 1: 10, 2: 1}
+
+
+@pytest.mark.parametrize("how", [Split("random"), Split("stratified", "y")], ids=lambda how: how.by)
+def test_equal_rows_are_on_one_side(any_source: Source, tmp_path: Path, how: Split) -> None:
+    fill(any_source, "t", pa.table({"n": [i % 100 for i in range(500)], "y": [i % 2 for i in range(500)]}))
+    training, validation = split(any_source, tmp_path, how)
+    assert validation.num_rows == 50
+    assert not set(validation["n"].to_pylist()) & set(training["n"].to_pylist())
+
+
+def test_rows_that_are_all_equal_are_training_rows(any_source: Source, tmp_path: Path) -> None:
+    fill(any_source, "t", pa.table({"n": [1] * 200}))
+    training, validation = split(any_source, tmp_path, Split("random"))
+    assert (training.num_rows, validation.num_rows) == (200, 0)
+
+
+@pytest.mark.parametrize(("count", "wanted"), [(0, 0), (1, 0), (19, 0), (20, 2)])
+def test_few_rows_are_not_split(any_source: Source, tmp_path: Path, count: int, wanted: int) -> None:
+    fill(any_source, "t", pa.table({"n": pa.array(range(count), pa.int64())}))
+    _, validation = split(any_source, tmp_path, Split("random", fewest=20))
+    assert validation.num_rows == wanted
+
+
+def test_training_rows_keep_the_order_that_they_have_without_a_split(
+    any_source: Source, tmp_path: Path
+) -> None:
+    fill(any_source, "t", rows())
+    pinned = any_source.pin("SELECT * FROM t", tmp_path / "whole", seed=1, shuffle=True)
+    whole = [
+        n
+        for batch in open_reader(pinned, tmp_path / "whole").read(0, ROWS, ["n"])
+        for n in batch["n"].to_pylist()
+    ]
+    training, validation = split(any_source, tmp_path, Split("time", "day"))
+    assert pinned.validation is None
+    assert training["n"].to_pylist() == [n for n in whole if n < 900]
+    assert validation["n"].to_pylist() == [n for n in whole if n >= 900]
+
+
+HOW = [
+    Split("random"),
+    Split("time", "day"),
+    Split("group", "patient"),
+    Split("group", "y"),
+    Split("stratified", "y"),
+]
+
+
+@pytest.mark.parametrize("how", HOW, ids=str)
+def test_a_split_is_the_same_whatever_the_source(tmp_path: Path, mariadb: Server, how: Split) -> None:
+    found = []
+    for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url())):
+        with connect(url) as source:
+            fill(source, "t", rows().take(np.random.default_rng(number).permutation(ROWS)))
+            found.append(split(source, tmp_path / str(number), how))
+    for training, validation in found[1:]:
+        assert training.equals(found[0][0].cast(training.schema))
+        assert validation.equals(found[0][1].cast(validation.schema))

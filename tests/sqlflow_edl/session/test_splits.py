@@ -1,0 +1,94 @@
+"""Which rows of a query are validation rows, by default and as written, and what the plan and the result say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from edl import data, spec
+from edl.errors import SemanticError
+from edl.jobs import job_folder
+from sqlflow_edl.reports.job_results import trained_on
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.pinning import Fixed, fix
+from sqlflow_edl.session.session import Session
+from tests.sql_cases import Case, cases
+
+TABLES = """
+CREATE TABLE orders AS
+SELECT
+    DATE '2024-01-01' + (range // 10)::INT AS ordered, DATE '2024-01-01' + (range // 100)::INT AS month,
+    TIMESTAMP '1980-01-01' + INTERVAL (range % 90) DAY AS date_of_birth,
+    CASE WHEN range < 900 THEN DATE '2024-01-01' + (range % 77)::INT END AS returned,
+    DATE '2024-01-01' + CASE WHEN range < 700 THEN (range // 20)::INT ELSE 90 END AS closed,
+    range % 25 AS customer, range % 3 AS kind, ['a', 'b'][1 + range % 2] AS size, range * 0.5 AS price
+FROM range(1000)
+"""
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    with Session(f"duckdb:///{tmp_path}/x.duckdb", create=True) as session:
+        session.source.execute(TABLES)
+        yield session
+
+
+def fixed(session: Session, text: str) -> tuple[Fixed, data.Reader]:
+    [statement] = session.parse(text)
+    job = job_folder.create("train", statement.text)
+    found = fix(session.source, session.compiler.training_plan(statement), job, Silent())
+    return found, data.open_reader(found.pinned, job.rows)
+
+
+CASES = [case for case in cases("session/splits.sql") if case.dialect == "duckdb"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_rows_are_split_by_what_suits_them(case: Case, session: Session) -> None:
+    fields, text = case.fields, case.program
+    found, _ = fixed(session, text)
+    split = found.spec.split
+    assert (f"{split.by} {split.column}".rstrip() if split else "none") == fields["split"]
+    assert trained_on(found.spec, "m@1").partition(", ")[2] == fields["said"]
+    [statement] = session.parse(text)
+    planned = session.compiler.planned(statement).spec.split
+    assert planned == (msgspec.structs.replace(split, since="") if split else None)
+    rows = session.plan(statement).to_arrow().to_pylist()
+    shown = [(row["value"], row["why"]) for row in rows if (row["section"], row["name"]) == ("rows", "split")]
+    assert "; ".join(shown[0] if shown else ("none",)) == fields["plan"]
+
+
+def test_validation_rows_are_the_latest_ones(session: Session) -> None:
+    found, reader = fixed(
+        session, "SELECT ordered, price FROM orders TO TRAIN DNNRegressor LABEL price INTO m"
+    )
+    rows = found.spec.rows
+    [batch] = reader.read(rows.training, rows.total, ["price"])
+    assert min(batch.column(0).to_pylist()) == 450
+
+
+def test_the_column_of_groups_is_no_feature_unless_it_is_named(session: Session) -> None:
+    text = "SELECT customer, kind, price FROM orders TO TRAIN DNNRegressor WITH validation.split = group, "
+    found, _ = fixed(session, f"{text} validation.column = customer LABEL price INTO m")
+    assert found.spec.columns == ("kind",)
+    named, _ = fixed(session, f"{text} validation.column = customer COLUMN customer LABEL price INTO m")
+    assert named.spec.columns == ("customer", "kind")
+
+
+def test_one_group_cannot_be_split(session: Session) -> None:
+    text = "SELECT kind, 7 AS g, price FROM orders TO TRAIN DNNRegressor WITH validation.split = group, "
+    with pytest.raises(SemanticError, match="g has one value in all 1,000 rows"):
+        fixed(session, f"{text} validation.column = g LABEL price INTO m")
+
+
+def test_a_program_splits_the_rows_as_the_session_does(session: Session) -> None:
+    text = "SELECT kind, size FROM orders TO TRAIN BoostedTreesClassifier LABEL size INTO m"
+    [compiled] = session.compile(text)
+    assert (
+        b'SPLIT = data.Split("stratified", "size", fraction=0.1, fewest=100)'
+        in compiled.program.files["reader.py"]
+    )
+    assert isinstance(compiled.spec.split, spec.Split)
