@@ -27,8 +27,8 @@ def small() -> tuple[Variant, ...]:
 
 
 @contextmanager
-def short() -> Iterator[None]:
-    """Search among small models."""
+def short(trials: int | None = None) -> Iterator[None]:
+    """Search among small models: all of them, or the first `trials`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(portfolio, "PORTFOLIO", small())
+        patch.setattr(portfolio, "PORTFOLIO", small()[:trials])
         yield

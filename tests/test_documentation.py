@@ -21,6 +21,7 @@ from sqlflow_edl.samples import tables
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.forms import STATEMENTS
 from tests.documentation import PAGES, REPOSITORY, Block, anchors, blocks, is_elliptic, links
+from tests.searches import short
 from tests.sqlflow_edl.notebook.conftest import Notebook, notebook, shell
 
 __all__ = ["notebook", "shell"]  # fixtures
@@ -61,8 +62,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def one_epoch() -> Iterator[None]:
-    """Trainings that do not say how long they take end after one epoch."""
-    with pytest.MonkeyPatch.context() as patch:
+    """Trainings that do not say how long they take end after one epoch, and searches after one small model."""
+    with short(trials=1), pytest.MonkeyPatch.context() as patch:
         patch.setattr(Length, "number_of_epochs", lambda self, rows, batch_size: 1)
         yield
 

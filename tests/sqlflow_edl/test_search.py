@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,12 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SQLFlowError
+from edl.jobs.events import JobEvent, TrialEnd
 from edl.models.archive import Archive, read_archive
 from edl.spec import ENSEMBLE
+from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short
@@ -190,7 +194,9 @@ def test_an_ensemble_is_described_with_its_members(searched: Searched) -> None:
     members = [value for (section, _), value in found.items() if section == "members"]
     assert members
     assert all(value.startswith("trial ") and "BoostedTreesRegressor" in value for value in members)
-    assert described(searched, "weighed")["validation", "rows"] == "40"
+    weighed = described(searched, "weighed")
+    assert weighed["validation", "rows"] == "40"
+    assert weighed["validation", "query"].endswith("WHERE id % 4 = 0")
 
 
 def test_an_ensemble_is_listed_like_any_model(searched: Searched) -> None:
@@ -240,3 +246,29 @@ def test_models_of_several_libraries_make_one_ensemble(searched: Searched) -> No
     }
     assert not [trial.error for trial in result.trials if trial.error]
     assert searched.table("SELECT x, y FROM houses TO PREDICT USING mixed").num_rows == ROWS
+
+
+class Interrupted(Silent):
+    """An observer that is interrupted at the end of the first trial."""
+
+    def progress(self, event: JobEvent) -> None:
+        if isinstance(event, TrialEnd):
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_stores_the_ensemble_of_the_trials_that_have_ended(
+    searched: Searched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = portfolio.PORTFOLIO[0]
+    endless = replace(
+        first, attributes={**first.attributes, "train.num_boost_round": 10**6, "train.early_stopping": 0}
+    )
+    monkeypatch.setattr(portfolio, "PORTFOLIO", (first, *[endless] * 4))
+    monkeypatch.setattr(searched.session, "observer", Interrupted())
+    [result] = searched.session.run(
+        "SELECT x, y, price FROM houses LABEL price WITH auto.folds = 1 INTO early"
+    )
+    assert result.ending == "stopped after 1 trial: interrupted"
+    assert [trial.weight for trial in result.trials] == [1.0]
+    assert searched.table("SHOW TRIALS early").num_rows == 1
+    assert searched.table("SELECT x, y FROM houses TO PREDICT USING early").num_rows == ROWS

@@ -132,7 +132,7 @@ class SearchPlan:
         for number, (draft, own) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
             plan = replace(own, held_out=held_out, splitting=self.splitting)
             try:
-                fitted = plan.fit(statistics, divided.rows, classes)
+                fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
             except SQLFlowError as error:
                 failed.append(error)
                 continue

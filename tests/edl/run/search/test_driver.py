@@ -18,6 +18,7 @@ from edl.models.archive import Archive, read_archive
 from edl.run.search import trial_pool
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_pool import folder_of
+from edl.run.training_client import TrainingProcess
 from edl.spec import ENSEMBLE, Rows
 from tests.edl.run.conftest import new_job
 from tests.edl.run.search.conftest import LONG, PLAIN, dies, loads, run, searching, waves
@@ -217,3 +218,28 @@ def test_a_training_without_an_end_ends_with_the_time_of_its_trial(tmp_path: Pat
 def test_a_search_needs_validation_rows(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="a search needs validation rows"):
         run(searching(tmp_path / "program", PLAIN[:1], rows=Rows(True, 120, 120, 0)))
+
+
+def test_an_interrupt_ends_a_search_with_what_it_has_found_and_a_second_one_cancels_it(
+    tmp_path: Path,
+) -> None:
+    program, jobs = (
+        searching(tmp_path / "program", [PLAIN[1], LONG, LONG]),
+        (new_job(waves()), new_job(waves())),
+    )
+
+    def interrupt_once(event: ProcessEvent) -> None:
+        if isinstance(event, TrialEnd):
+            raise KeyboardInterrupt
+
+    def interrupt_again(event: ProcessEvent) -> None:
+        if isinstance(event, TrialEnd) or (isinstance(event, Progress) and event.rows):
+            raise KeyboardInterrupt
+
+    with TrainingProcess.start(ENSEMBLE, 1) as process:
+        outcome = process.run(program, jobs[0].path, interrupt_once, keeps_best=True)
+        assert outcome.ending == "stopped after 1 trial: interrupted"
+        assert read_archive(jobs[0].archive).trials == outcome.trials
+        with pytest.raises(KeyboardInterrupt):
+            process.run(program, jobs[1].path, interrupt_again, keeps_best=True)
+        assert process.alive

@@ -1,0 +1,175 @@
+"""Plans of searches: the split of the rows, the time, and the statements of the candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from edl import spec
+from edl.errors import SemanticError
+from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search.plan import SplitOfSearch, default_seconds
+from sqlflow_edl.session.session import Session
+from tests.databases import Databases
+from tests.searches import small
+
+
+@pytest.fixture(autouse=True)
+def candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "PORTFOLIO", small())
+    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+
+
+@pytest.fixture
+def duckdb(databases: Databases) -> Iterator[Session]:
+    return databases.filled("duckdb")
+
+
+def compiled(session: Session, text: str) -> spec.JobSpec:
+    [only] = session.compile(text)
+    return only.spec
+
+
+def searched(session: Session, text: str) -> spec.Search:
+    found = compiled(session, text).search
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("split", "total", "held_out", "test", "folds"),
+    [
+        (SplitOfSearch(), 4, 0, 0, 5),
+        (SplitOfSearch(), 5, 1, 0, 5),
+        (SplitOfSearch(), 103, 20, 0, 5),
+        (SplitOfSearch(), 5_000, 1_000, 0, 5),
+        (SplitOfSearch(), 10_000, 4_000, 1_000, 3),
+        (SplitOfSearch(), 50_000, 10_000, 5_000, 1),
+        (SplitOfSearch(), 200_000, 30_000, 10_000, 1),
+        (SplitOfSearch(fraction=0.25), 100, 25, 0, 1),
+        (SplitOfSearch(fraction=0.25, test=0.25), 100, 50, 25, 1),
+        (SplitOfSearch(test=0.5), 100, 60, 50, 5),
+        (SplitOfSearch(folds=2), 100, 50, 0, 2),
+        (SplitOfSearch(folds=1), 100, 10, 0, 1),
+        (SplitOfSearch(query="SELECT 1"), 10_000, 0, 0, 1),
+    ],
+)
+def test_the_rows_are_split_by_their_number_and_by_what_is_written(
+    split: SplitOfSearch, total: int, held_out: int, test: int, folds: int
+) -> None:
+    assert (split.rows(total), split.test_rows(total), split.number_of_folds(total)) == (
+        held_out,
+        test,
+        folds,
+    )
+
+
+def test_more_rows_have_more_time() -> None:
+    found = [default_seconds(rows) for rows in (1, 1_000, 1_001, 10_000, 100_000, 10**9)]
+    assert found == [30, 30, 60, 60, 180, 300]
+
+
+def test_a_search_tries_the_portfolio_for_its_kind_of_label(duckdb: Session) -> None:
+    numbers = compiled(duckdb, "SELECT age, city, income FROM people LABEL income INTO m")
+    assert numbers.framework == spec.ENSEMBLE
+    assert numbers.search is not None
+    assert len(numbers.search.candidates) == len(portfolio.PORTFOLIO)
+    assert {each.spec.model.name for each in numbers.search.candidates} == {
+        "BoostedTreesRegressor",
+        "DNNRegressor",
+        "LinearRegressor",
+    }
+    assert (numbers.search.metric, numbers.search.max_members, numbers.search.time_limit) == ("rmse", 5, 60)
+    classes = searched(duckdb, "SELECT age, city, team FROM people LABEL team INTO m")
+    assert classes.metric == "log_loss"
+    assert all(each.spec.model.name.endswith("Classifier") for each in classes.candidates)
+
+
+def test_the_columns_are_those_of_all_candidates(duckdb: Session) -> None:
+    found = compiled(duckdb, "SELECT age, city, height, income FROM people LABEL income INTO m")
+    assert set(found.columns) == {"age", "city", "height"}
+    assert found.inputs == {}
+
+
+def test_attributes_of_the_search_override_its_defaults(duckdb: Session) -> None:
+    found = searched(
+        duckdb,
+        "SELECT age, income FROM people LABEL income WITH train.time_limit = 7.5, auto.trials = 2, auto.metric = MAE, "
+        "auto.models = [xgboost, LightGBM], auto.max_members = 1, auto.folds = 4 INTO m",
+    )
+    assert (found.time_limit, found.metric, found.max_members, found.folds) == (7.5, "mae", 1, 4)
+    assert [each.spec.framework for each in found.candidates] == ["lightgbm", "lightgbm"]
+
+
+def test_what_rows_and_seed_are_applies_to_every_candidate(duckdb: Session) -> None:
+    found = compiled(
+        duckdb,
+        "SELECT age, city, height, team FROM people LABEL team VALIDATE 0.25 WITH train.seed = 9, "
+        "train.weight_column = height, validation.test_fraction = 0.25, train.class_weights = auto COLUMN age INTO m",
+    )
+    assert found.search is not None
+    assert found.search.test == 300
+    for each in (found, *found.models):
+        assert (each.rows.total, each.rows.training, each.rows.validation) == (1200, 600, 300)
+        assert each.training.seed == 9
+        assert each.weights is not None
+
+
+@pytest.mark.parametrize(
+    "clauses",
+    [
+        "WITH auto.trials = 6",
+        "WITH auto.trials = 6, seed = 4, test_fraction = 0.2",
+        "WITH auto.trials = 6, train.seed = 4 COLUMN age, BUCKETIZE(height, 4)",
+        "VALIDATE 0.2 WITH auto.trials = 6",
+        "VALIDATE ON (SELECT * FROM people WHERE age > 40) WITH auto.trials = 6",
+        "WITH auto.trials = 6, validation.select = 'SELECT * FROM people WHERE age > 40'",
+        "WITH auto.trials = 6, validation.fraction = 0.3, test_fraction = 0.1, validation.metrics = 'mae,r2'",
+        "WITH auto.trials = 6, train.weight_column = height",
+        "COLUMN age WITH auto.trials = 2, auto.models = lightgbm",
+    ],
+)
+def test_the_statement_of_a_candidate_compiles_to_its_jobspec(duckdb: Session, clauses: str) -> None:
+    text = f"SELECT age, city, height, income FROM people LABEL income {clauses} INTO m"
+    found = searched(duckdb, text)
+    for number, each in enumerate(found.candidates, 1):
+        own = compiled(duckdb, each.spec.statement)
+        assert own.output.name == f"m_{number}"
+        for part in (
+            "model",
+            "framework",
+            "inputs",
+            "label",
+            "optimizer",
+            "loss",
+            "training",
+            "rows",
+            "weights",
+            "validation",
+        ):
+            assert getattr(own, part) == getattr(each.spec, part), part
+
+
+def test_a_search_of_libraries_that_are_not_installed_says_which(
+    duckdb: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portfolio, "installed", lambda framework: framework != "xgboost")
+    text = "SELECT age, income FROM people LABEL income WITH auto.models = {} INTO m"
+    with pytest.raises(SemanticError, match="none of the models to try is installed") as caught:
+        compiled(duckdb, text.format("xgboost"))
+    assert "pip install" in str(caught.value.hint)
+    [only] = duckdb.compile(text.format("trees"))
+    assert "xgboost is not installed, and not tried" in only.notes
+
+
+def test_where_there_are_workers_the_short_form_trains_the_default_network(databases: Databases) -> None:
+    [only] = databases.filled("duckdb").compile(
+        "SELECT age, income FROM people TO TRAIN DNN LABEL income INTO m"
+    )
+    assert only.spec.search is None
+    with Session("duckdb:", workers=2) as session:
+        list(session.run("CREATE TABLE t AS SELECT range AS x, range * 2.0 AS y FROM range(200)"))
+        found = compiled(session, "SELECT x, y FROM t LABEL y INTO m")
+    assert found.search is None
+    assert found.model.name == "DNNRegressor"

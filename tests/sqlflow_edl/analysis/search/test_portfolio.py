@@ -1,0 +1,56 @@
+"""Candidates of a search: which are tried, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search.portfolio import PORTFOLIO, variants
+from sqlflow_edl.analysis.settings.search import KINDS
+
+
+@pytest.fixture(autouse=True)
+def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+
+
+def test_all_are_tried_in_their_order_unless_the_statement_says_otherwise() -> None:
+    assert variants((), 0) == (list(PORTFOLIO), [])
+    assert variants((), 3) == (list(PORTFOLIO[:3]), [])
+    assert variants((), 1000) == (list(PORTFOLIO), [])
+
+
+def test_no_two_of_the_portfolio_are_the_same() -> None:
+    shown = [(each.family, each.framework, *sorted(each.attributes.items())) for each in PORTFOLIO]
+    assert len(set(shown)) == len(shown)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_models_has_candidates(kind: str) -> None:
+    found, _ = variants([kind], 0)
+    assert found
+    assert all(kind in each.kinds for each in found)
+
+
+def test_kinds_add_up_and_a_library_narrows_them_not() -> None:
+    trees, networks, both = (
+        variants(kinds, 0)[0] for kinds in (["trees"], ["networks"], ["trees", "networks"])
+    )
+    assert [each for each in both if each in trees] == trees
+    assert len(both) == len(trees) + len(networks)
+    assert variants(["trees", "lightgbm"], 0)[0] == trees
+
+
+def test_libraries_that_are_not_installed_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "installed", lambda framework: framework == "lightgbm")
+    found, missing = variants((), 0)
+    assert {each.framework for each in found} == {"lightgbm"}
+    assert sorted(missing) == ["torch", "xgboost"]
+    assert variants(["xgboost"], 0) == ([], ["xgboost"])
+
+
+def test_every_candidate_is_a_model_for_numbers_and_for_classes() -> None:
+    for each in PORTFOLIO:
+        for suffix in ("Regressor", "Classifier"):
+            assert MODELS.find(f"{each.family}{suffix}") is not None

@@ -1,0 +1,57 @@
+"""The plan of a search: EXPLAIN of the short form."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.session.session import Session
+from tests.sqlflow_edl.reports.test_plan import explained
+
+
+@pytest.fixture(autouse=True)
+def all_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portfolio, "installed", lambda framework: True)
+
+
+def test_a_search_shows_its_limits_and_where_they_come_from(session: Session) -> None:
+    found = explained(
+        session, "SELECT age, team, income FROM people LABEL income WITH auto.max_members = 2 INTO m"
+    )
+    assert found["model", "Ensemble"][1] == "no model is named"
+    assert found["model", "name"][0] == "m"
+    assert found["label", "income"][0].startswith("a number")
+    assert found["search", "time_limit"] == ("60 s", "default for 1,200 rows")
+    assert found["search", "metric"] == ("rmse", "default")
+    assert found["search", "folds"] == ("5", "default for 1,200 rows")
+    assert found["search", "max_members"] == ("2", "written")
+
+
+def test_a_search_shows_its_candidates_in_their_order(session: Session) -> None:
+    found = explained(
+        session, "SELECT age, team FROM people LABEL team WITH auto.models = [lightgbm, linear] INTO m"
+    )
+    shown = [(name, value) for (section, name), (value, _) in found.items() if section == "candidates"]
+    assert shown[0] == ("1 BoostedTreesClassifier (lightgbm)", "learning_rate 0.05")
+    assert shown[-1][0].endswith("BoostedTreesClassifier (lightgbm)")
+    assert any("LinearClassifier (torch)" in name for name, _ in shown)
+    assert len(shown) == 6
+    assert ("features", "age") not in found
+
+
+def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) -> None:
+    found = explained(
+        session,
+        "SELECT age, city, flat, income FROM people LABEL income "
+        "WITH validation.test_fraction = 0.25, validation.fraction = 0.25 INTO m",
+    )
+    assert [name for section, name in found if section == "columns"] == ["age", "city"]
+    assert found["left out", "flat"][1].startswith("its text is different in every row")
+    assert found["rows", "total"] == ("1,200", "counted now; pinned when the search starts")
+    assert found["rows", "training"] == ("600", "")
+    assert found["rows", "validation"] == ("300", "choose the models and their length")
+    assert found["rows", "test"][0] == "300"
+    folds = explained(session, "SELECT age, income FROM people LABEL income WITH auto.folds = 3 INTO m")
+    assert folds["rows", "training"] == ("800", "in each fold")
+    assert folds["rows", "validation"] == ("400", "in each fold, choose the models and their length")
+    assert ("rows", "test") not in folds
