@@ -41,7 +41,9 @@ def feature(found: spec.Feature | spec.Category) -> str:
     facts = [
         _fact(field, value)
         for field, value in msgspec.structs.asdict(found).items()
-        if field not in ("column", "columns") and value not in ((), "", None)
+        if field not in ("column", "columns")
+        and value not in ((), "", None)
+        and (value or field != "limit")  # 0 is none
     ]
     return ", ".join([name, *facts])
 

@@ -90,15 +90,13 @@ def of_space(
 
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
-    """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
-    if (statement.validate is not None and statement.validate.query is not None) or SELECT in written:
+    """Return the shares of validation and test rows of a search that writes no validation rows.
+
+    written: names of its attributes. Written validation rows stay as they are: test rows are then written too.
+    """
+    if statement.validate is not None or not {FRACTION, SELECT}.isdisjoint(written):
         return {}
-    found: dict[str, portfolio.Value] = {}
-    if FRACTION not in written and statement.validate is None:
-        found[FRACTION] = split.VALIDATION
-    if TEST not in written:
-        found[TEST] = split.TEST
-    return found
+    return {FRACTION: split.VALIDATION, **({} if TEST in written else {TEST: split.TEST})}
 
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:
