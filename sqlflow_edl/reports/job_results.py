@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 
 from edl.data.metric_tables import importances, one_row
@@ -10,8 +12,10 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.spec import TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports.result import Result, View
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.syntax.ast import Statement
+
+FEW_ROWS = 2000  # of more, the interval of an accuracy is narrower than 0.05
 
 
 def result_set(
@@ -86,13 +90,28 @@ def _validation_rows(trained: JobSpec) -> str:
 
 
 def measured_on(trained: JobSpec, outcome: Outcome) -> str:
-    """Name the rows that the metrics of a training were measured on."""
+    """Name the rows that the metrics of a training were measured on, and the interval of an accuracy of few rows."""
     rows = trained.rows
     if outcome.measured_on == "test":
-        return f"{counted(rows.total - rows.training - rows.validation, 'test row')}, which chose nothing"
-    if rows.validation:
-        return counted(rows.validation * trained.folds, "validation row")
-    return counted(rows.training, "training row")
+        count = rows.total - rows.training - rows.validation
+        measured = f"{counted(count, 'test row')}, which chose nothing"
+    elif rows.validation:
+        count = rows.validation * trained.folds
+        measured = counted(count, "validation row")
+    else:
+        return counted(rows.training, "training row")
+    accuracy = outcome.figures.get("accuracy")
+    if accuracy is None or trained.weights is not None or count >= FEW_ROWS:
+        return measured
+    least, most = wilson(accuracy, count)
+    return f"{measured}; accuracy {number(least)} to {number(most)} with 95 % confidence"
+
+
+def wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the Wilson interval of a share of `count` independent rows, with 95 % confidence."""
+    z2 = 1.96**2 / count
+    middle, half = share + z2 / 2, math.sqrt(z2 * (share * (1 - share) + z2 / 4))
+    return max((middle - half) / (1 + z2), 0.0), min((middle + half) / (1 + z2), 1.0)
 
 
 def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:

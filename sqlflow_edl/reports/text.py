@@ -43,7 +43,7 @@ def feature(found: spec.Feature | spec.Category) -> str:
         for field, value in msgspec.structs.asdict(found).items()
         if field not in ("column", "columns")
         and value not in ((), "", None)
-        and (value or field != "limit")  # 0 is none
+        and not (field == "limit" and value == 0)
     ]
     return ", ".join([name, *facts])
 

@@ -27,6 +27,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import job_results
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session import unseen
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import fix
@@ -113,6 +114,8 @@ class JobRunner:
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = inference.notes(statement, found.trained, planned)
+            if planned.kind in ("predict", "evaluate"):
+                notes += unseen.notes(planned, pinned, job)
             report(self._observer, notes)
             target = planned.output.name
             intent = Intent(planned.kind, self._source.url, target, store=self._store)

@@ -13,7 +13,10 @@ from edl.features.arrays import Floats, Ints
 
 FEWEST_NUMBERS = 12  # distinct numbers; of fewer, a step or a peak looks like disorder
 FEWEST_REPEATS = 30  # rows beyond the first of each number, from which the noise is known
-ERRORS = 4.0  # standard errors above 0
+BY_CHANCE = 6.0  # deviations that chance gives where the label does not differ by number
+ERRORS = 1.5  # standard errors above 0: a step or a peak among ordered numbers is a large difference at a few of them
+MOST_OF = 0.6  # of the variance between the numbers; a quantity with twins among the rows has 0.2 to 0.5
+ERRORS_OF_PART = 6.0  # the same, where the numbers are ordered in part: twins among the rows give 5
 MOST_ROWS = 3.0  # times the mean number of rows that a number weighs as
 
 
@@ -35,9 +38,8 @@ def disorder(values: Floats, labels: Floats) -> float:
     spread = float(
         (weights * np.square(means - weights @ means).sum(axis=1)).sum() - noise * (weights / sizes).sum()
     )
-    # A step or a peak among ordered numbers exceeds chance too, at a few of them: a large error of little spread.
-    many = found > ERRORS * error or found > spread / 2
-    return found / total if many and found > ERRORS * by_chance else 0.0
+    errors = ERRORS if found > MOST_OF * spread else ERRORS_OF_PART
+    return found / total if found > BY_CHANCE * by_chance and found > errors * error else 0.0
 
 
 def _in_no_order(means: Floats, sizes: Ints, noise: float, weights: Floats) -> tuple[float, float, float]:

@@ -27,7 +27,8 @@ ROWS_OF_GROUP = 200  # rows for each distinct number of a category
 LIMIT = 3.0  # deviations near which a number beside its bins ends
 LEAST_DISORDER = 0.01  # share of the label's variance for which numbers in no order are a category
 FEWEST_TEXTS = 1000  # distinct texts that may be free text
-ROWS_OF_ID = 2  # the same, of a column that is named as an id, or by which the label differs in no order
+ROWS_OF_NAME = 6  # the same, where the label differs by number in no order, without the most frequent number
+ROWS_OF_ID = 2  # the same, of a column that is named as an id
 DERIVED_PARTS: tuple[spec.Part, ...] = ("month", "day", "weekday", "hour")
 
 
@@ -72,9 +73,12 @@ def ids_too(column: str, *, encoded: bool) -> Draft:
     def applies(statistics: Statistics) -> bool:
         found = statistics[column]
         known = found.rows - found.nulls
-        if found.disorder >= LEAST_DISORDER:
-            return known >= ROWS_OF_ID * found.distinct
-        least = ROWS_OF_ID if is_named_as_id(column) else ROWS_OF_GROUP
+        named = is_named_as_id(column)
+        if found.disorder >= LEAST_DISORDER and found.counts and found.distinct > 1:
+            others = known - found.counts.counts[0]  # a number such as 0 may stand for none
+            if others >= (ROWS_OF_ID if named else ROWS_OF_NAME) * (found.distinct - 1):
+                return True
+        least = ROWS_OF_ID if named else ROWS_OF_GROUP
         return encoded and found.distinct > FEWEST_GROUPS and known >= least * found.distinct
 
     drafted = words(Cells(column), frequent=True)

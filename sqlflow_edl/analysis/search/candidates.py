@@ -90,13 +90,11 @@ def of_space(
 
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
-    """Return the shares of validation and test rows of a search that writes no validation rows.
-
-    written: names of its attributes. Written validation rows stay as they are: test rows are then written too.
-    """
-    if statement.validate is not None or not {FRACTION, SELECT}.isdisjoint(written):
+    """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
+    if statement.validate is not None or FRACTION in written or SELECT in written:
         return {}
-    return {FRACTION: split.VALIDATION, **({} if TEST in written else {TEST: split.TEST})}
+    found: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
+    return found if TEST in written else {**found, TEST: split.TEST}
 
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:

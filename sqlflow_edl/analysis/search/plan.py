@@ -115,12 +115,6 @@ class SearchPlan:
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec of the search. Raises the errors of the first candidate if none can be trained."""
-        if not rows.validation:
-            raise SemanticError(
-                f"a search needs validation rows, and {rows.total:,} rows leave none",
-                span=self.statement.select_span,
-                hint="select more rows, or name a model: TO TRAIN LinearClassifier",
-            )
         ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group")
         divided = divide(
             rows,
@@ -128,6 +122,8 @@ class SearchPlan:
             written=TEST in self._names,
             folds=1 if ordered or self.held_out.query or self.validates else self.folds,
         )
+        if not divided.rows.validation:
+            raise self._too_few(rows.total)
         found: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
         label = expressions.name(self.label, self.query.dialect)
@@ -149,6 +145,13 @@ class SearchPlan:
         if not found:
             raise failed[0]
         return self._spec(found, divided)
+
+    def _too_few(self, rows: int) -> SemanticError:
+        return SemanticError(
+            f"a search needs validation rows, and {rows:,} rows leave none",
+            span=self.statement.select_span,
+            hint="select more rows, or name a model: TO TRAIN LinearClassifier",
+        )
 
     def _spec(self, found: list[spec.Candidate], divided: Division) -> spec.JobSpec:
         first = found[0].spec

@@ -93,7 +93,7 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("/mo|", ["/models", "/model"]),
         ("/d |", ["flowers", "shops"]),
         ("/model c|", ["colours"]),
-        ("/help TR|", ["TRAIN", "SHOW TRAIN", "SHOW TRIALS"]),
+        ("/help TR|", ["TRAIN", "TRIALS", "SHOW TRAIN", "SHOW TRIALS"]),
         ("/format mar|", ["markdown"]),
         ("/status |", []),
     ],

@@ -221,7 +221,7 @@ class _SearchRun:
             statement=self._program.spec.statement,
             started=self._started.isoformat(timespec="seconds"),
             seconds=outcome.seconds,
-            ending=outcome.ending,
+            ending=outcome.ending or found.lineage.ending,
         )
         write_archive(
             self._job.archive,
