@@ -96,7 +96,7 @@ def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None
     assert result.measured_on == "40 test rows, which chose nothing"
     sizes = searched.results["sizes"]
     assert sizes.message == "searched 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
-    assert sizes.measured_on == "40 validation rows"
+    assert sizes.measured_on.startswith("40 validation rows")
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 
 
