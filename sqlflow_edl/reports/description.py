@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from edl.models.archive import Archive, Figures, Lineage
+from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
 from edl.spec import TREES, Component, JobSpec, matrix_columns
@@ -32,7 +32,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("data", _statistics(spec, fitting)),
             ("members" if spec.members else "search", _members(archive)),
             ("training", _training(spec)),
-            (_measured_on(spec), _metrics(spec, archive.metrics)),
+            (_measured_on(archive), _metrics(archive)),
             ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive.lineage)),
@@ -80,20 +80,23 @@ def _members(archive: Archive) -> Rows:
         )
 
 
-def _test_rows(spec: JobSpec) -> int:
-    """Return the number of rows that chose nothing, on which an ensemble was measured."""
-    return spec.rows.total - spec.rows.training - spec.rows.validation if spec.members else 0
+def _test_rows(archive: Archive) -> int:
+    """Return the number of rows that chose nothing, on which the model of a search was measured."""
+    rows = archive.spec.rows
+    tested = rows.total - rows.training - rows.validation
+    return tested if archive.trials else 0
 
 
-def _measured_on(spec: JobSpec) -> str:
-    if _test_rows(spec):
+def _measured_on(archive: Archive) -> str:
+    if _test_rows(archive):
         return "test"
-    return "validation" if spec.rows.validation else "metrics"
+    return "validation" if archive.spec.rows.validation else "metrics"
 
 
-def _metrics(spec: JobSpec, found: Figures) -> Rows:
+def _metrics(archive: Archive) -> Rows:
     """List the metrics, and the rows that they were measured on."""
-    if test := _test_rows(spec):
+    spec, found = archive.spec, archive.metrics
+    if test := _test_rows(archive):
         yield "rows", f"{test:,}"
     elif spec.rows.validation:
         yield (

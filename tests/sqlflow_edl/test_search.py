@@ -96,7 +96,7 @@ def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None
     assert result.measured_on == "40 test rows, which chose nothing"
     sizes = searched.results["sizes"]
     assert sizes.message == "searched 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
-    assert sizes.measured_on == "40 validation rows"
+    assert sizes.measured_on.startswith("40 validation rows")
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 
 
@@ -214,11 +214,13 @@ def test_an_archive_of_an_ensemble_has_the_programs_and_the_specs_of_its_members
     assert len(archive.trials) == 2
 
 
-@pytest.mark.parametrize("verb", ["TO TRAIN BoostedTreesClassifier", "TO TRAIN DNN", ""])
+@pytest.mark.parametrize("verb", ["TO TRAIN BoostedTreesRegressor", "TO TRAIN DNN", ""])
 def test_an_ensemble_is_not_trained_further_as_a_whole(searched: Searched, verb: str) -> None:
     with pytest.raises(SQLFlowError, match="prices@1 is an ensemble") as caught:
         list(
-            searched.session.run(f"SELECT x, y, city, size FROM houses {verb} LABEL size USING prices INTO m")
+            searched.session.run(
+                f"SELECT x, y, city, price FROM houses {verb} LABEL price USING prices INTO m"
+            )
         )
     assert "SHOW TRIALS prices@1" in str(caught.value.hint)
     assert caught.value.span is not None
@@ -272,3 +274,37 @@ def test_an_interrupt_stores_the_ensemble_of_the_trials_that_have_ended(
     assert [trial.weight for trial in result.trials] == [1.0]
     assert searched.table("SHOW TRIALS early").num_rows == 1
     assert searched.table("SELECT x, y FROM houses TO PREDICT USING early").num_rows == ROWS
+
+
+def test_a_single_model_is_stored_as_one_of_its_kind(searched: Searched) -> None:
+    [result] = searched.session.run(
+        f"SELECT x, y, price FROM houses LABEL price WITH {TWO}, auto.folds = 1, auto.max_members = 1, "
+        "test_fraction = 0.25 INTO alone"
+    )
+    found = described(searched, "alone")
+    assert found["model", "model"] == "BoostedTreesRegressor"
+    assert found["model", "framework"] == "lightgbm"
+    assert found["test", "rows"] == "40"
+    assert float(found["test", "rmse"]) == pytest.approx(result.figures["rmse"], rel=1e-3)
+    assert found["lineage", "statement"].endswith("test_fraction = 0.25 INTO alone")
+    assert searched.table("SHOW TRIALS alone").num_rows == 2
+    [again] = searched.session.run(
+        "SELECT x, y, price FROM houses TO TRAIN BoostedTreesRegressor WITH epochs = 2 "
+        "LABEL price USING alone INTO more"
+    )
+    assert again.model == "more@1"
+
+
+def test_attributes_with_several_values_are_searched(searched: Searched) -> None:
+    [result] = searched.session.run(
+        """SELECT x, y, city, price FROM houses TO TRAIN LGBMRegressor
+        WITH num_leaves = CANDIDATES(4, 16), n_estimators = 20, learning_rate = 0.2 LABEL price INTO tuned"""
+    )
+    assert [trial.name for trial in result.trials] == [
+        "LGBMRegressor, num_leaves 4",
+        "LGBMRegressor, num_leaves 16",
+    ]
+    assert sorted(trial.weight for trial in result.trials) == [0.0, 1.0]
+    [best] = (trial for trial in result.trials if trial.weight)
+    assert result.figures["rmse"] == best.value == min(trial.value or 0.0 for trial in result.trials)
+    assert described(searched, "tuned")["model", "num_leaves"] == best.name.rpartition(" ")[2]

@@ -47,7 +47,8 @@ class Dimension:
             return ast.Constant(
                 min(high, max(low, round(number))) if self.log else spread, self.attribute.span
             )
-        return ast.Constant(float(f"{number:.{DIGITS}g}"), self.attribute.span)
+        rounded = float(f"{number:.{DIGITS}g}")
+        return ast.Constant(min(self.high, max(self.low, rounded)), self.attribute.span)
 
 
 def is_searched(attribute: ast.Attribute) -> bool:

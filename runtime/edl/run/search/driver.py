@@ -216,6 +216,13 @@ class _SearchRun:
         """Store the model of a trial as it is, with the figures and the trials of the search."""
         found = read_archive(folder_of(self._job, number, 0).archive)
         spec = msgspec.structs.replace(self._trained(number), output=self._program.spec.output)
+        lineage = msgspec.structs.replace(
+            found.lineage,
+            statement=self._program.spec.statement,
+            started=self._started.isoformat(timespec="seconds"),
+            seconds=outcome.seconds,
+            ending=outcome.ending or found.lineage.ending,
+        )
         write_archive(
             self._job.archive,
             spec=spec,
@@ -223,7 +230,7 @@ class _SearchRun:
             weights=found.weights(),
             metrics=outcome.figures,
             curve=found.curve,
-            lineage=msgspec.structs.replace(found.lineage, ending=outcome.ending or found.lineage.ending),
+            lineage=lineage,
             fitting=found.fitting,
             trials=outcome.trials,
         )

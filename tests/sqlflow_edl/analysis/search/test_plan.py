@@ -1,4 +1,4 @@
-"""Plans of searches: the split of the rows, the time, and the statements of the candidates."""
+"""Plans of searches: their time, their candidates, and the statements of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from edl import spec
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.search import portfolio
-from sqlflow_edl.analysis.search.plan import SplitOfSearch, default_seconds
+from sqlflow_edl.analysis.search.plan import default_seconds
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.searches import small
@@ -35,34 +35,6 @@ def searched(session: Session, text: str) -> spec.Search:
     found = compiled(session, text).search
     assert found is not None
     return found
-
-
-@pytest.mark.parametrize(
-    ("split", "total", "held_out", "test", "folds"),
-    [
-        (SplitOfSearch(), 4, 0, 0, 5),
-        (SplitOfSearch(), 5, 1, 0, 5),
-        (SplitOfSearch(), 103, 20, 0, 5),
-        (SplitOfSearch(), 5_000, 1_000, 0, 5),
-        (SplitOfSearch(), 10_000, 4_000, 1_000, 3),
-        (SplitOfSearch(), 50_000, 10_000, 5_000, 1),
-        (SplitOfSearch(), 200_000, 30_000, 10_000, 1),
-        (SplitOfSearch(fraction=0.25), 100, 25, 0, 1),
-        (SplitOfSearch(fraction=0.25, test=0.25), 100, 50, 25, 1),
-        (SplitOfSearch(test=0.5), 100, 60, 50, 5),
-        (SplitOfSearch(folds=2), 100, 50, 0, 2),
-        (SplitOfSearch(folds=1), 100, 10, 0, 1),
-        (SplitOfSearch(query="SELECT 1"), 10_000, 0, 0, 1),
-    ],
-)
-def test_the_rows_are_split_by_their_number_and_by_what_is_written(
-    split: SplitOfSearch, total: int, held_out: int, test: int, folds: int
-) -> None:
-    assert (split.rows(total), split.test_rows(total), split.number_of_folds(total)) == (
-        held_out,
-        test,
-        folds,
-    )
 
 
 def test_more_rows_have_more_time() -> None:
