@@ -109,6 +109,11 @@ class JobFolder:
         return self.path / "checkpoints"
 
     @property
+    def search(self) -> Path:
+        """Folder with a folder for each trial of a search."""
+        return self.path / "search"
+
+    @property
     def own(self) -> Path:
         """Folder with a folder for each instance, of files to be sent elsewhere."""
         return self.path / "own"
@@ -186,8 +191,8 @@ class JobFolder:
         shutil.rmtree(self.rows, ignore_errors=True)
 
     def remove_data(self) -> None:
-        """Remove rows, checkpoints and results."""
-        for folder in (self.rows, self.checkpoints, self.own, self.results):
+        """Remove rows, checkpoints, trials and results."""
+        for folder in (self.rows, self.checkpoints, self.search, self.own, self.results):
             shutil.rmtree(folder, ignore_errors=True)
 
     def _keep_log(self) -> None:

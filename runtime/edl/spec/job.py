@@ -16,7 +16,7 @@ from edl.spec.features import Feature, Label, source_columns
 VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
-Work = Literal["train", "predict", "evaluate"]  # work of a job's tasks
+Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's tasks
 EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
 SplitBy = Literal["random", "time", "group", "stratified"]
@@ -295,7 +295,12 @@ class JobSpec(Struct, frozen=True):
 
     @property
     def work(self) -> Work:
-        """Work of the tasks: explaining a model measures metrics, explaining rows yields a result for each."""
+        """Work of the tasks: explaining a model measures metrics, explaining rows yields a result for each.
+
+        A task of a search is a trial.
+        """
+        if self.search is not None:
+            return "search"
         if self.kind != "explain":
             return self.kind
         return "predict" if self.explanation is not None and self.explanation.level == "rows" else "evaluate"

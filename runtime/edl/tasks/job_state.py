@@ -4,6 +4,7 @@ It knows no processes, leases or clock; the caller passes the time. A job in one
 (`edl.tasks.local`), the master with leases around it (`edl.master.tasks.task_manager`).
 
     train      epoch 1 ─▶ round ─▶ conclude ─▶ epoch 2 ─▶ … ─▶ conclude ─▶ export
+    search     all candidates ─▶ export
     evaluate   round over all rows ─▶ export
     predict    all rows
 
@@ -30,7 +31,7 @@ from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task
 
 class Plan(msgspec.Struct, frozen=True):
     """Work of a job. `rows` are trained on, evaluated or predicted, starting at row 0; `validation` rows follow them.
-    `streamed` is the number of rows of an evaluation or prediction task.
+    `streamed` is the number of rows of an evaluation or prediction task. Of a search, the rows are its candidates.
     """
 
     kind: Work
@@ -48,6 +49,8 @@ class Plan(msgspec.Struct, frozen=True):
 
 def plan(spec: JobSpec, rows: Rows) -> Plan:
     """Return the plan of a job spec with these rows."""
+    if spec.search is not None:
+        return Plan("search", len(spec.search.candidates), streamed=1)
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
     return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))
@@ -175,8 +178,8 @@ class Job:
 
     # What follows ----------------------------------------------------------------------------------------
 
-    def done(self, report: Report, now: float = 0.0) -> list[EpochEnd]:
-        """Finish an assigned task, and return the rows of the learning curve that this completes."""
+    def done(self, report: Report, now: float = 0.0) -> list[EpochEnd | TrialEnd]:
+        """Finish an assigned task, and return the rows of the learning curve, or the trial, that this completes."""
         pool = self._pool(report.task.type, report.task.number)
         if pool is None or report.task.id not in pool.doing:
             return []
@@ -222,7 +225,9 @@ class Job:
         kind = pool.state.type
         if kind == "train":
             return self._end_epoch(pool, now)
-        if kind == "evaluate":
+        if kind == "predict" and self.plan.kind == "search":
+            self._export(Round(1, step=self.state.step), now)
+        elif kind == "evaluate":
             self._end_round(pool, now)
         elif kind == "conclude":
             return self._conclude(pool, report.conclusion or Conclusion(), now)

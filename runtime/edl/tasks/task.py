@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from edl.jobs.events import EpochEnd, Figures, finite
+from edl.jobs.events import EpochEnd, Figures, TrialEnd, finite
 from edl.jobs.outcome import MeasuredOn, Outcome
 from edl.metrics import State
 from edl.tasks.curve import Standing
@@ -118,7 +118,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, frozen=True):
     """Finished task, or the part of one that was done before it is given back.
 
-    `rows` were done; `loss`, `weight` and `states` are as in `Summary`.
+    `rows` were done; `loss`, `weight` and `states` are as in `Summary`. `trial` is the end of a trial of a search.
     """
 
     task: Task
@@ -128,6 +128,7 @@ class Report(msgspec.Struct, frozen=True):
     weight: float = 0.0
     states: dict[str, State] = {}
     conclusion: Conclusion | None = None
+    trial: TrialEnd | None = None
 
 
 class TaskSource(Protocol):

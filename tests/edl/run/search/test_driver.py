@@ -17,7 +17,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.archive import Archive, read_archive
 from edl.run.search import trial_pool
 from edl.run.search.trial import SCORES
-from edl.run.search.trial_pool import folder_of
+from edl.run.search.trial_runner import folder_of
 from edl.run.training_client import TrainingProcess
 from edl.spec import ENSEMBLE, Rows
 from tests.edl.run.conftest import new_job

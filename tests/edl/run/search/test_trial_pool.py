@@ -10,7 +10,8 @@ import pytest
 from edl.data.rotated import RotatedReader
 from edl.jobs.outcome import Outcome
 from edl.run.search import trial_pool
-from edl.run.search.trial_pool import TrialPool, rotation_of
+from edl.run.search.trial_pool import TrialPool
+from edl.run.search.trial_runner import rotation_of
 from edl.run.training_client import TrainingProcess
 from edl.spec import Rows
 from tests.edl.programs import rows_of

@@ -1,0 +1,138 @@
+"""Judgement of the trials of a search on the rows that their models did not learn from.
+
+The record of each trial is written beside its models, so that another process can choose among all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from edl import metrics
+from edl.arrays import Array
+from edl.data import Reader
+from edl.errors import JobError, SpecError, SQLFlowError
+from edl.features import target
+from edl.features.weights import RowWeights
+from edl.frameworks.ensemble import mean_loss
+from edl.jobs.events import Figures, finite
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.trials import Trial
+from edl.program import Program
+from edl.run import job_runner
+from edl.run.search.selection import Measure
+from edl.run.search.trial import SCORES
+from edl.run.search.trial_runner import TrialResult, folder_of
+from edl.spec import JobSpec, Search
+
+RECORD = "trial.json"  # beside the folders of a trial's folds
+
+
+class Judge:
+    """Judge of the trials of a program's search in a job folder."""
+
+    def __init__(self, program: Program, job: JobFolder) -> None:
+        if program.spec.search is None:
+            raise RuntimeError("the program has no search")
+        self.search: Search = program.spec.search
+        self._spec = program.spec
+        self._job = job
+        self.pinned, reader = job_runner.rows_of(program, job)
+        rows = program.spec.rows
+        known = rows.validation * self.search.folds  # rows that a model scores without having seen them
+        first = rows.training + rows.validation - known
+        self._labels, self._weights = _truth(program.spec, reader, first)
+
+    @functools.cached_property
+    def validation(self) -> slice:
+        """Rows of the scores that choose the ensemble; those behind them are the test rows."""
+        return slice(0, len(self._labels) - self.search.test)
+
+    @property
+    def reported(self) -> slice:
+        """Rows of the scores that the figures of the ensemble are of."""
+        return slice(self.validation.stop, None) if self.search.test else self.validation
+
+    @functools.cached_property
+    def measure(self) -> Measure:
+        """Metric of the search, on the validation rows."""
+        metric = metrics.by_name(self.search.metric, metrics.kind_of(self._spec.label), exact=True)
+        part = self.validation
+        return Measure(metric, self._labels[part], None if self._weights is None else self._weights[part])
+
+    def scores(self, number: int) -> Array:
+        """Return the scores of a trial: of each fold's validation rows by its model, of the test rows their mean."""
+        count, folds = self._spec.rows.validation, self.search.folds
+        found = [np.load(folder_of(self._job, number, fold).path / SCORES) for fold in range(folds)]
+        validation = [each[:count] for each in reversed(found)]
+        test = functools.reduce(np.add, [each[count:] for each in found]) / folds
+        return np.concatenate([*validation, test])
+
+    def figures(self, scores: Array, part: slice) -> Figures:
+        """Return loss and metrics of scores of some of the rows."""
+        spec, labels = self._spec, self._labels[part]
+        weights = None if self._weights is None else self._weights[part]
+        kind = metrics.kind_of(spec.label)
+        found: Figures = {"loss": finite(mean_loss(spec.label, labels, scores, weights))}
+        for name in spec.metrics:
+            metric = metrics.by_name(name, kind)
+            found[name] = finite(metric.result(metric.update((), labels, scores, weights)))
+        return found
+
+    def record(self, number: int, result: TrialResult) -> Trial:
+        """Measure a trial, and write and return its record."""
+        candidate = self.search.candidates[number]
+        value: float | None = None
+        figures: Figures = {}
+        error = result.error
+        if result.outcomes:
+            try:
+                scores = self.scores(number)[self.validation]
+                value = finite(self.measure.value(scores))
+                figures = self.figures(scores, self.validation)
+            except (SQLFlowError, OSError, ValueError) as caught:
+                error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
+        trial = Trial(
+            number + 1,
+            candidate.name,
+            candidate.spec.statement,
+            value,
+            figures,
+            result.seconds,
+            ending=result.outcomes[0].ending if len(result.outcomes) == 1 else "",
+            error=error,
+        )
+        path = self._job.search / f"{number:03}" / RECORD
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.encode(trial))
+        partial.replace(path)
+        return trial
+
+    def trials(self) -> dict[int, Trial]:
+        """Return the records of all ended trials by number, from 0. Raises SpecError for a damaged one."""
+        found = {}
+        for path in sorted(self._job.search.glob(f"*/{RECORD}")):
+            try:
+                found[int(path.parent.name)] = msgspec.json.decode(path.read_bytes(), type=Trial)
+            except (msgspec.MsgspecError, ValueError) as error:
+                raise SpecError(f"{path} is damaged: {error}") from None
+        return found
+
+
+def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | None]:
+    """Return labels and weights of the rows from `first` to the last."""
+    labels, weights = target(spec.label), RowWeights(spec.weights) if spec.weights else None
+    columns = [spec.label.column, *([spec.weights.column] if spec.weights else [])]
+    found: list[Any] = []
+    weighed: list[Any] = []
+    for batch in reader.read(first, reader.rows, list(dict.fromkeys(columns))):
+        found.append(labels.transform(batch, "evaluate"))
+        if weights is not None:
+            weighed.append(weights.transform(batch, "evaluate"))
+    if not found:
+        raise JobError("a search needs validation rows", hint="write VALIDATE 0.2, or select more rows")
+    return np.concatenate(found), np.concatenate(weighed) if weighed else None

@@ -1,0 +1,160 @@
+"""Run of one trial at a time in a training process, which is kept for the next trial of the same framework.
+
+A trial whose process dies is begun again from its first fold that has not ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from edl.errors import JobError, SQLFlowError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.logs import log
+from edl.program import SPEC_FILE
+from edl.run.training_client import ProcessDiedError, TrainingProcess
+from edl.spec import Rows, Search
+
+ATTEMPTS = 5  # of a trial whose processes die
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """End of a trial. outcomes: of the training, of each fold; none after an `error`."""
+
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+    error: str = ""
+
+
+def folder_of(job: JobFolder, number: int, fold: int) -> JobFolder:
+    """Return the job folder of a fold of a trial, both counted from 0."""
+    return JobFolder(job.search / f"{number:03}" / f"{fold}")
+
+
+def rotation_of(rows: Rows, fold: int) -> int:
+    """Return the rotation in which the validation rows of a fold are the last ones.
+
+    Fold 0 are the last rows, fold 1 those before them, and so on.
+    """
+    size = rows.training + rows.validation
+    return (size - fold * rows.validation) % size
+
+
+class TrialRunner:
+    """Runner of the trials of a search, from one thread; `stop` and `hurry` may be called from others.
+
+    programs: folder with the candidates' programs. threads: of the training process.
+    """
+
+    def __init__(self, search: Search, programs: Path, job: JobFolder, threads: int) -> None:
+        self._search = search
+        self._programs = programs
+        self._job = job
+        self._threads = threads
+        self._lock = threading.RLock()
+        self._process: TrainingProcess | None = None
+        self._runs = False  # a fold is being trained
+        self._latest = math.inf  # time at which it is to end at the latest
+        self._stopped = False
+
+    @property
+    def stopped(self) -> bool:
+        return self._stopped
+
+    def run(self, number: int, seconds: float) -> TrialResult:
+        """Train the folds of a candidate, which may take `seconds` together.
+
+        A failure is the error of the result. Raises JobCancelledError after `stop`.
+        """
+        began = time.monotonic()
+        outcomes: list[Outcome] = []
+        attempts = 0
+        error = ""
+        while not error and len(outcomes) < self._search.folds:
+            left = max(seconds - (time.monotonic() - began), seconds / 10)
+            try:
+                outcomes.append(
+                    self._fold(number, len(outcomes), left / (self._search.folds - len(outcomes)))
+                )
+            except ProcessDiedError as died:
+                attempts += 1
+                error = died.message if attempts == ATTEMPTS or self._stopped else ""
+                if not error:
+                    log(f"trial {number + 1} is begun again: {died.message}")
+            except JobCancelledError:
+                error = "its time was up"
+            except SQLFlowError as failed:
+                error = failed.message
+        if error and self._stopped:  # which tells nothing of the candidate
+            raise JobCancelledError
+        return TrialResult(() if error else tuple(outcomes), time.monotonic() - began, error)
+
+    def stop(self) -> None:
+        """Cancel the present trial, and begin no other."""
+        with self._lock:
+            self._stopped = True
+            self._cancel()
+
+    def hurry(self, grace: float) -> None:
+        """Cancel a fold that has taken `grace` times its seconds: a step or an epoch may be long."""
+        with self._lock:
+            if self._latest < math.inf and time.monotonic() > self._latest + (grace - 1) * self._seconds:
+                self._cancel()
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+
+    def _cancel(self) -> None:
+        if self._runs and self._process is not None:
+            self._process.cancel()
+
+    def _fold(self, number: int, fold: int, seconds: float) -> Outcome:
+        candidate = self._search.candidates[number]
+        job = _prepared(folder_of(self._job, number, fold), self._job)
+        program = self._programs / f"{number}"
+        if not (program / SPEC_FILE).exists():
+            raise JobError(f"there is no program of {candidate.name}")
+        with self._lock:
+            if self._stopped:
+                raise JobCancelledError
+            process = self._started(candidate.spec.framework)
+            self._runs, self._seconds, self._latest = True, seconds, time.monotonic() + seconds
+        try:
+            return process.run(
+                program,
+                job.path,
+                lambda event: None,
+                trial=True,
+                time_limit=seconds if math.isfinite(seconds) else 0.0,
+                rotation=rotation_of(candidate.spec.rows, fold),
+            )
+        finally:
+            with self._lock:
+                self._runs, self._latest = False, math.inf
+
+    def _started(self, framework: str) -> TrainingProcess:
+        """Return a living training process of the framework."""
+        process = self._process
+        if process is not None and not (process.alive and process.framework == framework):
+            process.close()
+            process = None
+        self._process = process or TrainingProcess.start(framework, self._threads)
+        return self._process
+
+
+def _prepared(trial: JobFolder, job: JobFolder) -> JobFolder:
+    """Create a trial's folder, in which the rows are those of the search, and whose log stays with the job."""
+    logs = job.logs / f"trial-{int(trial.path.parent.name) + 1}-{trial.path.name}"
+    logs.mkdir(parents=True, exist_ok=True)
+    trial.path.mkdir(parents=True, exist_ok=True)
+    for link, place in ((trial.rows, job.rows), (trial.logs, logs)):
+        with contextlib.suppress(FileExistsError):
+            link.symlink_to(place, target_is_directory=True)
+    return trial
