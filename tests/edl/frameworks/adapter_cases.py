@@ -19,6 +19,13 @@ from edl.spec import ClassLabel, Rows
 from tests.edl.programs import loaded, simple
 
 ROWS = Rows(False, 64, 64)
+CLIPPING = pytest.mark.parametrize(
+    "option",
+    [
+        "global_clipnorm=0.03",
+        *(pytest.param(option, marks=pytest.mark.soak) for option in ("clipnorm=0.02", "clipvalue=0.002")),
+    ],
+)
 rng = np.random.default_rng(5)
 FEATURES = {"dense": rng.normal(size=(64, 1)).astype(np.float32)}
 NO_ROWS = Fetched({}, {}, [])
@@ -97,7 +104,7 @@ class AdapterCases:
         for name, value in adapter.get_weights().items():
             np.testing.assert_allclose(value, expected[name], rtol=1e-5, atol=1e-7)
 
-    @pytest.mark.parametrize("option", ["clipnorm=0.02", "global_clipnorm=0.03", "clipvalue=0.002"])
+    @CLIPPING
     def test_shares_that_are_added_up_are_a_step(self, tmp_path: Path, option: str) -> None:
         """Clipped once they are together; of three members, one has no rows."""
         subject = program(tmp_path, self.framework, append=self.sgd_with(option))
@@ -258,7 +265,7 @@ class AdapterCases:
         trained = adapter.get_weights()
         assert kept.keys() <= trained.keys()
 
-    @pytest.mark.parametrize("option", ["clipnorm=0.02", "global_clipnorm=0.03", "clipvalue=0.002"])
+    @CLIPPING
     def test_gradients_are_clipped_as_the_optimizer_clips_them(self, tmp_path: Path, option: str) -> None:
         subject = program(tmp_path, self.framework, append=self.sgd_with(option))
         adapter = create(subject)

@@ -276,7 +276,9 @@ class RowCases:
         with pytest.raises(JobError, match="rows of a table cannot follow the optimizer Own"):
             create(self.program(tmp_path, append=self.own_optimizer))
 
-    @pytest.mark.parametrize("combiner", ["sum", "mean", "sqrtn"])
+    @pytest.mark.parametrize(
+        "combiner", ["sqrtn", *(pytest.param(each, marks=pytest.mark.soak) for each in ("sum", "mean"))]
+    )
     def test_lists_are_combined_by_their_weights(self, tmp_path: Path, combiner: str) -> None:
         assert 0 in LISTS.counts
         subject = program(tmp_path, self.framework, append=self.bag_of(f"'{combiner}'"))

@@ -77,7 +77,7 @@ def count(source: Source, table: str) -> int:
     "size",
     [
         0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1,
-        16 * CHUNK_BYTES, 16 * CHUNK_BYTES + 1, 32 * 16 * CHUNK_BYTES + 5,
+        16 * CHUNK_BYTES, 16 * CHUNK_BYTES + 1, pytest.param(32 * 16 * CHUNK_BYTES + 5, marks=pytest.mark.soak),
     ],
 )  # fmt: skip
 def test_an_archive_of_any_size_comes_back_byte_for_byte(
