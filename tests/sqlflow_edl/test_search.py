@@ -165,10 +165,10 @@ def test_a_statement_of_a_trial_has_the_clauses_of_the_search(searched: Searched
 def test_a_model_that_no_search_found_has_no_trials(searched: Searched) -> None:
     list(
         searched.session.run(
-            "SELECT x, y FROM houses TO TRAIN LGBMRegressor WITH epochs = 1 LABEL y INTO alone"
+            "SELECT x, y FROM houses TO TRAIN LGBMRegressor WITH epochs = 1 LABEL y INTO untried"
         )
     )
-    assert searched.table("SHOW TRIALS alone").num_rows == 0
+    assert searched.table("SHOW TRIALS untried").num_rows == 0
 
 
 def test_columns_may_stand_in_another_order_and_case(searched: Searched) -> None:

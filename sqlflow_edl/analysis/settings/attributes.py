@@ -227,7 +227,7 @@ TRAIN = (
         "validation.test_fraction",
         "number",
         "Share of the rows, the last ones in order, that are neither trained nor validated on. A search reports the "
-        "figures of its ensemble on them; by default a tenth to a twentieth of 1,000 rows or more, and none elsewhere.",
+        "figures of its ensemble on them; by default a tenth of more than 5,000 rows, and none elsewhere.",
         low=0,
         high=0.9,
         aliases=("test_fraction",),

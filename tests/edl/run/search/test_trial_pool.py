@@ -43,11 +43,6 @@ def test_while_others_wait_a_trial_has_half_of_the_time_and_its_folds_share_that
     assert limits == [25.0, 50.0, 50.0, 100.0]
 
 
-def test_a_search_without_a_limit_gives_its_trials_none(tmp_path: Path, limits: list[float]) -> None:
-    run(searching(tmp_path / "program", PLAIN[:1]))
-    assert limits == [0.0]
-
-
 def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
