@@ -105,7 +105,8 @@ class Compiler:
         try:
             if searches:
                 search.check_without_columns(statement)
-                warm(spec.ENSEMBLE)
+                if not (self.workers or self._has_master):
+                    warm(spec.ENSEMBLE)
             else:
                 settings = train.checked_settings(statement, parent)
                 if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
@@ -133,18 +134,17 @@ class Compiler:
     def _searches(self, statement: Statement) -> bool:
         """Return True if the statement is a search.
 
-        With workers the short form trains the default network. Raises SemanticError for another search with workers.
+        On Kubernetes the short form trains the default network. Raises SemanticError for another search there.
         """
         if not search.is_search(statement):
             return False
-        alone = not (self.workers or self._has_master)
         if statement.kind == "auto":
-            return alone and statement.using is None
-        if not alone:
+            return self.place is None and statement.using is None
+        if self.place is not None:
             raise SemanticError(
-                "a search runs in one process of this machine, not with workers",
+                "a search runs on this machine, not on Kubernetes",
                 span=statement.span,
-                hint="leave --workers, --detach and --on out, or write one value for each attribute",
+                hint="leave --on out, or write one value for each attribute",
             )
         return True
 
@@ -218,7 +218,9 @@ class Compiler:
         priority = job_spec.cluster.priority if self.priority is None else self.priority
         workers = max(workers, int(self._has_master))
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
-        if job_spec.kind == "train":
+        if job_spec.search is not None:  # each trial is trained by one worker
+            cluster = spec.Cluster(workers, strategy="local", priority=priority)
+        elif job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)
 

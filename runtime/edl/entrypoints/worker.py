@@ -73,7 +73,7 @@ def _tasks(
     spec: JobSpec, channel: MasterChannel, instance: Instance, draining: threading.Event, log: str
 ) -> RemoteTasks:
     """Return the source of tasks for the job's kind and strategy."""
-    holds = spec.kind == "train" and not spec.cluster.parameter_servers  # the weights
+    holds = spec.work == "train" and not spec.cluster.parameter_servers  # the weights
     grouped = holds and spec.cluster.strategy == "allreduce"
     alone = holds and not grouped
     gathers = holds and not (spec.evaluation.steps or spec.evaluation.secs)  # a round begins with a report

@@ -20,6 +20,7 @@ from edl.jobs.run_folder import ClusterFolder
 from edl.metrics import Metric, merge_kind
 from edl.program import Program
 from edl.run import initial_weights, job_runner
+from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
 from edl.spec import Rows
 from edl.worker.checkpointing import keep_only, read_checkpoint
@@ -57,7 +58,9 @@ class Duty:
     def do(self) -> None:
         """Run tasks until there are none."""
         spec = self.program.spec
-        if spec.kind != "train":
+        if spec.search is not None:
+            _search(self)
+        elif spec.kind != "train":
             _score(self)
         elif spec.cluster.parameter_servers:
             _train_on_servers(self)
@@ -100,6 +103,19 @@ def _score(duty: Duty) -> None:
         worker.predict(wanted_results(program), staged, meter)
     else:
         worker.finish(Measuring(program.spec.kind, finding(program), staged), meter)
+
+
+def _search(duty: Duty) -> None:
+    duty.describe({})
+    SearchWorker(
+        duty.program,
+        duty.job,
+        duty.tasks,
+        duty.draining,
+        threads=duty.folder.spec().threads,
+        workers=duty.program.spec.cluster.workers,
+        keep=duty.storage.keep,
+    ).run()
 
 
 def _train(duty: Duty) -> None:

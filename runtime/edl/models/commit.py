@@ -17,6 +17,7 @@ from edl.jobs.outcome import Outcome
 from edl.models.archive import read_archive
 from edl.models.pending import Intent
 from edl.models.registry.base import Registry
+from edl.spec import ENSEMBLE
 
 
 class Stored(NamedTuple):
@@ -34,10 +35,10 @@ def commit_result(
     Raises ConflictError or UnreachableError if nothing is stored, and the call may be repeated.
     """
     if intent.record is not None:
-        trained = read_archive(job.path / outcome.archive).spec  # of a search, the model that it found
-        record = msgspec.structs.replace(
-            intent.record, model=trained.model.name, framework=trained.framework, metrics=outcome.figures
-        )
+        record = msgspec.structs.replace(intent.record, metrics=outcome.figures)
+        if record.framework == ENSEMBLE:  # a search, which may find that one model is best
+            trained = read_archive(job.path / outcome.archive).spec
+            record = msgspec.structs.replace(record, model=trained.model.name, framework=trained.framework)
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id)
         return Stored(f"{intent.name}@{version}")
     source.stage(intent.name, job.id, 0, attempt, ResultFolder(job.results).read(outcome.tasks))

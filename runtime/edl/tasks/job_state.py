@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from edl.jobs.events import EpochEnd, Figures
+from edl.jobs.events import EpochEnd, Figures, TrialEnd
 from edl.jobs.outcome import MeasuredOn, Outcome
 from edl.spec import Evaluation, JobSpec, Rows, Training
 from edl.spec.job import Work
@@ -184,6 +184,12 @@ class Job:
         if pool is None or report.task.id not in pool.doing:
             return []
         pool.finish(report, self._merge)
+        trial = report.conclusion.trial if report.conclusion is not None else None
+        if trial is not None:
+            if pool.complete:
+                self._pools.remove(pool)
+                self._complete(pool, report, now)
+            return [trial]
         if report.task.type == "train":
             self._count(report)
             if not pool.complete:  # the end of an epoch is measured anyway
@@ -221,7 +227,7 @@ class Job:
         else:
             self._open("predict", 0)
 
-    def _complete(self, pool: Pool, report: Report, now: float) -> list[EpochEnd]:
+    def _complete(self, pool: Pool, report: Report, now: float) -> list[EpochEnd | TrialEnd]:
         kind = pool.state.type
         if kind == "train":
             return self._end_epoch(pool, now)
@@ -242,7 +248,7 @@ class Job:
         self.state.loss += part.loss
         self.state.weight += part.weight
 
-    def _end_epoch(self, pool: Pool, now: float) -> list[EpochEnd]:
+    def _end_epoch(self, pool: Pool, now: float) -> list[EpochEnd | TrialEnd]:
         """Measure finished epochs in their order, though a later one may finish earlier."""
         self.state.trained[pool.state.number] = pool.state.summary
         while self.state.measured + 1 in self.state.trained:
@@ -272,7 +278,7 @@ class Job:
         else:
             self._open("conclude", found.number, found)
 
-    def _conclude(self, pool: Pool, conclusion: Conclusion, now: float) -> list[EpochEnd]:
+    def _conclude(self, pool: Pool, conclusion: Conclusion, now: float) -> list[EpochEnd | TrialEnd]:
         found = pool.state.round or Round()
         if conclusion.figures:
             self.state.figures = conclusion.figures

@@ -53,7 +53,8 @@ class LocalTasks:
         with self._lock:
             rows = self.job.done(report, time.monotonic())
         for row in rows:
-            self._listener(row)
+            if isinstance(row, EpochEnd):
+                self._listener(row)
 
     def failed(self, task: Task, error: Exception) -> bool:
         """Return False: no other worker can do it."""

@@ -104,8 +104,9 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """Result of a round. `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the
-    learning rate from now on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch.
+    """Result of a round, or of a trial. `stop` is the reason to end training, or empty. `outcome` is that of an
+    export. `rate` is the learning rate from now on if a callback sets one. `callbacks`: the program has callbacks, which
+    receive each epoch. `trial` is the end of a trial of a search.
     """
 
     figures: Figures = {}
@@ -113,12 +114,13 @@ class Conclusion(msgspec.Struct, frozen=True):
     outcome: Outcome | None = None
     rate: float | None = None
     callbacks: bool = False
+    trial: TrialEnd | None = None
 
 
 class Report(msgspec.Struct, frozen=True):
     """Finished task, or the part of one that was done before it is given back.
 
-    `rows` were done; `loss`, `weight` and `states` are as in `Summary`. `trial` is the end of a trial of a search.
+    `rows` were done; `loss`, `weight` and `states` are as in `Summary`.
     """
 
     task: Task
@@ -128,7 +130,6 @@ class Report(msgspec.Struct, frozen=True):
     weight: float = 0.0
     states: dict[str, State] = {}
     conclusion: Conclusion | None = None
-    trial: TrialEnd | None = None
 
 
 class TaskSource(Protocol):

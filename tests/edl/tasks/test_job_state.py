@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.jobs.events import EpochEnd
+from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.outcome import Outcome
 from edl.spec import Evaluation, Training
 from edl.tasks import encoding
@@ -130,6 +130,22 @@ def test_the_next_epoch_is_handed_out_ahead_but_only_one() -> None:
 
 def test_an_evaluation_has_one_round_and_an_export() -> None:
     assert kinds(run(Job(plan("evaluate")))) == ["evaluate", "export"]
+
+
+def test_a_search_reports_each_trial_and_exports_when_all_have_ended() -> None:
+    job = Job(Plan("search", 3, streamed=1))
+    for number in (1, 2, 3):
+        task = job.take("predict")
+        assert task is not None
+        assert (task.start, task.rows) == (number - 1, 1)
+        assert job.take("export") is None
+        trial = TrialEnd(number, 3, "a model", "rmse", 0.5, 1.0)
+        assert job.done(Report(task, 1, conclusion=Conclusion(trial=trial))) == [trial]
+    assert job.over("predict")
+    export = job.take("export")
+    assert export is not None
+    job.done(done(export))
+    assert job.finished
 
 
 def test_a_prediction_is_over_when_its_rows_are_done() -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from edl import exit_codes
 from edl.errors import JobError
-from edl.jobs.events import PHASES, EpochEnd, Progress, Tally
+from edl.jobs.events import PHASES, EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import WAITING, Row, Snapshot
@@ -54,7 +54,8 @@ class StatusReporter:
         """Publish news, at the backend's interval."""
         for news in self._take_news():
             self._backend.events.write(news)
-            self._curves.epoch_end(news)
+            if isinstance(news, EpochEnd):
+                self._curves.epoch_end(news)
         if now - self._published_at < self._backend.interval:
             return
         self._published_at = now
@@ -97,7 +98,7 @@ class StatusReporter:
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
             tasks=progress.counts(tasks),
             epoch=state.epoch,
-            epochs=self._spec.training.epochs if self._spec.kind == "train" else 0,
+            epochs=self._spec.training.epochs if self._spec.work == "train" else 0,
             rows=progress.rows(tasks),
             step=progress.trained(tasks).steps,
             loss=progress.loss(tasks),
@@ -117,9 +118,9 @@ class StatusReporter:
 
     # Parts --------------------------------------------------------------------------------------------------
 
-    def _take_news(self) -> list[EpochEnd]:
+    def _take_news(self) -> list[EpochEnd | TrialEnd]:
         news, self._tasks.news = self._tasks.news, []
-        return [item for item in news if isinstance(item, EpochEnd)]
+        return news
 
     def _count(self) -> Tally:
         counts = progress.counts(self._tasks).values()
@@ -136,7 +137,7 @@ class StatusReporter:
 
     def _publish_progress(self, now: float) -> None:
         state, training = self._tasks.job.state, self._spec.training
-        rows, kind = progress.rows(self._tasks), self._spec.kind
+        rows, kind = progress.rows(self._tasks), self._spec.work
         if rows == self._rows:
             return
         self._rate = self._rate or RecentRate(now, rows)
@@ -147,7 +148,7 @@ class StatusReporter:
         epochs = training.epochs if kind == "train" else 0
         self._backend.events.write(
             Progress(
-                PHASES[kind],
+                "search" if kind == "search" else PHASES[self._spec.kind],
                 rows,
                 min(total, limit),
                 self._rate.per_second,

@@ -26,8 +26,9 @@ def rows(tasks: TaskManager) -> int:
     if kind == "train":
         return trained(tasks).rows
     total = tasks.plan.rows
-    under_way = sum(lease.rows for lease in tasks.state.of_type(kind).values())
-    open_pools = [pool for pool in tasks.job.pools if pool.state.type == kind]
+    of_rows: TaskType = "predict" if kind == "search" else kind
+    under_way = sum(lease.rows for lease in tasks.state.of_type(of_rows).values())
+    open_pools = [pool for pool in tasks.job.pools if pool.state.type == of_rows]
     return min(total, open_pools[0].state.summary.rows + under_way) if open_pools else total
 
 

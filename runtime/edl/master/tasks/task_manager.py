@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from edl.cluster import Role
-from edl.jobs.events import EpochEnd
+from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.failure import Failed
 from edl.master.state import MasterState, Member
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
@@ -71,7 +71,7 @@ class TaskManager:
         self.servers: Servers | None = None  # parameter servers, if the job has any
         self._rows: Counter[str] = Counter()  # rows of done tasks by instance
         self.unstored = 0  # number of accepted reports that are not durable
-        self.news: list[EpochEnd] = []  # unpublished events
+        self.news: list[EpochEnd | TrialEnd] = []  # unpublished events
         self._ticked = self.state.seconds
         self._awake = False  # True after the first tick
 

@@ -1,0 +1,143 @@
+"""Worker of a search with a master: it runs the trials that it is assigned, and one worker makes the ensemble.
+
+A trial is a task under a lease: that of a lost worker is assigned to another one. The trials of all workers are in the
+folder of the job.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from edl.errors import JobError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.program import Program
+from edl.program.folders import CANDIDATES
+from edl.run.search.driver import event, is_best
+from edl.run.search.ensembling import Ensembling
+from edl.run.search.judge import Judge
+from edl.run.search.trial_pool import GRACE, LEAST_SECONDS, trial_seconds
+from edl.run.search.trial_runner import TrialRunner
+from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
+
+BEGAN = "began"  # file with the second at which the search began
+_WATCH_SECONDS = 0.2
+
+
+class SearchWorker:
+    """Worker of the search of a program. draining: set when the worker has to leave.
+
+    workers: number of workers of the job. keep: stores the archive and returns the outcome with its place.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        job: JobFolder,
+        tasks: TaskSource,
+        draining: threading.Event,
+        *,
+        threads: int,
+        workers: int,
+        keep: Callable[[Outcome], Outcome],
+    ) -> None:
+        self._judge = Judge(program, job)
+        self._program = program
+        self._job = job
+        self._tasks = tasks
+        self._draining = draining
+        self._workers = workers
+        self._keep = keep
+        self._began = _began(job)
+        self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, threads)
+
+    def run(self) -> None:
+        """Run trials, and export the model at the end, until there are no tasks."""
+        try:
+            while not (self._tasks.over("predict") or self._draining.is_set()):
+                if task := self._tasks.next("predict"):
+                    self._run_trial(task)
+            while not (self._tasks.over("export") or self._draining.is_set()):
+                if task := self._tasks.next(*CONTROL):
+                    self._export(task)
+        finally:
+            self._runner.close()
+
+    def _run_trial(self, task: Task) -> None:
+        search, trials = self._judge.search, self._judge.trials()
+        has_model = any(each.value is not None for each in trials.values())
+        left = self._left
+        if task.start in trials:  # recorded by a worker that was lost before it could report
+            trial = trials[task.start]
+        elif left < LEAST_SECONDS and has_model:
+            self._tasks.report(Report(task, task.rows))
+            return
+        else:
+            last = len(search.candidates) - task.start <= self._workers
+            try:
+                with self._watched(has_model):
+                    result = self._runner.run(task.start, trial_seconds(left, last=last))
+            except JobCancelledError:
+                self._tasks.give_back(Report(task))
+                return
+            if not self._tasks.valid(task):  # another worker has it by now
+                return
+            trial = self._judge.record(task.start, result)
+        others = [each for number, each in trials.items() if number != task.start]
+        found = event(search, trial, best=is_best(self._judge, trial, others), left=self._left_or_none)
+        self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=found)))
+
+    def _export(self, task: Task) -> None:
+        try:
+            outcome = self._keep(Ensembling(self._program, self._job, self._judge, self._began).store())
+        except JobError as error:
+            if not self._tasks.failed(task, error):
+                raise
+            return
+        self._tasks.report(Report(task, conclusion=Conclusion(outcome.figures, outcome=outcome)))
+
+    @contextmanager
+    def _watched(self, has_model: bool) -> Iterator[None]:
+        """Stop the trial when the worker has to leave, and hurry one that exceeds its time."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_WATCH_SECONDS):
+                if self._draining.is_set():
+                    self._runner.stop()
+                    return
+                if has_model:
+                    self._runner.hurry(GRACE)
+
+        thread = threading.Thread(target=watch, name="edl-trial-watch", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    @property
+    def _left(self) -> float:
+        limit = self._judge.search.time_limit
+        return limit - (time.time() - self._began) if limit else float("inf")
+
+    @property
+    def _left_or_none(self) -> float | None:
+        return self._left if self._judge.search.time_limit else None
+
+
+def _began(job: JobFolder) -> float:
+    """Return the second at which the first worker of the search began, as of `time.time`."""
+    path = job.search / BEGAN
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{BEGAN}.{time.time_ns()}")
+    partial.write_text(repr(time.time()), encoding="ascii")
+    with contextlib.suppress(FileExistsError):
+        path.hardlink_to(partial)
+    partial.unlink()
+    return float(path.read_text(encoding="ascii"))

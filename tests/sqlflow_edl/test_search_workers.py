@@ -1,0 +1,97 @@
+"""Searches whose trials are tasks of a master: several workers, and workers that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from edl.jobs import job_folder
+from edl.jobs.events import JobEvent, TrialEnd
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.trials import Trial
+from edl.models.archive import Archive, read_archive
+from sqlflow_edl.backends.find import find
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+from tests.searches import short
+from tests.sqlflow_edl.test_search import HOUSES
+
+SEARCH = (
+    "SELECT x, y, city, price FROM houses LABEL price WITH auto.models = lightgbm, auto.folds = 2 INTO prices"
+)
+
+
+class Killing(Silent):
+    """Observer that kills a worker when the first trial has ended."""
+
+    def __init__(self) -> None:
+        self.killed = ""
+        self.trials: list[TrialEnd] = []
+
+    def progress(self, event: JobEvent) -> None:
+        if not isinstance(event, TrialEnd):
+            return
+        self.trials.append(event)
+        if not self.killed:
+            self.killed, pid = next(running(job_folder.jobs()[-1]))
+            os.kill(pid, signal.SIGKILL)
+
+
+def running(job: JobFolder) -> Iterator[tuple[str, int]]:
+    """Yield name and process id of each running worker."""
+    for row in find(job.id).details().instances:
+        if row.name.startswith("worker-") and row.state == "running":
+            yield row.name, int(row.place.removeprefix("pid "))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    url = f"duckdb:///{tmp_path}/houses.duckdb"
+    with Session(url, create=True) as session:
+        fill(session, "houses", HOUSES)
+    return url
+
+
+def searched(url: str, folder: Path, **options: object) -> tuple[Result, Archive]:
+    with short(), Session(url, **options) as session:  # type: ignore[arg-type]
+        [result] = session.run(SEARCH)
+        session.registry.load(result.model, folder / "model.zip")
+        return result, read_archive(folder / "model.zip")
+
+
+def without_seconds(trials: tuple[Trial, ...]) -> list[tuple[object, ...]]:
+    return [(each.number, each.name, each.value, each.figures, each.weight, each.error) for each in trials]
+
+
+def test_a_killed_worker_changes_neither_the_trials_nor_the_choice(database: str, tmp_path: Path) -> None:
+    alone, by_itself = searched(database, tmp_path)
+    observer = Killing()
+    result, archive = searched(database, tmp_path, workers=2, observer=observer)
+    assert observer.killed
+    assert len(observer.trials) == len(result.trials)
+    assert without_seconds(result.trials) == without_seconds(alone.trials)
+    assert result.figures == alone.figures
+    assert [member.weight for member in archive.spec.members] == [
+        member.weight for member in by_itself.spec.members
+    ]
+    log = "".join(path.read_text() for path in job_folder.jobs()[-1].logs.rglob("*.log"))
+    assert observer.killed in log
+
+
+def test_a_detached_search_stores_its_model_when_it_ends(database: str, tmp_path: Path) -> None:
+    with short(trials=2), Session(database) as session:
+        [statement] = session.program(SEARCH)
+        session.leave(statement)
+    job = job_folder.jobs()[-1]
+    find(job.id).follow(Silent())
+    with Session(database) as session:
+        session.registry.load("prices", tmp_path / "model.zip")
+    archive = read_archive(tmp_path / "model.zip")
+    assert len(archive.trials) == 2
+    assert sum(trial.weight for trial in archive.trials) == pytest.approx(1)
