@@ -104,9 +104,11 @@ class Task(msgspec.Struct, frozen=True):
 
 
 class Conclusion(msgspec.Struct, frozen=True):
-    """Result of a round, or of a trial. `stop` is the reason to end training, or empty. `outcome` is that of an
-    export. `rate` is the learning rate from now on if a callback sets one. `callbacks`: the program has callbacks, which
-    receive each epoch. `trial` is the end of a trial of a search.
+    """Result of a round, or of a trial.
+
+    `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the learning rate from now
+    on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the end of a
+    trial of a search.
     """
 
     figures: Figures = {}

@@ -15,7 +15,7 @@ from edl.jobs.events import ProcessEvent, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.archive import Archive, read_archive
-from edl.run.search import trial_pool
+from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import folder_of
 from edl.run.training_client import TrainingProcess
@@ -154,7 +154,7 @@ def test_a_candidate_that_fails_is_listed_with_its_error_and_ends_nothing(tmp_pa
 def test_a_candidate_whose_processes_always_die_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_pool, "ATTEMPTS", 2)
+    monkeypatch.setattr(trial_runner, "ATTEMPTS", 2)
     outcome = run(searching(tmp_path / "program", [dies(tmp_path / "killed", 1, 2, 3), PLAIN[1]]))
     assert "was killed by SIGKILL" in outcome.trials[0].error
     assert loads(tmp_path / "killed") == 2
