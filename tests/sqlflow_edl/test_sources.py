@@ -269,7 +269,7 @@ def test_rows_are_explained_whatever_is_in_them(session: Session) -> None:
 
 def test_null_and_unseen_values_are_predicted(session: Session) -> None:
     found = table(
-        session, "SELECT NULL AS x0, NULL AS x1, 5 AS x2, -1e30 AS x3 TO PREDICT USING flowers.small"
+        session, "SELECT NULL AS x0, NULL AS x1, 5 AS x2, -1e300 AS x3 TO PREDICT USING flowers.small"
     )
     assert found["kind"].to_pylist()[0] in ("setosa", "versicolor", "virginica")
     quote = "`" if session.dialect in ("mysql", "maxcompute") else '"'

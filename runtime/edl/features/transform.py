@@ -48,7 +48,7 @@ from edl.spec import (
 from edl.spec.features import DENSE_TYPES, LIST_TYPES, TREE_TYPES, Dense
 
 DENSE, POSITIONS = "dense", "positions"
-_FLOAT32_MAX = float(np.finfo(np.float32).max)
+_LARGEST = 1e30  # in place of what float32 cannot hold: a network's sums of it do not overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _raw(feature: Raw, array: pa.Array) -> Floats:
 
 
 def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[Any]) -> None:
-    """Scale values and store them; those beyond float32's range become its largest number of that sign."""
+    """Scale values and store them; those beyond float32's range become `_LARGEST` with their sign."""
     scale = _SCALES[type(feature)]
     try:
         with np.errstate(over="raise", invalid="raise"):
@@ -251,7 +251,7 @@ def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[Any
     except FloatingPointError:
         with np.errstate(over="ignore", invalid="ignore"):
             scale(feature, values, scratch)
-            out[...] = np.clip(np.nan_to_num(scratch), -_FLOAT32_MAX, _FLOAT32_MAX)
+            out[...] = np.clip(np.nan_to_num(scratch), -_LARGEST, _LARGEST)
 
 
 def _fill(values: Floats, usable: npt.NDArray[np.bool_], mean: float | Floats, out: Floats) -> None:

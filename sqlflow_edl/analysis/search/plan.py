@@ -147,10 +147,11 @@ class SearchPlan:
         return self._spec(found, divided)
 
     def _too_few(self, rows: int) -> SemanticError:
+        few = "1 row leaves" if rows == 1 else f"{rows:,} rows leave"
         return SemanticError(
-            f"a search needs validation rows, and {rows:,} rows leave none",
+            f"a search needs validation rows, and {few} none",
             span=self.statement.select_span,
-            hint="select more rows, or name a model: TO TRAIN LinearClassifier",
+            hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
     def _spec(self, found: list[spec.Candidate], divided: Division) -> spec.JobSpec:

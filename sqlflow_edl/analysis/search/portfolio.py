@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 Value = int | float | str | tuple[int, ...]
-KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "keras", "torch")  # values of auto.models
 _PACKAGES: Mapping[str, str] = {"keras": "tensorflow"}  # framework -> its package, where the names differ
 
 
@@ -71,7 +70,7 @@ def installed(framework: str) -> bool:
 def variants(models: Sequence[str], trials: int) -> tuple[list[Variant], list[str]]:
     """Return the variants to try, at most `trials` (0: all), and the frameworks that are not installed.
 
-    models: values of auto.models, `KINDS`; empty allows all.
+    models: values of auto.models; empty allows all.
     """
     wanted = [each for each in PORTFOLIO if not models or set(each.kinds) & set(models)]
     frameworks = dict.fromkeys(each.framework for each in wanted)

@@ -50,6 +50,7 @@ class TrialPool:
         slots = min(slots, len(search.candidates))
         self._runners = [TrialRunner(search, programs, job, threads) for _ in range(slots)]
         self._stopped = False
+        self._error: Exception | None = None
         self.results: dict[int, TrialResult] = {}
 
     @property
@@ -66,6 +67,13 @@ class TrialPool:
         ]
         for slot in slots:
             slot.start()
+        self._wait(slots, cancelled)
+        if self._error is not None:
+            raise self._error
+        return self.results
+
+    def _wait(self, slots: list[threading.Thread], cancelled: threading.Event) -> None:
+        """Wait for the slots, and meanwhile for `cancelled` and for trials that exceed their time."""
         while any(slot.is_alive() for slot in slots):
             if cancelled.wait(_POLL_SECONDS):
                 self._stop()
@@ -74,7 +82,6 @@ class TrialPool:
                     runner.hurry(GRACE)
             for slot in slots:
                 slot.join(_POLL_SECONDS)
-        return self.results
 
     def _stop(self) -> None:
         """Begin no other trial, and cancel those that run."""
@@ -101,6 +108,9 @@ class TrialPool:
                     self._ended(number, result)
         except JobCancelledError:
             return
+        except Exception as error:  # not of a trial: a full disk, or an error of the caller's
+            self._error = self._error or error
+            self._stop()
         finally:
             runner.close()
 

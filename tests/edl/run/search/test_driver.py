@@ -243,3 +243,12 @@ def test_an_interrupt_ends_a_search_with_what_it_has_found_and_a_second_one_canc
         with pytest.raises(KeyboardInterrupt):
             process.run(program, jobs[1].path, interrupt_again, keeps_best=True)
         assert process.alive
+
+
+def test_an_error_outside_of_the_trials_ends_the_search(tmp_path: Path) -> None:
+    def full(event: object) -> None:
+        if isinstance(event, TrialEnd):
+            raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space left"):
+        run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]]), observer=full, threads=1)

@@ -135,13 +135,10 @@ def test_a_search_of_libraries_that_are_not_installed_says_which(
     assert "xgboost is not installed, and not tried" in only.notes
 
 
-def test_where_there_are_workers_the_short_form_trains_the_default_network(databases: Databases) -> None:
-    [only] = databases.filled("duckdb").compile(
-        "SELECT age, income FROM people TO TRAIN DNN LABEL income INTO m"
-    )
-    assert only.spec.search is None
+def test_with_workers_each_trial_is_a_task_of_one_of_them(databases: Databases) -> None:
     with Session("duckdb:", workers=2) as session:
         list(session.run("CREATE TABLE t AS SELECT range AS x, range * 2.0 AS y FROM range(200)"))
         found = compiled(session, "SELECT x, y FROM t LABEL y INTO m")
-    assert found.search is None
-    assert found.model.name == "DNNRegressor"
+    assert found.search is not None
+    assert found.work == "search"
+    assert found.cluster == spec.Cluster(2, strategy="local")
