@@ -12,6 +12,7 @@ from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State, dump, load
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "MSE",
     "R2",
     "RMSE",
+    "AbsoluteErrors",
     "Accuracy",
     "Kind",
     "LogLoss",

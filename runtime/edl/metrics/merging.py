@@ -10,11 +10,12 @@ from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    **{kind.name: kind() for kind in (ConfusionMatrix, Importance)},
+    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
 }

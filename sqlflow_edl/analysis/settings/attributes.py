@@ -311,6 +311,15 @@ MOST_WORKERS = 1000
 
 PREDICT = (
     Attribute(
+        "predict.interval",
+        "number",
+        "Adds the interval of each predicted number, as columns …_low and …_high: this share of labels is to lie "
+        "in it, according to the errors of the validation rows.",
+        low=0.01,
+        high=0.999,
+        aliases=("interval",),
+    ),
+    Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
     ),
     Attribute(
