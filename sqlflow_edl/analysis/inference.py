@@ -60,6 +60,7 @@ def prediction(
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, trained.columns, errors)
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
+    threshold = uncertainty.threshold(attributes.get("predict.threshold"), trained.label, errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -74,6 +75,7 @@ def prediction(
         weights=None,
         output=spec.Output(table, column, keep),
         interval=interval,
+        threshold=threshold,
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
         cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
     )
@@ -104,10 +106,12 @@ def evaluation(
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
         trained = _measured_by_name(trained)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
+    threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), trained.label, errors)
     raise_all(errors)
     return msgspec.structs.replace(
         _used(trained, "evaluate", statement, reference, query, renamed),
         report=report,
+        threshold=threshold,
         label=msgspec.structs.replace(trained.label, column=column),
         metrics=names,
         weights=_weights(trained, schema),

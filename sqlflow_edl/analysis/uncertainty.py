@@ -1,4 +1,4 @@
-"""Attributes of PREDICT and EVALUATE about how sure a prediction is: the interval of a number."""
+"""Attributes of PREDICT and EVALUATE about how sure a prediction is: interval of a number, threshold of a class."""
 
 from __future__ import annotations
 
@@ -21,6 +21,22 @@ def interval(
     problem, hint = _missing(model, reference, coverage)
     errors.append(SemanticError(problem, span=written.written.value.span, hint=hint))
     return None
+
+
+def threshold(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> float | None:
+    """Return the given least probability of the second of two classes; add an error if the label has other classes."""
+    if written is None:
+        return None
+    if not isinstance(label, spec.ClassLabel) or not label.binary:
+        has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
+        errors.append(
+            SemanticError(
+                f"a threshold is of two classes, and {label.column} {has}",
+                span=written.written.key_span,
+                hint=f"leave {written.written.key} out",
+            )
+        )
+    return float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
 
 
 def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:

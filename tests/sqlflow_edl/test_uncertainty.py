@@ -1,4 +1,4 @@
-"""Intervals of predicted numbers, from the statement to the table."""
+"""Intervals of predicted numbers and thresholds of classes, from the statement to the table."""
 
 from __future__ import annotations
 
@@ -90,4 +90,33 @@ def test_a_model_without_such_an_interval_says_why(
         predicted(workshop, f"predict.interval = {interval}", model)
     assert caught.value.message == message
     assert hint in (caught.value.hint or "")
+    assert caught.value.span is not None
+
+
+def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: Workshop) -> None:
+    lower = predicted(workshop, "predict.threshold = 0.3", "kinds")
+    plain = predicted(workshop, "predict.batch_size = 100", "kinds")
+    second = plain["kind_prob_rare"].to_numpy() >= 0.3
+    assert lower["kind"].to_pylist() == np.where(second, "rare", "frequent").tolist()
+    assert lower["kind_prob_rare"].equals(plain["kind_prob_rare"])
+    assert lower["kind"].to_pylist() != plain["kind"].to_pylist()
+    query = "SELECT * FROM noisy WHERE id >= 600 TO EVALUATE kinds"
+    truth = workshop.rows("SELECT kind FROM noisy WHERE id >= 600 ORDER BY id")["kind"].to_numpy() == "rare"
+    [figures] = workshop.rows(f"{query} WITH evaluate.threshold = 0.3").to_pylist()
+    assert figures["recall"] == pytest.approx(second[truth].mean())
+    assert figures["accuracy"] == pytest.approx((second == truth).mean())
+    with_workers = (
+        f"{query} WITH evaluate.threshold = 0.3, evaluate.report = confusion_matrix, evaluate.num_workers = 2"
+    )
+    counts = {
+        (row["kind"], row["predicted"]): row["row_count"] for row in workshop.rows(with_workers).to_pylist()
+    }
+    assert counts["rare", "rare"] == (second & truth).sum()
+    assert counts["frequent", "rare"] == (second & ~truth).sum()
+
+
+@pytest.mark.parametrize("verb", ["PREDICT USING costs WITH predict", "EVALUATE costs WITH evaluate"])
+def test_a_threshold_of_a_number_is_an_error(workshop: Workshop, verb: str) -> None:
+    with pytest.raises(SQLFlowError, match="a threshold is of two classes, and cost is none") as caught:
+        workshop.rows(f"SELECT * FROM noisy TO {verb}.threshold = 0.3")
     assert caught.value.span is not None

@@ -8,7 +8,7 @@ def eval_metrics_fn():
 
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
@@ -32,7 +32,9 @@ __all__ = [
     "Precision",
     "Recall",
     "State",
+    "at_threshold",
     "by_name",
+    "decided",
     "dump",
     "kind_of",
     "load",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
@@ -22,7 +22,12 @@ _KINDS: dict[str, Metric] = {
 
 
 def merge_kind(metric: Metric) -> str:
-    """Return the kind by which states of the metric merge; empty for a metric that is not built in."""
+    """Return the kind by which states of the metric merge; empty for a metric that is not built in.
+
+    A threshold changes what is counted, not how counts merge.
+    """
+    if isinstance(metric, AtThreshold):
+        return merge_kind(metric.metric)
     return next(
         (kind for kind, ours in _KINDS.items() if type(ours) is type(metric) and vars(ours) == vars(metric)),
         "",

@@ -293,6 +293,7 @@ class JobSpec(Struct, frozen=True):
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
     interval: Interval | None = None  # of PREDICT
+    threshold: float | None = None  # of PREDICT, EVALUATE: from it on the second of two classes
     split: Split | None = (
         None  # of the query's rows; None: the last of the query's order, or a query of their own
     )

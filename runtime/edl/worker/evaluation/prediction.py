@@ -12,6 +12,7 @@ from edl.arrays import Array
 from edl.data.names import fitting
 from edl.errors import JobError
 from edl.features import Target, target
+from edl.metrics import decided
 from edl.program import Program
 from edl.spec import ClassLabel, Interval, RegressionLabel
 
@@ -34,6 +35,7 @@ class Results:
     keep: tuple[str, ...]
     names: tuple[str, ...]  # names of the added columns
     interval: Interval | None
+    threshold: float | None  # of the second of two classes
 
     @property
     def scores(self) -> int:
@@ -53,8 +55,9 @@ class Results:
                 yield _numbers(scores[:, 0] + self.interval.margin)
             return
         scores = probabilities(scores, self.target.spec)
-        yield self.target.decode(scores)
-        yield _numbers(scores.max(axis=1))
+        chosen = scores if self.threshold is None else decided(scores, self.threshold)
+        yield self.target.decode(chosen)
+        yield _numbers(np.take_along_axis(scores, chosen.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0])
         yield from (_numbers(scores[:, position]) for position in range(len(self.names) - 2))
 
 
@@ -68,7 +71,8 @@ def results(program: Program) -> Results:
     interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
     others = (f"{column}_low", f"{column}_high") if interval is not None else _class_columns(column, wanted)
     added = [column, *(fitting(name, scheme) for name in others)]
-    return Results(wanted, keep, unique_names(added, taken=keep), interval)
+    threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
+    return Results(wanted, keep, unique_names(added, taken=keep), interval, threshold)
 
 
 def program_target(program: Program) -> Target:

@@ -108,3 +108,14 @@ def test_an_interval_is_two_columns_beside_the_number(tmp_path: Path) -> None:
     assert found.to_pydict() == {
         "Price_Low": [1, 2], "price": [1.5, None], "price_low_2": [1.0, None], "price_high": [2.0, None]
     }  # fmt: skip
+
+
+def test_a_threshold_decides_on_the_second_class_and_leaves_the_probabilities(tmp_path: Path) -> None:
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2), label=ClassLabel("y", ("no", "yes"))))
+    job = msgspec.structs.replace(program.spec, kind="predict", output=Output(column="c"), threshold=0.3)
+    rows = pa.RecordBatch.from_pydict({"x": range(4)})
+    scores = np.array([[0.7, 0.3], [0.71, 0.29], [0.1, 0.9], [np.nan, np.nan]])
+    found = results(load(tmp_path, job)).batch(rows, scores)
+    assert found.column("c").to_pylist() == ["yes", "no", "yes", None]
+    assert found.column("c_prob").to_pylist() == [0.3, 0.71, 0.9, None]
+    assert found.column("c_prob_yes").to_pylist() == [0.3, 0.29, 0.9, None]
