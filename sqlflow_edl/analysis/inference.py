@@ -13,6 +13,8 @@ import msgspec
 from edl import spec
 from edl.data.names import fitting
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from edl.models.archive import Archive
+from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.labels import resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
@@ -51,12 +53,14 @@ def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
 
 
 def prediction(
-    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+    statement: ast.Statement, model: Archive, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
     """Return the JobSpec of a PREDICT statement, without its rows."""
     _, attributes = check_prediction(statement)
-    errors: list[SQLFlowError] = []
+    trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, trained.columns, errors)
+    interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
+    threshold = uncertainty.threshold(attributes.get("predict.threshold"), trained.label, errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -70,6 +74,8 @@ def prediction(
         _used(trained, "predict", statement, reference, query, renamed),
         weights=None,
         output=spec.Output(table, column, keep),
+        interval=interval,
+        threshold=threshold,
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
         cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
     )
@@ -82,11 +88,11 @@ def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
 
 
 def evaluation(
-    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+    statement: ast.Statement, model: Archive, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
     """Return the JobSpec of an EVALUATE statement, without its rows."""
     _, attributes = check_evaluation(statement)
-    errors: list[SQLFlowError] = []
+    trained, errors = model.spec, list[SQLFlowError]()
     label = statement.labels[0] if statement.labels else None
     try:
         column = schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
@@ -100,10 +106,12 @@ def evaluation(
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
         trained = _measured_by_name(trained)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
+    threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), trained.label, errors)
     raise_all(errors)
     return msgspec.structs.replace(
         _used(trained, "evaluate", statement, reference, query, renamed),
         report=report,
+        threshold=threshold,
         label=msgspec.structs.replace(trained.label, column=column),
         metrics=names,
         weights=_weights(trained, schema),
@@ -153,11 +161,11 @@ def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Res
 
 
 def explanation(
-    statement: ast.Statement, trained: spec.JobSpec, reference: str, query: spec.Query, schema: Schema
+    statement: ast.Statement, model: Archive, reference: str, query: spec.Query, schema: Schema
 ) -> spec.JobSpec:
     """Return the JobSpec of an EXPLAIN statement, without its rows."""
     _, attributes = check_explanation(statement)
-    errors: list[SQLFlowError] = []
+    trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, trained.columns, errors)
     raise_all(errors)
     table = str(statement.into[0]) if statement.into else ""

@@ -175,13 +175,13 @@ class Compiler:
         name, _ = check(statement)
         with at(name.span):
             model = self.registry.load(str(name), archive)
-        trained = read_archive(archive).spec
+        trained = read_archive(archive)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         if target := planned.output.name:
             with at(_target_span(statement)):
                 self.source.check_target(target)
-        return Use(model.reference, trained, self.with_workers(planned))
+        return Use(model.reference, trained.spec, self.with_workers(planned))
 
     # All job statements --------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from edl.run.storage import Storage
 from edl.spec import Rows
 from edl.worker.checkpointing import keep_only, read_checkpoint
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
-from edl.worker.evaluation.measuring import program_metrics
+from edl.worker.evaluation.measuring import training_metrics
 from edl.worker.evaluation.reports import finding
 from edl.worker.master_client import RemoteTasks
 from edl.worker.progress import Meter
@@ -121,7 +121,7 @@ def _search(duty: Duty) -> None:
 def _train(duty: Duty) -> None:
     reader, rows, export = _training(duty)
     weights = None if duty.resume else duty.start
-    duty.describe(program_metrics(duty.program))
+    duty.describe(training_metrics(duty.program))
     trainer = Trainer(
         duty.program, reader, rows, duty.tasks, _silent, export, cancelled=threading.Event(), weights=weights
     )
@@ -144,7 +144,7 @@ def _train_on_servers(duty: Duty) -> None:
     """Train with parameter servers, which hold the parameters; the master coordinates their checkpoints."""
     program, tasks, instance = duty.program, duty.tasks, duty.instance
     reader, rows, export = _training(duty)
-    duty.describe(program_metrics(program))
+    duty.describe(training_metrics(program))
 
     def strategy(adapter: Adapter) -> ServerStrategy:
         return on_servers(
@@ -171,7 +171,7 @@ def _train_in_groups(duty: Duty) -> None:
 
     reader, rows, export = _training(duty)
     weights = None if duty.resume else duty.start
-    duty.describe(program_metrics(duty.program))
+    duty.describe(training_metrics(duty.program))
     host = Host(own_host())
     when = duty.program.spec.evaluation
     ahead = LEAST_IN_GROUP if when.steps or when.secs else AHEAD_IN_GROUP

@@ -8,10 +8,11 @@ def eval_metrics_fn():
 
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State, dump, load
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "MSE",
     "R2",
     "RMSE",
+    "AbsoluteErrors",
     "Accuracy",
     "Kind",
     "LogLoss",
@@ -30,7 +32,9 @@ __all__ = [
     "Precision",
     "Recall",
     "State",
+    "at_threshold",
     "by_name",
+    "decided",
     "dump",
     "kind_of",
     "load",

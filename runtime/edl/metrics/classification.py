@@ -1,4 +1,5 @@
-"""Metrics of a predicted class, two or more. The predicted class is the most probable, the first of equals.
+"""Metrics of a predicted class, two or more. The predicted class is the most probable, the first of equals; with a
+threshold it is the second of two classes where its probability is at least the threshold.
 
 For two classes, precision, recall and F1 are those of class 1; for more, the plain mean over the classes that occur
 among the labels or the predictions (macro average). A class that is never predicted has precision 0, one that never
@@ -8,10 +9,13 @@ occurs has recall 0.
 from __future__ import annotations
 
 import abc
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from edl.metrics.base import Array, Metric, class_rows, ratio
+from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.states import Floats, State
 
 _SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for the true class would be an infinite loss
@@ -108,6 +112,40 @@ class F1(_PerClass):
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         return _share(2 * right, predicted + true)
+
+
+@dataclass(frozen=True)
+class AtThreshold(Metric):
+    """Metric of the classes that a threshold predicts, of two. The state is that of `metric`."""
+
+    metric: Metric
+    threshold: float
+    name: ClassVar[str] = "at_threshold"
+    higher_is_better: ClassVar[bool] = True
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        _, probabilities, _ = class_rows(labels, scores, weights)
+        return self.metric.update(self.metric.zero(), labels, decided(probabilities, self.threshold), weights)
+
+    def _merge(self, a: State, b: State) -> State:
+        return self.metric.merge(a, b)
+
+    def _result(self, state: State) -> float:
+        return self.metric.result(state)
+
+
+def at_threshold(metric: Metric, threshold: float | None) -> Metric:
+    """Return the metric with the threshold, or itself if there is none or it measures probabilities."""
+    counts = type(metric) in (Accuracy, Precision, Recall, F1, ConfusionMatrix)
+    return AtThreshold(metric, threshold) if counts and threshold is not None else metric
+
+
+def decided(probabilities: Floats, threshold: float) -> Floats:
+    """Return 1 for the predicted one of two classes and 0 for the other, (n, 2); what is not finite stays."""
+    second = probabilities[:, 1] >= threshold
+    classes = np.stack([~second, second], axis=1).astype(np.float64)
+    found: Floats = np.where(np.isfinite(probabilities), classes, probabilities)
+    return found
 
 
 def _share(part: Floats, whole: Floats) -> Floats:

@@ -6,22 +6,28 @@ from collections.abc import Mapping
 
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    **{kind.name: kind() for kind in (ConfusionMatrix, Importance)},
+    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
 }
 
 
 def merge_kind(metric: Metric) -> str:
-    """Return the kind by which states of the metric merge; empty for a metric that is not built in."""
+    """Return the kind by which states of the metric merge; empty for a metric that is not built in.
+
+    A threshold changes what is counted, not how counts merge.
+    """
+    if isinstance(metric, AtThreshold):
+        return merge_kind(metric.metric)
     return next(
         (kind for kind, ours in _KINDS.items() if type(ours) is type(metric) and vars(ours) == vars(metric)),
         "",

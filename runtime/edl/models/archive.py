@@ -10,6 +10,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     lineage.json           statement, rows, digests, seed, versions, times
     fitting.json           statistics of the training rows, and the reasons for these features; compiled jobs only
     trials.json            the trials of the search that found the model; searches only
+    residuals.json         errors of the validation rows; models of a number that have such rows
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -35,7 +36,7 @@ from edl.errors import SpecError
 from edl.jobs.trials import Trial
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
-from edl.spec import JobSpec, from_json, to_json
+from edl.spec import JobSpec, Residuals, from_json, to_json
 
 T = TypeVar("T")
 Figures = dict[str, float | None]  # None: NaN
@@ -44,7 +45,7 @@ FORMAT = b"sqlflow-edl model 1"  # comment of the zip file
 
 _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
-_FITTING, _TRIALS = "fitting.json", "trials.json"
+_FITTING, _TRIALS, _RESIDUALS = "fitting.json", "trials.json", "residuals.json"
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
 _COPY_BYTES = 1 << 20
@@ -85,6 +86,7 @@ class Archive:
     lineage: Lineage
     fitting: Fitting | None
     trials: tuple[Trial, ...]
+    residuals: Residuals | None
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -116,6 +118,7 @@ def write_archive(
     lineage: Lineage,
     fitting: Fitting | None = None,
     trials: Sequence[Trial] = (),
+    residuals: Residuals | None = None,
 ) -> None:
     """Write a model's archive, which appears at `path` once it is complete.
 
@@ -129,6 +132,7 @@ def write_archive(
         "lineage.json": _json(lineage),
         **({_FITTING: _json(fitting)} if fitting is not None else {}),
         **({_TRIALS: _json(list(trials))} if trials else {}),
+        **({_RESIDUALS: _json(residuals)} if residuals is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
     for name in members:
@@ -155,14 +159,16 @@ def read_archive(file: Path | bytes) -> Archive:
             for name in archive.namelist()
             if (match := _PROGRAM.fullmatch(name)) is not None
         }
+        names = archive.namelist()
         return Archive(
             spec=from_json(archive.read("job.json")),
             program=program,
             metrics=_parsed(archive, "metrics.json", Figures),
             curve=_parsed(archive, "curve.json", tuple[Figures, ...]),
             lineage=_parsed(archive, "lineage.json", Lineage),
-            fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in archive.namelist() else None,
-            trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in archive.namelist() else (),
+            fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in names else None,
+            trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
+            residuals=_residuals(archive) if _RESIDUALS in names else None,
             _file=file,
         )
 
@@ -248,7 +254,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _TRIALS, _WEIGHTS):
+    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 
@@ -269,3 +275,12 @@ def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
         return msgspec.json.decode(archive.read(name), type=kind)
     except msgspec.MsgspecError as error:
         raise SpecError(f"the archive's {name} is damaged: {error}") from None
+
+
+def _residuals(archive: zipfile.ZipFile) -> Residuals:
+    found = _parsed(archive, _RESIDUALS, Residuals)
+    if not 0 < len(found.quantiles) <= found.rows:
+        raise SpecError(
+            f"the archive's {_RESIDUALS} is damaged: {len(found.quantiles)} quantiles of {found.rows} rows"
+        )
+    return found

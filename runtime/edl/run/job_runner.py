@@ -109,7 +109,9 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
     def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
         fitting = read_fitting(job.rows)
         save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
-        return msgspec.structs.replace(outcome, archive=job.archive.name, edited=program.edited)
+        return msgspec.structs.replace(
+            outcome, archive=job.archive.name, edited=program.edited, residuals=None
+        )
 
     return rows, write
 

@@ -49,6 +49,7 @@ from edl.spec.job import (
     Evaluation,
     Explanation,
     Field,
+    Interval,
     JobSpec,
     Member,
     Output,
@@ -64,6 +65,7 @@ from edl.spec.job import (
     from_json,
     to_json,
 )
+from edl.spec.residuals import Residuals
 
 __all__ = [
     "ALL_ROWS",
@@ -89,6 +91,7 @@ __all__ = [
     "Feature",
     "Field",
     "HashBucket",
+    "Interval",
     "ItemCategory",
     "JobSpec",
     "Label",
@@ -106,6 +109,7 @@ __all__ = [
     "Raw",
     "RawLabel",
     "RegressionLabel",
+    "Residuals",
     "Rows",
     "Search",
     "Split",

@@ -223,6 +223,16 @@ class Output(Struct, frozen=True):
     keep: tuple[str, ...] = ()
 
 
+class Interval(Struct, frozen=True):
+    """Interval around each predicted number, `margin` to both sides; it is to hold the share `coverage` of the labels.
+
+    See `edl.spec.residuals`.
+    """
+
+    coverage: float
+    margin: float
+
+
 class Member(Struct, frozen=True):
     """Model of an ensemble: its share of the ensemble's scores, and the JobSpec of its training.
 
@@ -282,6 +292,8 @@ class JobSpec(Struct, frozen=True):
     batch_size: int = BLOCK  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
     report: EvaluationReport = "figures"  # of EVALUATE
+    interval: Interval | None = None  # of PREDICT
+    threshold: float | None = None  # of PREDICT, EVALUATE: from it on the second of two classes
     split: Split | None = (
         None  # of the query's rows; None: the last of the query's order, or a query of their own
     )

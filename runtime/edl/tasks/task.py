@@ -14,6 +14,7 @@ import msgspec
 from edl.jobs.events import EpochEnd, Figures, TrialEnd, finite
 from edl.jobs.outcome import MeasuredOn, Outcome
 from edl.metrics import State
+from edl.spec import Residuals
 from edl.tasks.curve import Standing
 
 TaskType = Literal["train", "evaluate", "predict", "conclude", "export"]
@@ -42,7 +43,7 @@ class Summary(msgspec.Struct):
 
 class JobProgress(msgspec.Struct, frozen=True):
     """Results of a job according to its tasks. `rows` are counted once per epoch, `epochs` are concluded. `curve` is
-    thinned. `standing` is that after the last epoch.
+    thinned. `standing` is that after the last epoch. `figures` and `residuals` are those of the last round.
     """
 
     rows: int = 0
@@ -54,6 +55,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     stopped: str = ""
     epochs: int = 0
     standing: Standing = Standing()
+    residuals: Residuals | None = None
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
     `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the learning rate from now
     on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the end of a
-    trial of a search.
+    trial of a search. `residuals` are those of the validation rows, for a model of a number.
     """
 
     figures: Figures = {}
@@ -117,6 +119,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     rate: float | None = None
     callbacks: bool = False
     trial: TrialEnd | None = None
+    residuals: Residuals | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

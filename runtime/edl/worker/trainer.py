@@ -27,7 +27,7 @@ from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
 from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
-from edl.worker.evaluation.measuring import LOSS, measured, program_metrics
+from edl.worker.evaluation.measuring import LOSS, measured, residuals, training_metrics
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
 from edl.worker.input.cache import ArrayCache
@@ -129,7 +129,7 @@ class Trainer:
             self._strategy,
             tasks,
             observer,
-            program_metrics(program),
+            training_metrics(program),
             cancelled,
             rates=program_rates(program),
         )
@@ -232,10 +232,13 @@ class Trainer:
         """Return the figures of a round and the decision to stop."""
         measured_on = found.measured_on
         values = measured(found.measured, self.worker.metrics) if measured_on else {}
+        errors = residuals(found.measured, self.worker.metrics) if measured_on == "validation" else None
         self._round, self._rate = found.number, None
         if found.epoch and found.final:
             self._end_epoch(found, values)
-        return Conclusion(values, self._stop, rate=self._rate, callbacks=bool(self._callbacks))
+        return Conclusion(
+            values, self._stop, rate=self._rate, callbacks=bool(self._callbacks), residuals=errors
+        )
 
     def export(self, found: Round) -> Conclusion:
         """Write the model, with the weights of the best epoch if the JobSpec says so."""
@@ -259,6 +262,7 @@ class Trainer:
             measured_on=progress.measured_on,
             curve=progress.curve,
             stopped=progress.stopped,
+            residuals=best.residuals if kept else progress.residuals,
         )
         return Conclusion(values, outcome=self._export(outcome, weights))
 

@@ -311,6 +311,23 @@ MOST_WORKERS = 1000
 
 PREDICT = (
     Attribute(
+        "predict.interval",
+        "number",
+        "Adds the interval of each predicted number, as columns …_low and …_high: this share of labels is to lie "
+        "in it, according to the errors of the validation rows.",
+        low=0.01,
+        high=0.999,
+        aliases=("interval",),
+    ),
+    Attribute(
+        "predict.threshold",
+        "number",
+        "Predicts the second of two classes where its probability is at least this; by default the more probable one.",
+        low=0,
+        high=1,
+        aliases=("threshold",),
+    ),
+    Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
     ),
     Attribute(
@@ -363,6 +380,15 @@ EVALUATE = (
         "predicted classes. roc_curve: true and false positive rates at each threshold, for two classes.",
         "figures",
         choices=("figures", "confusion_matrix", "roc_curve"),
+    ),
+    Attribute(
+        "evaluate.threshold",
+        "number",
+        "Counts the second of two classes as predicted where its probability is at least this, in accuracy, precision, "
+        "recall, F1 and the confusion matrix; by default the more probable one.",
+        low=0,
+        high=1,
+        aliases=("threshold",),
     ),
     Attribute(
         "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)

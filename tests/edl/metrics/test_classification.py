@@ -139,3 +139,30 @@ def test_states_over_different_classes_do_not_merge() -> None:
         four = metric.update((), np.array([0, 1, 2]), np.eye(4)[:3])
         with pytest.raises(JobError, match="classes cannot be merged"):
             metric.merge(three, four)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.2, 0.5, 0.8, 1.0])
+def test_a_threshold_decides_on_the_second_class(threshold: float) -> None:
+    rng = np.random.default_rng(4)
+    truth, second, weights = rng.integers(0, 2, 300), rng.random(300).round(1), rng.uniform(0, 2, 300)
+    predicted = second >= threshold
+    figures = {
+        metrics.Accuracy(): sk.accuracy_score(truth, predicted, sample_weight=weights),
+        metrics.Precision(): sk.precision_score(truth, predicted, sample_weight=weights, zero_division=0),
+        metrics.Recall(): sk.recall_score(truth, predicted, sample_weight=weights),
+        metrics.F1(): sk.f1_score(truth, predicted, sample_weight=weights),
+    }
+    for plain, expected in figures.items():
+        metric = metrics.at_threshold(plain, threshold)
+        states = [
+            metric.update(metric.zero(), truth[k::2], second[k::2, np.newaxis], weights[k::2])
+            for k in range(2)
+        ]
+        merged = metrics.merge_states({"m": metrics.merge_kind(metric)}, {"m": states[0]}, {"m": states[1]})
+        assert merged is not None
+        assert metric.result(merged["m"]) == pytest.approx(expected)
+
+
+def test_a_threshold_leaves_metrics_of_probabilities_as_they_are() -> None:
+    assert metrics.at_threshold(metrics.AUC(), 0.3) == metrics.AUC()
+    assert isinstance(metrics.at_threshold(metrics.LogLoss(), 0.3), metrics.LogLoss)

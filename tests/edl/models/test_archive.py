@@ -17,7 +17,7 @@ from edl.errors import SpecError
 from edl.jobs.trials import Trial
 from edl.models import archive as archive_module
 from edl.models.archive import FORMAT, program_files, read_archive
-from edl.spec import to_json
+from edl.spec import Residuals, to_json
 
 Write = Callable[..., Path]
 
@@ -274,3 +274,19 @@ def test_a_model_that_no_search_found_has_no_trials(archive: Path) -> None:
 def test_damaged_trials_are_refused(write_model: Write, damaged: bytes) -> None:
     with pytest.raises(SpecError, match=r"trials\.json"):
         read_archive(rewritten(write_model(trials=TRIALS), {"trials.json": damaged}))
+
+
+def test_the_errors_of_validation_rows_come_back(write_model: Write, archive: Path) -> None:
+    residuals = Residuals(2, (0.25, 1.5))
+    assert read_archive(write_model(residuals=residuals)).residuals == residuals
+    assert "residuals.json" not in members(archive)
+    assert read_archive(archive).residuals is None
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"{", b"[]", b'{"rows": 1, "quantiles": []}', b'{"rows": 1, "quantiles": [1, 2]}']
+)
+def test_damaged_errors_of_validation_rows_are_refused(write_model: Write, damaged: bytes) -> None:
+    written = write_model(residuals=Residuals(2, (0.25, 1.5)))
+    with pytest.raises(SpecError, match=r"residuals\.json"):
+        read_archive(rewritten(written, {"residuals.json": damaged}))

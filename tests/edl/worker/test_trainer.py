@@ -297,6 +297,24 @@ def test_the_weights_of_the_best_epoch_are_kept_with_their_figures(tmp_path: Pat
     assert not same(kept, weights)
 
 
+@pytest.mark.parametrize("keep", ["best", "last"])
+def test_the_errors_of_the_kept_weights_on_the_validation_rows_are_the_outcome_s(
+    tmp_path: Path, keep: str
+) -> None:
+    found, _ = run(tmp_path, overfitting(), keep=keep, validation=20, epochs=30, batch_size=8)
+    assert found.residuals is not None
+    assert found.residuals.rows == 20
+    assert np.sqrt(np.mean(np.square(found.residuals.quantiles))) == pytest.approx(found.figures["rmse"])
+
+
+def test_a_model_without_validation_rows_or_of_classes_has_no_errors(tmp_path: Path) -> None:
+    assert run(tmp_path / "all", overfitting(), epochs=1)[0].residuals is None
+    data = pa.table({"x": np.arange(40.0), "y": ["a", "b"] * 20})
+    assert (
+        run(tmp_path / "classes", data, label=ClassLabel("y", ("a", "b")), validation=20)[0].residuals is None
+    )
+
+
 def test_where_the_best_weights_are_lost_the_model_has_the_last_ones_and_the_end_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,13 +7,17 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
 from edl.jobs.events import Figures, finite
-from edl.metrics import Metric, State
+from edl.metrics import AbsoluteErrors, Metric, State, merge_kind
 from edl.program import Program
+from edl.spec import RegressionLabel, Residuals
 from edl.tasks.task import Report, Summary, Task
+from edl.worker.evaluation.prediction import program_target
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Block
 
 LOSS = "loss"
+
+_ERRORS = "edl.errors"  # name that no metric of a program has
 
 
 def program_metrics(program: Program) -> dict[str, Metric]:
@@ -30,6 +34,24 @@ def program_metrics(program: Program) -> dict[str, Metric]:
         if name == LOSS:
             raise JobError(f"a metric of {program.file} is called loss, as the loss itself is")
     return dict(metrics)
+
+
+def training_metrics(program: Program) -> dict[str, Metric]:
+    """Return the program's metrics, and, for a model of a number with validation rows, the errors of its rows.
+
+    Without them are programs with a metric of their own: its states stay apart at the master, one for each task, where
+    those of the errors would take much room.
+    """
+    metrics = program_metrics(program)
+    if isinstance(program_target(program).spec, RegressionLabel) and all(map(merge_kind, metrics.values())):
+        metrics[_ERRORS] = AbsoluteErrors()
+    return metrics
+
+
+def residuals(found: Summary, metrics: Mapping[str, Metric]) -> Residuals | None:
+    """Return the quantiles of the errors of the measured rows, or None if they were not measured."""
+    errors = metrics.get(_ERRORS)
+    return errors.quantiles(merged(found, _ERRORS, errors)) if isinstance(errors, AbsoluteErrors) else None
 
 
 def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
@@ -51,6 +73,8 @@ def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
     """Return loss and metrics over the measured rows; a figure is None if it is undefined."""
     results = {LOSS: found.mean_loss}
     for name, metric in metrics.items():
+        if name == _ERRORS:
+            continue
         results[name] = finite(metric.result(merged(found, name, metric)))
     return results
 

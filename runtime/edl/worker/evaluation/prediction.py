@@ -1,4 +1,4 @@
-"""Result of PREDICT: kept columns, the predicted value, and the probabilities of classes."""
+"""Result of PREDICT: kept columns, the predicted value, the interval of a number, and the probabilities of classes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from edl.arrays import Array
 from edl.data.names import fitting
 from edl.errors import JobError
 from edl.features import Target, target
+from edl.metrics import decided
 from edl.program import Program
-from edl.spec import ClassLabel
+from edl.spec import ClassLabel, Interval, RegressionLabel
 
 MOST_CLASSES = 20  # maximum with a probability column for each class
 LONGEST_NAME = 63  # characters of a column name that every database accepts
@@ -25,13 +26,16 @@ class Results:
 
     The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
     the probability of the predicted class, and for at most `MOST_CLASSES` classes a column `<column>_prob_<class>`
-    each, provided that the source allows such a name. The predicted column replaces a kept one of the same name; names
+    each, provided that the source allows such a name. For a number with an interval there are `<column>_low` and
+    `<column>_high`. The predicted column replaces a kept one of the same name; names
     differ in more than case.
     """
 
     target: Target
     keep: tuple[str, ...]
     names: tuple[str, ...]  # names of the added columns
+    interval: Interval | None
+    threshold: float | None  # of the second of two classes
 
     @property
     def scores(self) -> int:
@@ -46,23 +50,35 @@ class Results:
     def _added(self, scores: Array) -> Iterator[pa.Array]:
         if not isinstance(self.target.spec, ClassLabel):
             yield self.target.decode(scores)
+            if self.interval is not None:
+                yield _numbers(scores[:, 0] - self.interval.margin)
+                yield _numbers(scores[:, 0] + self.interval.margin)
             return
         scores = probabilities(scores, self.target.spec)
-        yield self.target.decode(scores)
-        yield _numbers(scores.max(axis=1))
+        chosen = scores if self.threshold is None else decided(scores, self.threshold)
+        yield self.target.decode(chosen)
+        yield _numbers(np.take_along_axis(scores, chosen.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0])
         yield from (_numbers(scores[:, position]) for position in range(len(self.names) - 2))
 
 
 def results(program: Program) -> Results:
     """Return the result format that the program's JobSpec requests."""
     output = program.spec.output
-    label = program.module.__dict__.get("LABEL")
-    wanted = label if isinstance(label, Target) else target(program.spec.label)
+    wanted = program_target(program)
     column = output.column or wanted.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     scheme = program.spec.query.source.partition(":")[0]
-    added = [column, *(fitting(name, scheme) for name in _class_columns(column, wanted))]
-    return Results(wanted, keep, unique_names(added, taken=keep))
+    interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
+    others = (f"{column}_low", f"{column}_high") if interval is not None else _class_columns(column, wanted)
+    added = [column, *(fitting(name, scheme) for name in others)]
+    threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
+    return Results(wanted, keep, unique_names(added, taken=keep), interval, threshold)
+
+
+def program_target(program: Program) -> Target:
+    """Return the target that the program defines, or that of its JobSpec."""
+    label = program.module.__dict__.get("LABEL")
+    return label if isinstance(label, Target) else target(program.spec.label)
 
 
 def _class_columns(column: str, wanted: Target) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from edl.data import metric_tables
 from edl.jobs.events import Figures, finite
-from edl.metrics import AUC, Metric
+from edl.metrics import AUC, Metric, at_threshold
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
@@ -55,7 +55,10 @@ class MetricsReport:
 
     def __init__(self, program: Program) -> None:
         self.spec = program.spec
-        self._figures = {name: _exact(metric) for name, metric in program_metrics(program).items()}
+        self._figures = {
+            name: at_threshold(_exact(metric), self.spec.threshold)
+            for name, metric in program_metrics(program).items()
+        }
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -83,7 +86,7 @@ class ConfusionReport(MetricsReport):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        return {**self._figures, _OWN: self._matrix}
+        return {**self._figures, _OWN: at_threshold(self._matrix, self.spec.threshold)}
 
     def table(self, found: Summary) -> pa.RecordBatch:
         weights = self._matrix.matrix(merged(found, _OWN, self._matrix))

@@ -221,4 +221,4 @@ def row_values(program: Program) -> Values:
     scheme = spec.query.source.partition(":")[0]
     wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
     names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
-    return Values(found.target, found.keep, found.names, names)
+    return Values(found.target, found.keep, found.names, found.interval, found.threshold, names)

@@ -12,7 +12,7 @@ import pytest
 
 from edl.errors import JobError
 from edl.program import load
-from edl.spec import ClassLabel, Label, Output, RegressionLabel, Rows
+from edl.spec import ClassLabel, Interval, Label, Output, RegressionLabel, Rows
 from edl.worker.evaluation.prediction import LONGEST_NAME, results, unique_names
 from tests.edl.programs import simple
 
@@ -93,3 +93,29 @@ def test_no_rows_give_the_columns(tmp_path: Path) -> None:
     found = results(program).batch(BATCH.slice(0, 0), np.empty((0, 2)))
     assert found.num_rows == 0
     assert found.schema.field("y").type == pa.string()
+
+
+def test_an_interval_is_two_columns_beside_the_number(tmp_path: Path) -> None:
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2), label=RegressionLabel("y")))
+    job = msgspec.structs.replace(
+        program.spec,
+        kind="predict",
+        output=Output(column="price", keep=("Price_Low",)),
+        interval=Interval(0.9, 0.5),
+    )
+    rows = pa.RecordBatch.from_pydict({"Price_Low": [1, 2]})
+    found = results(load(tmp_path, job)).batch(rows, np.array([[1.5], [np.nan]]))
+    assert found.to_pydict() == {
+        "Price_Low": [1, 2], "price": [1.5, None], "price_low_2": [1.0, None], "price_high": [2.0, None]
+    }  # fmt: skip
+
+
+def test_a_threshold_decides_on_the_second_class_and_leaves_the_probabilities(tmp_path: Path) -> None:
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2), label=ClassLabel("y", ("no", "yes"))))
+    job = msgspec.structs.replace(program.spec, kind="predict", output=Output(column="c"), threshold=0.3)
+    rows = pa.RecordBatch.from_pydict({"x": range(4)})
+    scores = np.array([[0.7, 0.3], [0.71, 0.29], [0.1, 0.9], [np.nan, np.nan]])
+    found = results(load(tmp_path, job)).batch(rows, scores)
+    assert found.column("c").to_pylist() == ["yes", "no", "yes", None]
+    assert found.column("c_prob").to_pylist() == [0.3, 0.71, 0.9, None]
+    assert found.column("c_prob_yes").to_pylist() == [0.3, 0.29, 0.9, None]

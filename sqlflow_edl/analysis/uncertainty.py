@@ -1,0 +1,76 @@
+"""Attributes of PREDICT and EVALUATE about how sure a prediction is: interval of a number, threshold of a class."""
+
+from __future__ import annotations
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from edl.models.archive import Archive
+from sqlflow_edl.analysis.settings.dictionary import Resolved
+
+
+def interval(
+    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+) -> spec.Interval | None:
+    """Return the interval that predict.interval asks for; add an error if the model cannot give it."""
+    if written is None:
+        return None
+    coverage = float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
+    margin = model.residuals.margin(coverage) if model.residuals is not None else None
+    if margin is not None:
+        return spec.Interval(coverage, margin)
+    problem, hint = _missing(model, reference, coverage)
+    errors.append(SemanticError(problem, span=written.written.value.span, hint=hint))
+    return None
+
+
+def threshold(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> float | None:
+    """Return the given least probability of the second of two classes; add an error if the label has other classes."""
+    if written is None:
+        return None
+    if not isinstance(label, spec.ClassLabel) or not label.binary:
+        has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
+        errors.append(
+            SemanticError(
+                f"a threshold is of two classes, and {label.column} {has}",
+                span=written.written.key_span,
+                hint=f"leave {written.written.key} out",
+            )
+        )
+    return float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
+
+
+def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:
+    """Return why the model gives no such interval, and what helps."""
+    label = model.spec.label
+    if isinstance(label, spec.ClassLabel):
+        return (
+            f"an interval is of a number, and {reference} predicts the class {label.column}",
+            "leave predict.interval out: the columns …_prob are the probabilities of the classes",
+        )
+    if not isinstance(label, spec.RegressionLabel):
+        return (
+            f"an interval is of a number, and {reference} does not declare what it predicts",
+            "leave it out",
+        )
+    if model.residuals is not None:
+        rows, most = model.residuals.rows, model.residuals.most_coverage
+        return (
+            f"an interval of {coverage:g} needs more than the {rows} validation rows of {reference}",
+            f"up to {most:g} is possible, or train with more rows"
+            if most >= 0.01
+            else "train with more rows",
+        )
+    if model.spec.framework == spec.ENSEMBLE or model.trials:
+        return (
+            f"{reference} was found by a search, which keeps no errors of validation rows",
+            "train one model by its name, such as DNNRegressor, for intervals",
+        )
+    if not model.spec.rows.validation:
+        return (
+            f"{reference} was trained without validation rows, whose errors give the interval",
+            "train it again with VALIDATE 0.1, or on 100 rows or more",
+        )
+    return (
+        f"{reference} has no errors of its validation rows, which give the interval",
+        "train it again: an earlier version of this program trained it, or it has a metric of its own",
+    )

@@ -1,0 +1,122 @@
+"""Intervals of predicted numbers and thresholds of classes, from the statement to the table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from edl.errors import SQLFlowError
+from tests.databases import fill
+from tests.workshops import Workshop
+
+ROWS = 1200
+
+
+@pytest.fixture(scope="session")
+def workshop(workshop: Workshop) -> Workshop:
+    """With noisy rows, a model of a number and one of classes."""
+    draw = np.random.default_rng(5)
+    x = draw.normal(size=ROWS)
+    cost = 3 * x + draw.normal(size=ROWS)
+    kind = np.where(draw.random(ROWS) < 1 / (1 + np.exp(1 - 2 * x)), "rare", "frequent")
+    fill(workshop.session, "noisy", pa.table({"id": range(ROWS), "x": x, "cost": cost, "kind": kind}))
+    workshop.run(
+        "SELECT x, cost FROM noisy WHERE id < 600 TO TRAIN LinearRegressor WITH model.framework = torch VALIDATE 0.3 "
+        "LABEL cost INTO costs;"
+        "SELECT x, kind FROM noisy WHERE id < 600 TO TRAIN LinearClassifier WITH model.framework = torch "
+        "LABEL kind INTO kinds"
+    )
+    return workshop
+
+
+def predicted(workshop: Workshop, attributes: str, model: str = "costs") -> pa.Table:
+    rows = "SELECT * FROM noisy WHERE id >= 600 ORDER BY id"
+    return workshop.rows(
+        f"{rows} TO PREDICT guess USING {model} WITH {attributes}; SELECT * FROM guess ORDER BY id"
+    )
+
+
+def test_an_interval_holds_about_its_share_of_new_rows(workshop: Workshop) -> None:
+    query = "SELECT * FROM noisy WHERE id >= 600 ORDER BY id TO PREDICT USING costs"
+    truth = workshop.rows("SELECT cost FROM noisy WHERE id >= 600 ORDER BY id")["cost"]
+    for coverage in (0.5, 0.9):
+        found = workshop.rows(f"{query} WITH predict.interval = {coverage}")
+        assert found.column_names == ["id", "x", "kind", "cost", "cost_low", "cost_high"]
+        low, high = found["cost_low"], found["cost_high"]
+        inside = pc.and_(pc.less_equal(low, truth), pc.less_equal(truth, high))
+        assert pc.mean(inside).as_py() == pytest.approx(coverage, abs=0.07)
+        middle = (low.to_numpy() + high.to_numpy()) / 2
+        assert middle == pytest.approx(found["cost"].to_numpy())
+
+
+def test_a_job_with_a_master_gives_the_intervals_of_one_process(workshop: Workshop) -> None:
+    workshop.run(
+        "SELECT x, cost FROM noisy WHERE id < 600 TO TRAIN LinearRegressor "
+        "WITH model.framework = torch, epochs = 2, train.num_workers = 1 VALIDATE 0.3 LABEL cost INTO served;"
+        "SELECT x, cost FROM noisy WHERE id < 600 TO TRAIN LinearRegressor "
+        "WITH model.framework = torch, epochs = 2 VALIDATE 0.3 LABEL cost INTO alone"
+    )
+    served = predicted(workshop, "predict.interval = 0.9, predict.num_workers = 2", "served")
+    assert served.equals(predicted(workshop, "predict.interval = 0.9", "alone"))
+
+
+@pytest.mark.parametrize(
+    ("model", "interval", "message", "hint"),
+    [
+        ("kinds", 0.9, "an interval is of a number, and kinds@1 predicts the class kind", "probabilities"),
+        (
+            "costs",
+            0.999,
+            "an interval of 0.999 needs more than the 180 validation rows of costs@1",
+            "up to 0.994",
+        ),
+        (
+            "all_rows",
+            0.9,
+            "all_rows@1 was trained without validation rows, whose errors give the interval",
+            "VALIDATE",
+        ),
+    ],
+)
+def test_a_model_without_such_an_interval_says_why(
+    workshop: Workshop, model: str, interval: float, message: str, hint: str
+) -> None:
+    if model == "all_rows":
+        workshop.run("SELECT x, cost FROM noisy LIMIT 50 TO TRAIN LinearRegressor WITH epochs = 1, "
+                     "model.framework = torch LABEL cost INTO all_rows")  # fmt: skip
+    with pytest.raises(SQLFlowError) as caught:
+        predicted(workshop, f"predict.interval = {interval}", model)
+    assert caught.value.message == message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.span is not None
+
+
+def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: Workshop) -> None:
+    lower = predicted(workshop, "predict.threshold = 0.3", "kinds")
+    plain = predicted(workshop, "predict.batch_size = 100", "kinds")
+    second = plain["kind_prob_rare"].to_numpy() >= 0.3
+    assert lower["kind"].to_pylist() == np.where(second, "rare", "frequent").tolist()
+    assert lower["kind_prob_rare"].equals(plain["kind_prob_rare"])
+    assert lower["kind"].to_pylist() != plain["kind"].to_pylist()
+    query = "SELECT * FROM noisy WHERE id >= 600 TO EVALUATE kinds"
+    truth = workshop.rows("SELECT kind FROM noisy WHERE id >= 600 ORDER BY id")["kind"].to_numpy() == "rare"
+    [figures] = workshop.rows(f"{query} WITH evaluate.threshold = 0.3").to_pylist()
+    assert figures["recall"] == pytest.approx(second[truth].mean())
+    assert figures["accuracy"] == pytest.approx((second == truth).mean())
+    with_workers = (
+        f"{query} WITH evaluate.threshold = 0.3, evaluate.report = confusion_matrix, evaluate.num_workers = 2"
+    )
+    counts = {
+        (row["kind"], row["predicted"]): row["row_count"] for row in workshop.rows(with_workers).to_pylist()
+    }
+    assert counts["rare", "rare"] == (second & truth).sum()
+    assert counts["frequent", "rare"] == (second & ~truth).sum()
+
+
+@pytest.mark.parametrize("verb", ["PREDICT USING costs WITH predict", "EVALUATE costs WITH evaluate"])
+def test_a_threshold_of_a_number_is_an_error(workshop: Workshop, verb: str) -> None:
+    with pytest.raises(SQLFlowError, match="a threshold is of two classes, and cost is none") as caught:
+        workshop.rows(f"SELECT * FROM noisy TO {verb}.threshold = 0.3")
+    assert caught.value.span is not None
