@@ -60,11 +60,6 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             if most >= 0.01
             else "train with more rows",
         )
-    if model.spec.framework == spec.ENSEMBLE or model.trials:
-        return (
-            f"{reference} was found by a search, which keeps no errors of validation rows",
-            "train one model by its name, such as DNNRegressor, for intervals",
-        )
     if not model.spec.rows.validation:
         return (
             f"{reference} was trained without validation rows, whose errors give the interval",

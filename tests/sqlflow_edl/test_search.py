@@ -177,6 +177,16 @@ def test_columns_may_stand_in_another_order_and_case(searched: Searched) -> None
     assert searched.table(given)["price"].to_pylist() == wanted
 
 
+def test_the_intervals_of_an_ensemble_come_from_rows_that_chose_nothing(searched: Searched) -> None:
+    archive = searched.archive("prices")
+    assert archive.residuals is not None
+    assert archive.residuals.rows == 40
+    found = searched.table(f"{INPUTS} TO PREDICT USING prices WITH predict.interval = 0.9")
+    low, high = (np.asarray(found[name]) for name in ("price_low", "price_high"))
+    assert np.mean((low <= PRICE) & (high >= PRICE)) > 0.85
+    assert searched.archive("sizes").residuals is None
+
+
 def test_the_importance_of_a_column_is_that_for_the_whole_ensemble(searched: Searched) -> None:
     rows = searched.rows("SELECT x, y, city, price FROM houses TO EXPLAIN prices")
     assert {row["feature"] for row in rows} == {"x", "y", "city"}

@@ -69,12 +69,13 @@ class Ensembling:
             stopped=ending or limit,
             archive=self.job.archive.name,
             trials=tuple(_weighed(trials, weights)),
+            residuals=self.judge.residuals(mean, part),
         )
         if len(weights) * self.judge.search.folds == 1:
             self._store_alone(next(iter(weights)), outcome)
         else:
             self._store_ensemble(weights, outcome)
-        return outcome
+        return msgspec.structs.replace(outcome, residuals=None)  # they are in the archive
 
     @property
     def _started(self) -> datetime:
@@ -107,6 +108,7 @@ class Ensembling:
             lineage=lineage,
             fitting=found.fitting,
             trials=outcome.trials,
+            residuals=outcome.residuals,
         )
 
     def _store_ensemble(self, weights: Mapping[int, float], outcome: Outcome) -> None:
