@@ -44,10 +44,12 @@ class Schema:
         self.arrow = arrow
         self.dialect = dialect
         self.names: Sequence[str] = arrow.names
-        self._folded = {name.casefold(): name for name in reversed(arrow.names)}
+        # By name, the first of equal ones: a look into an Arrow schema takes as long as it has columns.
+        self._types = {field.name: field.type for field in reversed(list(arrow))}
+        self._folded = {name.casefold(): name for name in reversed(self.names)}
 
     def find(self, name: str) -> str | None:
-        return name if name in self.names else self._folded.get(name.casefold())
+        return name if name in self._types else self._folded.get(name.casefold())
 
     def resolve(self, name: ast.Name) -> str:
         """Return the column of a written name; `table.column` means its last part."""
@@ -114,7 +116,7 @@ class Schema:
         )
 
     def _arrow_type(self, name: str) -> pa.DataType:
-        return self.arrow.field(self.arrow.names.index(name)).type
+        return self._types[name]
 
 
 def column_type(arrow: pa.DataType) -> ColumnType:

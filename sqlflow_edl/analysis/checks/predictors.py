@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -94,7 +94,8 @@ class LabelledRows:
         wanted = _codes(label) if classes else numbers(label, self._label)
         if classes and len(table) - np.bincount(_codes(label)).max() < FEWEST_OTHERS:
             return []
-        found = (_score(name, _chunk(table[name]), label, wanted, classes=classes) for name in self._columns)
+        truth = _Label(label, _numbers(label))
+        found = (_score(name, _chunk(table[name]), truth, wanted, classes=classes) for name in self._columns)
         return [each for each in found if each is not None]
 
     def disorders(self, columns: Collection[str], *, classes: bool) -> dict[str, float]:
@@ -130,15 +131,22 @@ def _short(array: pa.Array) -> pa.Array:
     return array
 
 
+class _Label(NamedTuple):
+    """Values of the label, as they are and as numbers, if they are numbers."""
+
+    values: pa.Array
+    numbers: Floats | None
+
+
 def _score(
-    column: str, array: pa.Array, label: pa.Array, wanted: Floats | Ints, *, classes: bool
+    column: str, array: pa.Array, label: _Label, wanted: Floats | Ints, *, classes: bool
 ) -> Score | None:
     if types.is_nested(array.type) or array.null_count == len(array):
         return None
     codes, ordered = _codes(array), _numbers(array)
     often = np.bincount(codes).astype(np.float64)
     repeats = float((often * (often - 1)).sum()) / (len(codes) * (len(codes) - 1))
-    if _equal(array, label):
+    if _equal(array, ordered, label):
         return Score(column, 1.0, "copy", repeats)
     if classes:
         by_value, names = _class_purity(codes, wanted.astype(np.int64))
@@ -180,15 +188,14 @@ def _numbers(array: pa.Array) -> Floats | None:
         return None
 
 
-def _equal(array: pa.Array, label: pa.Array) -> bool:
-    """Return True if the values are those of the label, perhaps in another type."""
-    one, other = _numbers(array), _numbers(label)
-    if one is not None and other is not None:
-        return bool(np.array_equal(one, other))
-    if not is_text(array.type) and not is_text(label.type):
+def _equal(array: pa.Array, ordered: Floats | None, label: _Label) -> bool:
+    """Return True if the values are those of the label, perhaps in another type. ordered: the values as numbers."""
+    if ordered is not None and label.numbers is not None:
+        return bool(np.array_equal(ordered, label.numbers))
+    if not is_text(array.type) and not is_text(label.values.type):
         return False
     try:
-        text, wanted = (pc.utf8_lower(each.cast(pa.large_string())) for each in (array, label))
+        text, wanted = (pc.utf8_lower(each.cast(pa.large_string())) for each in (array, label.values))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return False
     return bool(text.equals(wanted))
