@@ -17,6 +17,7 @@ from sqlflow_edl.syntax import ast
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings, TrainingPlan
 
+CHOSEN = " is chosen: "  # in the note on the model of a family
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
 
@@ -143,9 +144,7 @@ def _suited(plan: TrainingPlan, classes: Values) -> Model:
         return replace(choice.entry, task="classification" if is_class else "regression")
     name = choice.family + ("Classifier" if is_class else "Regressor")
     counted = "different values" if classes is None else f"{len(classes):,} different values"
-    plan.notes.append(
-        f"{name} is chosen: {plan.label} is {plan.schema.type(plan.label).words} with {counted}"
-    )
+    plan.notes.append(f"{name}{CHOSEN}{plan.label} is {plan.schema.type(plan.label).words} with {counted}")
     return catalog.MODELS.entries[name]
 
 

@@ -140,7 +140,7 @@ class SearchPlan:
             name = draft.name(draft.model or fitted.model.name)
             found.append(spec.Candidate(name, msgspec.structs.replace(fitted, statement=text)))
         self.notes.extend(
-            dict.fromkeys(note for plan in self.plans for note in plan.notes if "is chosen" not in note)
+            dict.fromkeys(note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         )
         if not found:
             raise failed[0]

@@ -19,10 +19,27 @@ GRACE = 1.25  # factor of a trial's time after which it is cancelled, once anoth
 _POLL_SECONDS = 0.1
 
 
-def trial_seconds(left: float, *, last: bool) -> float:
-    """Return the seconds that a trial may take of those that are left. last: no other trial waits."""
+def trial_seconds(left: float, needed: float, *, last: bool) -> float:
+    """Return the seconds that a trial may take of those that are left. last: no other trial waits.
+
+    needed: see `needed_seconds`.
+    """
     left = max(left, LEAST_SECONDS)
-    return left if last else left * SHARE
+    return left if last else max(left * SHARE, min(left, needed * GRACE))
+
+
+def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
+    """Return the seconds that a trial probably needs: those of the slowest one of its model; 0 if none has ended.
+
+    ended: the seconds of the trials that ended with a model, by number.
+    """
+    model = search.candidates[number].spec.model.name, search.candidates[number].spec.framework
+    alike = (
+        seconds
+        for other, seconds in ended.items()
+        if (search.candidates[other].spec.model.name, search.candidates[other].spec.framework) == model
+    )
+    return max(alike, default=0.0)
 
 
 class TrialPool:
@@ -101,7 +118,8 @@ class TrialPool:
         try:
             while (number := self._take()) is not None:
                 waiting = len(self._search.candidates) - number - 1
-                seconds = trial_seconds(self.left, last=waiting < len(self._runners))
+                needed = needed_seconds(self._search, self._ended_seconds, number)
+                seconds = trial_seconds(self.left, needed, last=waiting < len(self._runners))
                 result = runner.run(number, seconds)
                 with self._lock:
                     self.results[number] = result
@@ -114,11 +132,17 @@ class TrialPool:
         finally:
             runner.close()
 
+    @property
+    def _ended_seconds(self) -> dict[int, float]:
+        with self._lock:
+            return {number: each.seconds for number, each in self.results.items() if each.outcomes}
+
     def _take(self) -> int | None:
-        """Return the next candidate, or None if no other trial is to begin."""
+        """Return the next candidate that has the time it needs, or None if no other trial is to begin."""
         with self._lock:
             out_of_time = self.left < LEAST_SECONDS and self._has_result
-            if self._stopped or out_of_time or self._next == len(self._search.candidates):
-                return None
-            self._next += 1
-            return self._next - 1
+            while not (self._stopped or out_of_time or self._next == len(self._search.candidates)):
+                self._next += 1
+                if needed_seconds(self._search, self._ended_seconds, self._next - 1) <= self.left:
+                    return self._next - 1
+            return None

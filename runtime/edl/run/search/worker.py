@@ -20,7 +20,7 @@ from edl.program.folders import CANDIDATES
 from edl.run.search.driver import event, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.trial_pool import GRACE, LEAST_SECONDS, trial_seconds
+from edl.run.search.trial_pool import GRACE, LEAST_SECONDS, needed_seconds, trial_seconds
 from edl.run.search.trial_runner import TrialRunner
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
 
@@ -71,16 +71,18 @@ class SearchWorker:
         search, trials = self._judge.search, self._judge.trials()
         has_model = any(each.value is not None for each in trials.values())
         left = self._left
+        ended = {number: each.seconds for number, each in trials.items() if each.value is not None}
+        needed = needed_seconds(search, ended, task.start)
         if task.start in trials:  # recorded by a worker that was lost before it could report
             trial = trials[task.start]
-        elif left < LEAST_SECONDS and has_model:
+        elif has_model and left < max(LEAST_SECONDS, needed):
             self._tasks.report(Report(task, task.rows))
             return
         else:
             last = len(search.candidates) - task.start <= self._workers
             try:
                 with self._watched(has_model):
-                    result = self._runner.run(task.start, trial_seconds(left, last=last))
+                    result = self._runner.run(task.start, trial_seconds(left, needed, last=last))
             except JobCancelledError:
                 self._tasks.give_back(Report(task))
                 return

@@ -9,8 +9,9 @@ import pytest
 
 from edl.data.rotated import RotatedReader
 from edl.jobs.outcome import Outcome
+from edl.program import read_spec
 from edl.run.search import trial_pool
-from edl.run.search.trial_pool import TrialPool
+from edl.run.search.trial_pool import TrialPool, needed_seconds, trial_seconds
 from edl.run.search.trial_runner import rotation_of
 from edl.run.training_client import TrainingProcess
 from edl.spec import Rows
@@ -68,3 +69,24 @@ def test_each_fold_validates_on_other_rows_and_trains_on_the_rest(
         assert found[size:] == given[size:], "rows behind both stay where they are"
         seen = found[training:size] + seen
     assert seen == given[size - folds * validation : size]
+
+
+def test_a_trial_needs_what_the_slowest_one_of_its_model_took(tmp_path: Path) -> None:
+    program = searching(tmp_path / "program", PLAIN[:2])
+    search = read_spec(program).search
+    assert search is not None
+    assert needed_seconds(search, {}, 1) == 0
+    assert needed_seconds(search, {0: 3.5}, 1) == 3.5
+    assert trial_seconds(10, 0, last=False) == 5
+    assert trial_seconds(10, 7, last=False) == 8.75
+    assert trial_seconds(10, 9, last=False) == 10
+    assert trial_seconds(10, 0, last=True) == 10
+
+
+def test_a_trial_that_has_not_the_time_it_needs_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_pool, "needed_seconds", lambda search, ended, number: 1e9 * len(ended))
+    outcome = run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]], time_limit=1e6), threads=1)
+    assert [trial.number for trial in outcome.trials] == [1]
+    assert outcome.stopped == "the time limit of 1e+06 s"
