@@ -60,7 +60,7 @@ class TrialRunner:
         self._lock = threading.RLock()
         self._process: TrainingProcess | None = None
         self._runs = False  # a fold is being trained
-        self._latest = math.inf  # time at which it is to end at the latest
+        self._trial: tuple[float, float] | None = None  # start and seconds of the present trial
         self._stopped = False
 
     @property
@@ -73,6 +73,8 @@ class TrialRunner:
         A failure is the error of the result. Raises JobCancelledError after `stop`.
         """
         began = time.monotonic()
+        with self._lock:
+            self._trial = began, seconds
         outcomes: list[Outcome] = []
         attempts = 0
         error = ""
@@ -102,9 +104,9 @@ class TrialRunner:
             self._cancel()
 
     def hurry(self, grace: float) -> None:
-        """Cancel a fold that has taken `grace` times its seconds: a step or an epoch may be long."""
+        """Cancel a trial that has taken `grace` times its seconds: a step or an epoch may be long."""
         with self._lock:
-            if self._latest < math.inf and time.monotonic() > self._latest + (grace - 1) * self._seconds:
+            if self._trial is not None and time.monotonic() > self._trial[0] + grace * self._trial[1]:
                 self._cancel()
 
     def close(self) -> None:
@@ -125,7 +127,7 @@ class TrialRunner:
             if self._stopped:
                 raise JobCancelledError
             process = self._started(candidate.spec.framework)
-            self._runs, self._seconds, self._latest = True, seconds, time.monotonic() + seconds
+            self._runs = True
         try:
             return process.run(
                 program,
@@ -137,7 +139,7 @@ class TrialRunner:
             )
         finally:
             with self._lock:
-                self._runs, self._latest = False, math.inf
+                self._runs = False
 
     def _started(self, framework: str) -> TrainingProcess:
         """Return a living training process of the framework."""
