@@ -13,10 +13,10 @@ PUBLIC = {
     "edl.data.recordio": "RecordWriter read_records",
     "edl.features": "DENSE ClassTarget Entry Features Inputs Mode RegressionTarget RowWeights Target bucket category_id"
     " class_label concat cross day embedding hash_bucket hour label list_of log minute month normalize numeric one_hot"
-    " piecewise_linear standardize target vector vocabulary weekday weights year",
+    " piecewise_linear ranking standardize target vector vocabulary weekday weights year",
     "edl.keras": "Embedding by_class checked_model concatenated feature_inputs member_inputs member_outputs"
     " weighted_sum",
-    "edl.metrics": "AUC F1 MAE MAPE MSE R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
+    "edl.metrics": "AUC F1 MAE MAP MAPE MSE NDCG R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
     "edl.schedules": "constant cosine exponential linear step",
     "edl.torch": "Concatenated Embedding MemberOutputs Members WeightedSum by_class checked_model clipped",
 }

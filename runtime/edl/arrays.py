@@ -70,14 +70,21 @@ def checked_features(features: Features, rows: int, by: str = "feed", *, exact: 
     return map_arrays(_same if exact else _narrow, features)
 
 
-def checked_labels(labels: object, rows: int, by: str = "feed") -> Array:
-    """Return labels as float32 (n, k) or int64 (n,). Raises JobError if that is impossible."""
+def checked_labels(labels: object, rows: int, by: str = "feed", *, ranking: bool = False) -> Array:
+    """Return labels as float32 (n, k) or int64 (n,), of a ranking int64 (n, 2). Raises JobError for others."""
     _check("labels", labels, rows, by)
     array = _narrowed(labels)
-    if array.dtype == np.float32 and array.ndim < 2:
+    if not ranking and array.dtype == np.float32 and array.ndim < 2:
         raise JobError(
             f"{by} gives labels of shape {array.shape}; numbers must be a column, (n, 1)",
             hint="a loss of (n,) and (n, 1) broadcasts to (n, n): reshape the labels with labels.reshape(-1, 1)",
+        )
+    if ranking:
+        if array.dtype == np.int64 and array.shape[1:] == (2,):
+            return array
+        raise JobError(
+            f"{by} gives labels of shape {array.shape}; those of a ranking are int64 of shape (n, 2)",
+            hint="fc.ranking makes them of a relevance and a group",
         )
     if array.dtype == np.int64 and array.ndim != 1:
         raise JobError(f"{by} gives labels of shape {array.shape}; classes must be int64 of shape (n,)")

@@ -10,11 +10,12 @@ import re
 from dataclasses import dataclass
 
 HINT = (
-    "there are DNN, Linear, DNNLinearCombined, DeepFM and BoostedTrees, each as Classifier and Regressor; "
+    "there are DNN, Linear, DNNLinearCombined, DeepFM and BoostedTrees, each as Classifier and Regressor, and "
+    "BoostedTreesRanker; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
-    r"regressor|svr$|ranker$|linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", re.IGNORECASE
+    r"regressor|svr$|linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", re.IGNORECASE
 )
 
 
@@ -44,7 +45,11 @@ class _Kind:
 
 _RENAMED = "it has another name here"
 _KINDS = (
-    _Kind("rank", "rankings are planned", "BoostedTrees"),
+    _Kind(
+        "rank|lambda_?mart",
+        "trees rank here",
+        hint="train a BoostedTreesRanker WITH train.group_column = query_id",
+    ),
     _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
     _Kind(

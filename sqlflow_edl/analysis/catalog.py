@@ -46,7 +46,7 @@ def nearest_model(name: str) -> str | None:
 
 
 def _stem(model: str) -> str:
-    return model.removesuffix("Classifier").removesuffix("Regressor")
+    return model.removesuffix("Classifier").removesuffix("Regressor").removesuffix("Ranker")
 
 
 # Attributes of other systems without an equal here: the replacement.
@@ -357,6 +357,34 @@ LOSSES = Catalog(
             "Hinge loss of the margin between the classes.",
             aliases=("categorical_hinge",),
             task="classification",
+        ),
+        Entry(
+            "lambdarank",
+            "NDCG by pairs of rows, weighted by what their exchange changes (LambdaMART; Burges, 2010).",
+            aliases=("rank:ndcg", "lambdamart", "ndcg"),
+            task="ranking",
+            frameworks=_TREES,
+        ),
+        Entry(
+            "pairwise",
+            "Logistic loss of the pairs of rows of a group (RankNet; Burges et al., 2005).",
+            aliases=("rank:pairwise", "ranknet"),
+            task="ranking",
+            frameworks=("xgboost",),
+        ),
+        Entry(
+            "mean_average_precision",
+            "Mean average precision by pairs of rows; relevance is 0 or 1.",
+            aliases=("rank:map",),
+            task="ranking",
+            frameworks=("xgboost",),
+        ),
+        Entry(
+            "xendcg",
+            "Cross-entropy of random relevances that approximates NDCG (Bruch, 2021).",
+            aliases=("rank_xendcg", "xe_ndcg", "xe_ndcg_mart", "xendcg_mart"),
+            task="ranking",
+            frameworks=("lightgbm",),
         ),
     ),
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.program.user_model import OwnModel
 from sqlflow_edl.analysis import alternatives, catalog, user_model
+from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models import boosted_trees
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import trees
@@ -59,6 +60,13 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     except SQLFlowError as error:
         errors.append(error)
         return _built_in(catalog.nearest_model(name) or "") or Choice(user_model.unseen(statement))
+
+
+def with_loss(choice: Choice, loss: Entry | None) -> Choice:
+    """Return the choice; of a family of trees with a loss that ranks, the ranker."""
+    if loss is None or loss.task != "ranking" or choice.family != trees.FAMILY:
+        return choice
+    return replace(choice, entry=catalog.MODELS.entries[f"{trees.FAMILY}Ranker"], family="")
 
 
 def _built_in(name: str) -> Choice | None:

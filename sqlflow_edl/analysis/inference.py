@@ -14,7 +14,7 @@ from edl import spec
 from edl.data.names import fitting
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
-from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis import row_groups, uncertainty
 from sqlflow_edl.analysis.labels import resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
@@ -105,6 +105,7 @@ def evaluation(
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
         trained = _measured_by_name(trained)
+    own_label = row_groups.evaluated(trained.label, column, statement, schema, errors)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
     threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), trained.label, errors)
     raise_all(errors)
@@ -112,7 +113,7 @@ def evaluation(
         _used(trained, "evaluate", statement, reference, query, renamed),
         report=report,
         threshold=threshold,
-        label=msgspec.structs.replace(trained.label, column=column),
+        label=own_label,
         metrics=names,
         weights=_weights(trained, schema),
         output=spec.Output(str(statement.into[0]) if statement.into else ""),

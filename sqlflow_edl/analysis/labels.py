@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
+from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -40,6 +41,11 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
         return SemanticError(
             f"{label} is {kind.words}, and models predict numbers and classes",
             hint=f"select a number instead, such as the seconds: {expressions.seconds(label, schema.dialect)}",
+        )
+    if model is not None and model.task == "ranking" and kind not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+        return SemanticError(
+            f"{label} is {kind.words}, and {model.name} learns the order of a relevance, a whole number from 0",
+            hint="select a number, such as 0 for no click, 1 for a click and 2 for a purchase",
         )
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
@@ -102,7 +108,25 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
                 plan, f"{plan.label} is {found.min:g} in every training row; there is nothing to learn"
             )
         return model, spec.RegressionLabel(plan.label, found.mean, found.std)
+    if model.task == "ranking":
+        return model, _relevance(plan, found)
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))
+
+
+def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel:
+    """Return the label of a ranking. Raises SemanticError if the column holds no relevance."""
+    most = 1 if plan.settings.loss == "mean_average_precision" else MOST_RELEVANCE
+    if found.min < 0 or found.max > most:
+        wrong = found.min if found.min < 0 else found.max
+        raise _fail(
+            plan,
+            f"{plan.label} is {wrong:g} in a training row, and the relevance of a row is a whole number from 0 to "
+            f"{most}",
+            "0 is irrelevant; each number above it doubles the gain" if most > 1 else "or leave the loss out",
+        )
+    if found.max == 0:
+        raise _fail(plan, f"{plan.label} is 0 in every training row; nothing is relevant")
+    return spec.RankingLabel(plan.label, plan.group)
 
 
 class Labelled(Protocol):

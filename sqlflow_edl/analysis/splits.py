@@ -121,11 +121,16 @@ class Times:
 
 
 def choose(
-    settings: Settings, schema: Schema, label: str, held_out: HeldOut, errors: list[SQLFlowError]
+    settings: Settings,
+    schema: Schema,
+    label: str,
+    held_out: HeldOut,
+    errors: list[SQLFlowError],
+    group: str = "",
 ) -> Splitting:
     """Return the split of the rows, as written or by default; errors are appended.
 
-    label: empty if there is none.
+    label: empty if there is none. group: column of the groups of a ranking, which stay whole.
     """
     written = next((name for name in (SPLIT, COLUMN) if name in settings.resolved), None)
     nothing = _nothing_to_split(settings, held_out)
@@ -139,6 +144,8 @@ def choose(
     if fraction is None:
         amount = msgspec.structs.replace(amount, fewest=FEWEST_ROWS)
     try:
+        if group:
+            return _of_ranking(settings, schema, label, amount, group)
         return (
             _written(settings, schema, label, amount)
             if written
@@ -186,6 +193,21 @@ def _nothing_to_split(settings: Settings, held_out: HeldOut) -> tuple[str, str] 
             "write VALIDATE 0.2 to validate on a fifth of the rows",
         )
     return None
+
+
+def _of_ranking(settings: Settings, schema: Schema, label: str, amount: spec.Split, group: str) -> Splitting:
+    """Return the split into whole groups, by their column or by a written one of which each is a part."""
+    how = str(settings.get(SPLIT) or "auto")
+    if how not in ("auto", "group"):
+        raise SemanticError(
+            f"{SPLIT} = {how} would divide groups of {group}, and a ranking is measured on whole ones",
+            span=settings.span(SPLIT),
+            hint=f"write {SPLIT} = group, or select the validation rows by a query: VALIDATE ON (SELECT …)",
+        )
+    column = _column(settings, schema, label)
+    split = msgspec.structs.replace(amount, by="group", column=column or group)
+    written = settings.span(COLUMN) or settings.span(SPLIT)
+    return Splitting(split, "" if written else f"{group} has groups", span=written)
 
 
 def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split) -> Splitting:

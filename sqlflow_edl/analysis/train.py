@@ -13,10 +13,10 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, splits, user_model, warm_start
+from sqlflow_edl.analysis import catalog, labels, row_groups, splits, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
-from sqlflow_edl.analysis.choice import Choice, choose
+from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
@@ -84,6 +84,7 @@ class TrainingPlan:
     label: str
     label_span: Span | None
     weight: str  # the weight column; empty without one
+    group: str  # the column of the groups of a ranking; empty without one
     drafts: tuple[Draft, ...]
     held_out: HeldOut
     splitting: Splitting
@@ -112,11 +113,14 @@ class TrainingPlan:
             wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
+        if self.group:
+            wants[self.group] = wants.get(self.group, Want.NONE)
         return wants
 
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
-        columns = [column for column in self.wants() if column not in (self.label, self.weight)]
+        others = (self.label, self.weight, self.group)
+        columns = [column for column in self.wants() if column not in others]
         return DataChecks(self.label, columns, self.schema, self.seed)
 
     @property
@@ -193,7 +197,7 @@ class TrainingPlan:
     def _model_parameters(self, model: Model, rows: int) -> dict[str, spec.job.Parameter]:
         """Return the parameters without those that the label or the length of the training determines."""
         choice = self.settings.choice
-        hidden = () if choice.own else ("n_classes", "num_boost_round")
+        hidden = () if choice.own else ("n_classes", "num_boost_round", "group_column")
         written = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         if written.get("batch_norm"):
             written.pop("members", None)  # a single network
@@ -307,7 +311,8 @@ def plan(
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     held_out = chosen(statement, settings.resolved, errors)
-    splitting = splits.choose(settings, schema, label, held_out, errors)
+    group = row_groups.column(settings, schema, label, statement, held_out, errors)
+    splitting = splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
@@ -315,10 +320,9 @@ def plan(
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     mentioned = {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
-        if column not in mentioned and column == splitting.group:
-            notes.append(
-                f"{column}, of the groups, is left out: {splits.ONE_SIDE}; name it in COLUMN to use it"
-            )
+        if column not in mentioned and column in (splitting.group, group):
+            why = "a ranking is within them" if column == group else splits.ONE_SIDE
+            notes.append(f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it")
         elif column not in mentioned and column not in reserved:
             encoded = settings.choice.example.encodes
             drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
@@ -332,6 +336,7 @@ def plan(
         label,
         label_span,
         weight,
+        group,
         tuple(drafts),
         held_out,
         splitting,
@@ -380,6 +385,7 @@ def check_settings(
     shared = Dictionary(TRAIN)
     optimizer = _optimizer(choice, shared, statement, errors)
     loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
+    choice = with_loss(choice, loss)
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
     if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
         schedule = catalog.SCHEDULES.entries[str(usual)]
@@ -387,7 +393,7 @@ def check_settings(
     dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
-    framework = parent.spec.framework if parent else _framework(choice, resolved, errors)
+    framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
         trees.check(resolved, framework, errors)
     if parent:
@@ -448,9 +454,12 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
 
 
 def _framework(
-    choice: Choice, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
+    choice: Choice, resolved: Mapping[str, Resolved], loss: Entry | None, errors: list[SQLFlowError]
 ) -> spec.job.Framework:
+    """Return the framework: the written one, that of the model's name, or the first one that has the loss."""
     found = choice.framework
+    if loss and not choice.named:
+        found = next((each for each in choice.example.frameworks if each in loss.frameworks), found)
     if "model.framework" in resolved:
         found = str(resolved["model.framework"].value)
         model = choice.example

@@ -47,6 +47,11 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             f"an interval is of a number, and {reference} predicts the class {label.column}",
             "leave predict.interval out: the columns …_prob are the probabilities of the classes",
         )
+    if isinstance(label, spec.RankingLabel):
+        return (
+            f"an interval is of a number, and {reference} ranks the rows of each {label.group}",
+            "leave predict.interval out",
+        )
     if not isinstance(label, spec.RegressionLabel):
         return (
             f"an interval is of a number, and {reference} does not declare what it predicts",

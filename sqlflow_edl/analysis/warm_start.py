@@ -131,6 +131,8 @@ def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
             hint = did_you_mean(str(unknown[0]), known, list_up_to=20)
             message = f"{found.column} has classes that {parent.reference} does not know: {shown}"
             raise parent.refuse(message, span, hint or "leave USING out: the model starts from new weights")
+    if isinstance(found, spec.RankingLabel):
+        return found
     return msgspec.structs.replace(theirs, column=found.column)
 
 

@@ -42,6 +42,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     PiecewiseLinear,
+    RankingLabel,
     Raw,
     RawLabel,
     Split,
@@ -205,7 +206,6 @@ def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
 
 def _common_values(spec: JobSpec) -> dict[str, object]:
     """Return the values of all templates."""
-    classifies = isinstance(spec.label, ClassLabel)
     return {
         "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
         "select_comment": comment(spec.query.select),
@@ -214,9 +214,15 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
         "label": layout(_label(spec), prefix="LABEL = "),
         "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
-        "scores_comment": "probabilities of the classes" if classifies else "in units of the label",
+        "scores_comment": _SCORES.get(type(spec.label), "in units of the label"),
         "metrics": _metrics(spec),
     }
+
+
+_SCORES: Mapping[type, str] = {
+    ClassLabel: "probabilities of the classes",
+    RankingLabel: "higher is better, within a group",
+}
 
 
 def _members(spec: JobSpec) -> int:
@@ -289,6 +295,8 @@ def _label(spec: JobSpec) -> Expression:
     label = spec.label
     if isinstance(label, ClassLabel):
         return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
+    if isinstance(label, RankingLabel):
+        return Call("fc.ranking", (literal(label.column), ("group", literal(label.group))))
     if isinstance(label, RawLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(
@@ -313,12 +321,17 @@ def _class_weights(spec: JobSpec) -> str:
 
 def _metrics(spec: JobSpec) -> str:
     kind = metrics.kind_of(spec.label)
-    classes = (type(metrics.by_name(name, kind)).__name__ for name in spec.metrics)
-    entries = [f"{literal(name)}: metrics.{cls}()" for name, cls in zip(spec.metrics, classes, strict=True)]
+    made = ((name, metrics.by_name(name, kind)) for name in spec.metrics)
+    entries = [f"{literal(name)}: metrics.{type(each).__name__}({_first(each)})" for name, each in made]
     line = "{" + ", ".join(entries) + "}"
     if len(line) < 85:
         return line
     return "{\n" + "".join(f"        {entry},\n" for entry in entries) + "    }"
+
+
+def _first(metric: metrics.Metric) -> str:
+    """Return the argument of a metric of the first rows of a ranking; empty for other metrics."""
+    return str(metric.k) if isinstance(metric, metrics.RankingMetric) and metric.k else ""
 
 
 def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:

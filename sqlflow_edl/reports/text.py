@@ -51,6 +51,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
 def label(found: spec.Label) -> str:
     if isinstance(found, spec.ClassLabel):
         return f"{len(found.classes):,} classes: {listed(found.classes)}"
+    if isinstance(found, spec.RankingLabel):
+        return f"a relevance, which orders the rows of each {found.group}"
     if isinstance(found, spec.RawLabel):
         return "the model's outputs as they are"
     return f"a number, mean {number(found.mean)}, std {number(found.std)}"

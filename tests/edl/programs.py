@@ -26,6 +26,7 @@ from edl.spec import (
     Label,
     Numeric,
     Query,
+    RankingLabel,
     Raw,
     RegressionLabel,
     Rows,
@@ -147,18 +148,22 @@ _TREES = {
         "regression": "regression",
         "binary": "binary",
         "multiclass": 'multiclass", num_class=3, boosting="gbdt',
+        "ranking": "OBJECTIVE",
     },
     "xgboost": {
         "library": "XGBoost",
         "regression": "reg:squarederror",
         "binary": "binary:logistic",
         "multiclass": 'multi:softprob", num_class=3, device="cpu',
+        "ranking": "OBJECTIVE",
     },
 }
 _PAGES = {"keras": KERAS, "torch": TORCH, "lightgbm": TREES, "xgboost": TREES}
 
 
 def kind_of(label: Label) -> str:
+    if isinstance(label, RankingLabel):
+        return "ranking"
     return "regression" if isinstance(label, RegressionLabel) else "binary" if label.binary else "multiclass"
 
 
@@ -177,6 +182,8 @@ def source(
             f"fc.class_label({label.column!r}, {list(label.classes)!r})",
             '{"accuracy": metrics.Accuracy()}',
         )
+    elif isinstance(label, RankingLabel):
+        target, default = f"fc.ranking({label.column!r}, {label.group!r})", '{"ndcg": metrics.NDCG()}'
     else:
         target, default = f"fc.label({label.column!r})", '{"rmse": metrics.RMSE()}'
     library = _TREES.get(framework, {})
@@ -189,7 +196,7 @@ def source(
         outputs=label.outputs,
         rate=rate,
         metrics=metrics or default,
-        **_LOSSES[kind_of(label)],
+        **_LOSSES.get(kind_of(label), {}),
     )
 
 

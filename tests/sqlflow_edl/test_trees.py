@@ -235,7 +235,6 @@ def test_an_exported_model_is_one_of_its_library(
         ("xgboost.gblinear", "BoostedTreesClassifier", "xgboost", {"booster": "gblinear"}),
         ("xgboost.Estimator", "BoostedTreesClassifier", "xgboost", {}),
         ("LGBMClassifier", "BoostedTreesClassifier", "lightgbm", {}),
-        ("lightgbm.LGBMRegressor", "BoostedTreesRegressor", "lightgbm", {}),
     ],
 )
 def test_models_have_their_names_in_other_systems(

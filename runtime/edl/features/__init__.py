@@ -37,7 +37,17 @@ from edl.features.columns import (
     year,
 )
 from edl.features.inputs import Inputs
-from edl.features.labels import ClassTarget, Mode, RegressionTarget, Target, class_label, label, target
+from edl.features.labels import (
+    ClassTarget,
+    Mode,
+    RankingTarget,
+    RegressionTarget,
+    Target,
+    class_label,
+    label,
+    ranking,
+    target,
+)
 from edl.features.transform import DENSE, Entry, Features
 from edl.features.weights import RowWeights, weights
 
@@ -48,6 +58,7 @@ __all__ = [
     "Features",
     "Inputs",
     "Mode",
+    "RankingTarget",
     "RegressionTarget",
     "RowWeights",
     "Target",
@@ -70,6 +81,7 @@ __all__ = [
     "numeric",
     "one_hot",
     "piecewise_linear",
+    "ranking",
     "raw",
     "standardize",
     "stored",

@@ -2,9 +2,10 @@
 
 A target is the transform of one label, as `Features` is that of the features. Its four arrays, for n rows:
 
-    labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes
+    labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
+             (n, 2) int64 relevance and number of the group for a ranking
     outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes
-    scores   (n, 1) float64 numbers, (n, 2) or (n, k) float64 probabilities
+    scores   (n, 1) float64 numbers or scores of a ranking, (n, 2) or (n, k) float64 probabilities
     values   predictions for the user, an Arrow array
 
 In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
@@ -24,11 +25,14 @@ import pyarrow as pa
 from edl.errors import JobError, SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
-from edl.spec import ClassLabel, Label, RawLabel, RegressionLabel
+from edl.features.hashing import hash_texts
+from edl.spec import ClassLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
 Mode = Literal["train", "evaluate", "predict"]
 Labels = npt.NDArray[np.float32] | npt.NDArray[np.int64]
 Outputs = npt.NDArray[Any]  # float32 of a model, or float64
+MOST_RELEVANCE = 30  # as in LightGBM: a gain is 2^relevance - 1
+_LARGEST_GROUP = 2**53  # numbers of groups are exact as float64
 
 
 class RegressionTarget:
@@ -125,6 +129,58 @@ class ClassTarget:
         )
 
 
+class RankingTarget:
+    """Relevance, by which the rows of each group are put in order."""
+
+    def __init__(self, spec: RankingLabel) -> None:
+        _check_name(spec.column)
+        _check_name(spec.group)
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.int64] | None:
+        """Return relevance and number of the group, int64 of shape (n, 2), or None in prediction."""
+        if mode == "predict":
+            return None
+        column = self.spec.column
+        array = _column(batch, column)
+        relevance = numbers(array, column)
+        _refuse_unknown(column, array)
+        wrong = (relevance % 1 != 0) | (relevance < 0) | (relevance > MOST_RELEVANCE)
+        if wrong.any():
+            raise SemanticError(
+                f"label {column} is {relevance[wrong][0]:g}, and a relevance is a whole number from 0 to "
+                f"{MOST_RELEVANCE}",
+                hint="0 is irrelevant; each number above it doubles the gain",
+            )
+        return np.column_stack([relevance.astype(np.int64), self._groups(batch)])
+
+    def _groups(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
+        """Return a number for each group: the value of a whole number, else a hash of its text."""
+        column = self.spec.group
+        array = plain(_column(batch, column, "the group"))
+        if array.null_count:
+            raise SemanticError(
+                f"the group {column} is NULL in {array.null_count} of {len(array)} rows",
+                hint="leave those rows out of the query: WHERE … IS NOT NULL",
+            )
+        hashed = (hash_texts(texts(array, column)) >> np.uint64(11)).astype(np.int64)
+        if not pa.types.is_signed_integer(array.type):
+            return hashed
+        values = np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.int64)
+        return np.where(np.abs(values) < _LARGEST_GROUP, values, hashed)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return the scores, float64 of shape (n, 1); only their order within a group has a meaning."""
+        _check_outputs(outputs, self.spec)
+        found: Floats = outputs.astype(np.float64)
+        return found
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """Return the scores as float64; NULL for NaN and infinities."""
+        values = scores[:, 0].astype(np.float64)
+        return pa.array(values, mask=~np.isfinite(values))
+
+
 class RawTarget:
     """Undeclared outputs; the labels are those returned by `feed` of the module."""
 
@@ -145,7 +201,7 @@ class RawTarget:
         return numbers if width == 1 else pa.FixedSizeListArray.from_arrays(numbers, width)
 
 
-Target = RegressionTarget | ClassTarget | RawTarget
+Target = RegressionTarget | ClassTarget | RankingTarget | RawTarget
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
@@ -158,10 +214,17 @@ def class_label(column: str, classes: Iterable[str | bool | int]) -> ClassTarget
     return ClassTarget(ClassLabel(column, tuple(classes)))
 
 
+def ranking(column: str, group: str) -> RankingTarget:
+    """Return the target that orders the rows of each value of `group` by the relevance in `column`."""
+    return RankingTarget(RankingLabel(column, group))
+
+
 def target(spec: Label) -> Target:
     """Return the target of a JobSpec's label."""
     if isinstance(spec, RawLabel):
         return RawTarget(spec)
+    if isinstance(spec, RankingLabel):
+        return RankingTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 
@@ -202,11 +265,11 @@ def _check_classes(spec: ClassLabel) -> None:
         raise SemanticError(f"the classes of label {spec.column} hold a value twice")
 
 
-def _column(batch: pa.RecordBatch, column: str) -> pa.Array:
+def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.Array:
     names = batch.schema.names
     if names.count(column) != 1:
         found = "several columns" if column in names else "no column"
-        raise SemanticError(f"the data has {found} {column}, the label", hint=did_you_mean(column, names))
+        raise SemanticError(f"the data has {found} {column}, {what}", hint=did_you_mean(column, names))
     return batch.column(column)
 
 

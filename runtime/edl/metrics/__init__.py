@@ -11,6 +11,7 @@ from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
+from edl.metrics.ranking import MAP, NDCG, RankingMetric
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State, dump, load
@@ -20,8 +21,10 @@ __all__ = [
     "DEFAULTS",
     "F1",
     "MAE",
+    "MAP",
     "MAPE",
     "MSE",
+    "NDCG",
     "R2",
     "RMSE",
     "AbsoluteErrors",
@@ -30,6 +33,7 @@ __all__ = [
     "LogLoss",
     "Metric",
     "Precision",
+    "RankingMetric",
     "Recall",
     "State",
     "at_threshold",

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -38,8 +37,8 @@ class AUC(Metric):
     """
 
     exact: bool = False
-    name: ClassVar[str] = "auc"
-    higher_is_better: ClassVar[bool] = True
+    name = "auc"
+    higher_is_better = True
 
     def curve(self, state: State) -> Floats:
         """Return the curve of the second of two classes, from a state that is not empty: (3, m), see above."""

@@ -10,6 +10,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     regression   labels (n, 1)            scores (n, 1)
     binary       labels (n, 1) or (n,)    scores (n, 2), or (n, 1) the probability of class 1
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
+    ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
 finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
@@ -34,8 +35,12 @@ Ints = npt.NDArray[np.int64]
 class Metric(abc.ABC):
     """Figure over labels and scores, computed from a mergeable state. The object itself holds no data."""
 
-    name: ClassVar[str]
     higher_is_better: ClassVar[bool]
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """Canonical name."""
 
     def zero(self) -> State:
         """Return the state of no rows."""

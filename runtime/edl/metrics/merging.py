@@ -9,6 +9,7 @@ from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
+from edl.metrics.ranking import NDCG, RankingMetric
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.residuals import AbsoluteErrors
 from edl.metrics.states import State
@@ -18,14 +19,17 @@ _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
+    "ranking": NDCG(),
 }
 
 
 def merge_kind(metric: Metric) -> str:
     """Return the kind by which states of the metric merge; empty for a metric that is not built in.
 
-    A threshold changes what is counted, not how counts merge.
+    A threshold changes what is counted, not how counts merge. The states of all rankings are their rows.
     """
+    if isinstance(metric, RankingMetric):
+        return "ranking"
     if isinstance(metric, AtThreshold):
         return merge_kind(metric.metric)
     return next(

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from edl.errors import SemanticError, nearest
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.spec import Label, RawLabel, RegressionLabel
+from edl.spec import Label, RankingLabel, RawLabel, RegressionLabel
 
-Kind = Literal["regression", "binary", "multiclass"]
+Kind = Literal["regression", "binary", "multiclass", "ranking"]
+_Predicted = Literal["number", "class", "ranking"]
+_PLURAL: dict[_Predicted, str] = {"number": "numbers", "class": "classes", "ranking": "rankings"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
     make: Callable[[], Metric]
-    classes: bool  # for a predicted class, not a number
+    of: _Predicted
     aliases: tuple[str, ...]
 
 
@@ -27,16 +31,16 @@ class _Row:
 _TABLE: dict[str, _Row] = {
     "accuracy": _Row(
         Accuracy,
-        True,
+        "class",
         ("acc", "BinaryAccuracy", "CategoricalAccuracy", "SparseCategoricalAccuracy", "accuracy_score"),
     ),
-    "precision": _Row(Precision, True, ("precision_score", "PositivePredictiveValue")),
-    "recall": _Row(Recall, True, ("recall_score", "sensitivity", "TruePositiveRate")),
-    "f1": _Row(F1, True, ("f1_score", "F1Score", "f_score", "FMeasure")),
-    "auc": _Row(AUC, True, ("roc_auc", "auc_roc", "roc_auc_score", "AreaUnderCurve")),
+    "precision": _Row(Precision, "class", ("precision_score", "PositivePredictiveValue")),
+    "recall": _Row(Recall, "class", ("recall_score", "sensitivity", "TruePositiveRate")),
+    "f1": _Row(F1, "class", ("f1_score", "F1Score", "f_score", "FMeasure")),
+    "auc": _Row(AUC, "class", ("roc_auc", "auc_roc", "roc_auc_score", "AreaUnderCurve")),
     "log_loss": _Row(
         LogLoss,
-        True,
+        "class",
         (
             "CrossEntropy",
             "BinaryCrossentropy",
@@ -45,17 +49,22 @@ _TABLE: dict[str, _Row] = {
             "nll",
         ),
     ),
-    "rmse": _Row(RMSE, False, ("RootMeanSquaredError", "root_mean_square_error")),
-    "mae": _Row(MAE, False, ("MeanAbsoluteError", "l1")),
-    "r2": _Row(R2, False, ("r2_score", "R2Score", "r_squared", "CoefficientOfDetermination")),
-    "mse": _Row(MSE, False, ("MeanSquaredError", "mean_square_error", "l2")),
-    "mape": _Row(MAPE, False, ("MeanAbsolutePercentageError",)),
+    "rmse": _Row(RMSE, "number", ("RootMeanSquaredError", "root_mean_square_error")),
+    "mae": _Row(MAE, "number", ("MeanAbsoluteError", "l1")),
+    "r2": _Row(R2, "number", ("r2_score", "R2Score", "r_squared", "CoefficientOfDetermination")),
+    "mse": _Row(MSE, "number", ("MeanSquaredError", "mean_square_error", "l2")),
+    "mape": _Row(MAPE, "number", ("MeanAbsolutePercentageError",)),
+    "ndcg@10": _Row(partial(NDCG, 10), "ranking", ()),
+    "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
+    "ndcg": _Row(NDCG, "ranking", ("ndcg_score", "NormalizedDiscountedCumulativeGain")),
 }
+_FIRST: dict[str, Callable[[int], Metric]] = {"ndcg": NDCG, "map": MAP}  # metrics of the first rows: ndcg@5
 
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "regression": ("rmse", "mae", "r2"),
     "binary": ("accuracy", "auc", "log_loss", "precision", "recall", "f1"),
     "multiclass": ("accuracy", "log_loss", "f1"),
+    "ranking": ("ndcg@10", "map"),
 }
 
 
@@ -63,6 +72,8 @@ def kind_of(label: Label) -> Kind:
     """Return the kind of label, which selects its metrics."""
     if isinstance(label, RegressionLabel):
         return "regression"
+    if isinstance(label, RankingLabel):
+        return "ranking"
     if isinstance(label, RawLabel):
         raise SemanticError("metrics by name need a label, which the model does not declare")
     return "binary" if label.binary else "multiclass"
@@ -70,7 +81,7 @@ def kind_of(label: Label) -> Kind:
 
 def names(kind: Kind | None) -> tuple[str, ...]:
     """Return the names of all metrics that suit the kind of label; for None, of all metrics."""
-    return tuple(name for name, row in _TABLE.items() if not kind or row.classes == (kind != "regression"))
+    return tuple(name for name, row in _TABLE.items() if not kind or row.of == _predicted(kind))
 
 
 def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
@@ -80,10 +91,15 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     approximates. Raises SemanticError for an unknown name, or a metric that does not suit the kind of label.
     """
     folded = _fold(name)
+    base, _, first = name.rpartition("@")
+    if base.strip().casefold() in _FIRST and first.strip().isdecimal() and 0 < int(first) < 10**6:
+        if kind and kind != "ranking":
+            raise _unsuitable(name, "ranking", kind)
+        return _FIRST[base.strip().casefold()](int(first))
     for canonical, row in _TABLE.items():
         if folded in map(_fold, (canonical, *row.aliases)):
-            if kind and row.classes != (kind != "regression"):
-                raise _unsuitable(canonical, kind)
+            if kind and row.of != _predicted(kind):
+                raise _unsuitable(canonical, row.of, kind)
             return AUC(exact=exact) if row.make is AUC else row.make()
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
 
@@ -92,11 +108,16 @@ def _fold(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
-def _unsuitable(name: str, kind: Kind) -> SemanticError:
-    predicted = "a number" if kind == "regression" else "a class"
-    other = "classes" if kind == "regression" else "numbers"
+def _predicted(kind: Kind) -> _Predicted:
+    if kind == "ranking":
+        return "ranking"
+    return "number" if kind == "regression" else "class"
+
+
+def _unsuitable(name: str, of: _Predicted, kind: Kind) -> SemanticError:
+    predicted = f"a {_predicted(kind)}"
     return SemanticError(
-        f"{name} measures predicted {other}, this label is {predicted}",
+        f"{name} measures predicted {_PLURAL[of]}, this label is {predicted}",
         hint=f"for {predicted}: {', '.join(names(kind))}",
     )
 

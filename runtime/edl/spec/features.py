@@ -362,6 +362,21 @@ class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="c
         return 1 if self.binary else len(self.classes)
 
 
+class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ranking", tag_field="op"):
+    """Relevance of a row, by which a model orders the rows of each group: whole numbers from 0, higher is better.
+
+    The rows of a group have the same value of the column `group`. Labels are int64 of shape (n, 2), the relevance and a
+    number of the group; the model has one output, the score.
+    """
+
+    column: str
+    group: str
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
 class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
     """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
 
@@ -373,4 +388,4 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
-Label = RegressionLabel | ClassLabel | RawLabel
+Label = RegressionLabel | ClassLabel | RankingLabel | RawLabel

@@ -197,7 +197,7 @@ def _classes(
     if held_out.rows < 2:
         return
     if not isinstance(label, spec.ClassLabel):
-        if held_out.constant:
+        if held_out.constant and not isinstance(label, spec.RankingLabel):
             yield DataWarning(
                 "validation rows",
                 f"{label.column} is the same in all {held_out.rows:,} validation rows",

@@ -39,4 +39,12 @@ MODELS = (
         frameworks=tuple(trees.LIBRARIES),
         architecture=ARCHITECTURE,
     ),
+    Model(
+        f"{trees.FAMILY}Ranker",
+        "Gradient boosted decision trees that order the rows of a group by relevance (LambdaMART; Burges, 2010).",
+        (trees.GROUP, *trees.ATTRIBUTES, *(each.attribute for each in trees.OF_RANKERS), trees.LENGTH),
+        task="ranking",
+        frameworks=tuple(trees.LIBRARIES),
+        architecture=ARCHITECTURE,
+    ),
 )

@@ -34,9 +34,11 @@ def loss(
     return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
 
 
+_DEFAULTS = {"regression": "mean_squared_error", "ranking": "lambdarank"}  # by task; of classes cross_entropy
+
+
 def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
-    default = "mean_squared_error" if model.task == "regression" else "cross_entropy"
-    found = catalog.LOSSES.entries[settings.loss or default]
+    found = catalog.LOSSES.entries[settings.loss or _DEFAULTS.get(model.task or "", "cross_entropy")]
     if settings.framework not in found.frameworks:
         fitting = [each.name for each in _of(model) if settings.framework in each.frameworks]
         errors.append(

@@ -26,7 +26,7 @@ SEARCH = (
         METRIC,
         "text",
         "Metric of the validation rows that chooses the models; by default log_loss for classes, rmse for numbers.",
-        choices=metrics.names(None),
+        choices=tuple(name for name in metrics.names(None) if name not in metrics.names("ranking")),
         aliases=("auto.objective",),
     ),
     Attribute(

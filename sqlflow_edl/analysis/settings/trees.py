@@ -53,10 +53,12 @@ def _named(library: str, name: str, **params: Setting) -> Named:
 _LIGHTGBM = {
     "lgbmclassifier": _named("lightgbm", "Classifier"),
     "lgbmregressor": _named("lightgbm", "Regressor"),
+    "lgbmranker": _named("lightgbm", "Ranker"),
 }
 _XGBOOST = {
     "xgbclassifier": _named("xgboost", "Classifier"),
     "xgbregressor": _named("xgboost", "Regressor"),
+    "xgbranker": _named("xgboost", "Ranker"),
 }
 _XGBOOSTERS = {kind: _named("xgboost", "", booster=kind) for kind in ("gbtree", "gblinear", "dart")}
 _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
@@ -66,6 +68,7 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
         "dart": _named("lightgbm", "", booster="dart"),
         "classifier": _LIGHTGBM["lgbmclassifier"],
         "regressor": _LIGHTGBM["lgbmregressor"],
+        "ranker": _LIGHTGBM["lgbmranker"],
     },
     "xgboost": {
         **_XGBOOST,
@@ -73,6 +76,7 @@ _OF_LIBRARIES: Mapping[str, Mapping[str, Named]] = {
         "estimator": _named("xgboost", ""),
         "classifier": _XGBOOST["xgbclassifier"],
         "regressor": _XGBOOST["xgbregressor"],
+        "ranker": _XGBOOST["xgbranker"],
     },
 }
 _NAMES: Mapping[str, Named] = {
@@ -219,8 +223,30 @@ PARAMETERS = (
         lightgbm="skip_drop", xgboost="skip_drop", low=0, high=1,
     ),
 )  # fmt: skip
+OF_RANKERS = (
+    _parameter(
+        "truncation_level", "integer",
+        "Rank down to which the order is learned: pairs of rows count if one of them is above it. By default 30 in "
+        "LightGBM, 32 in XGBoost.",
+        lightgbm="lambdarank_truncation_level", xgboost="lambdarank_num_pair_per_sample", low=1, high=10_000,
+        also=("lambdarank_truncation_level", "lambdarank_num_pair_per_sample"),
+    ),
+    _parameter(
+        "pair_method", "text",
+        "Pairs of rows of a group that a round compares (XGBoost): those above the truncation level (topk), or as many "
+        "random ones for each row (mean). By default topk.",
+        xgboost="lambdarank_pair_method", choices=("topk", "mean"), also=("lambdarank_pair_method",),
+    ),
+)  # fmt: skip
+GROUP = Attribute(
+    "train.group_column",
+    "text",
+    "Selected column whose values group the rows that are ranked against each other, such as those of a query; it is "
+    "no feature unless COLUMN names it.",
+    aliases=("group_column", "group", "train.group", "query_column", "train.query_column", "qid"),
+)
 ATTRIBUTES = tuple(parameter.attribute for parameter in PARAMETERS)
-_BY_NAME = {parameter.name: parameter for parameter in PARAMETERS}
+_BY_NAME = {parameter.name: parameter for parameter in (*PARAMETERS, *OF_RANKERS)}
 
 LENGTH = Attribute(
     "train.num_boost_round",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 from decimal import Decimal
 from typing import Any
@@ -253,3 +254,52 @@ def test_the_scores_of_an_ensemble_are_the_means_of_its_members() -> None:
     assert fc.class_label("x", ["a", "b"]).scores(two)[:, 1] == pytest.approx(one.mean(axis=1))
     many = fc.class_label("x", ["a", "b", "c"]).scores(np.zeros((4, 2, 3), np.float32))
     assert many == pytest.approx(np.full((4, 3), 1 / 3))
+
+
+# Rankings ------------------------------------------------------------------------------------------------------
+
+RANKING = fc.ranking("y", group="q")
+
+
+def ranked(relevance: Any, groups: Any) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(relevance), pa.array(groups)], names=["y", "q"])
+
+
+def test_labels_of_a_ranking_are_relevance_and_group() -> None:
+    labels = RANKING.transform(ranked([2.0, 0.0, 1.0], [7, 7, -3]), "train")
+    assert labels is not None
+    assert labels.dtype == np.int64
+    assert labels.tolist() == [[2, 7], [0, 7], [1, -3]]
+    assert RANKING.transform(pa.record_batch([pa.array([1])], names=["x"]), "predict") is None
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [["a", "b", "a"], [1.5, 2.5, 1.5], [2**60, 2**60 + 1, 2**60], [dt.date(2024, 1, 1), dt.date(2024, 1, 2)] * 2],
+    ids=["texts", "numbers with fractions", "large numbers", "dates"],
+)  # fmt: skip
+def test_a_group_of_any_type_has_a_number_of_its_own_in_every_batch(groups: list[Any]) -> None:
+    groups = groups[:3]
+    whole = RANKING.transform(ranked([1, 1, 1], groups), "train")
+    parts = [RANKING.transform(ranked([1], [group]), "evaluate") for group in groups]
+    assert whole is not None
+    found = whole[:, 1].tolist()
+    assert found == [part[0, 1] for part in parts if part is not None]
+    assert found[0] == found[2] != found[1]
+    assert max(map(abs, found)) <= 2**53  # exact in the states of metrics
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (ranked([1, 31], [1, 1]), "label y is 31, and a relevance is a whole number from 0 to 30"),
+        (ranked([-1], [1]), "label y is -1, and"),
+        (ranked([0.5], [1]), "label y is 0.5, and"),
+        (ranked([None], [1]), "label y is NULL in 1 of 1 rows"),
+        (ranked([1, 1], ["a", None]), "the group q is NULL in 1 of 2 rows"),
+        (pa.record_batch([pa.array([1])], names=["y"]), "the data has no column q, the group"),
+    ],
+)
+def test_rows_that_cannot_be_ranked_are_named(rows: pa.RecordBatch, message: str) -> None:
+    with pytest.raises(SemanticError, match=message):
+        RANKING.transform(rows, "train")

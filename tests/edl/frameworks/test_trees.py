@@ -251,7 +251,7 @@ def test_importances_say_which_columns_split(tmp_path: Path, library: str) -> No
 @pytest.mark.parametrize(
     ("library", "edit", "message"),
     [
-        ("lightgbm", ('objective="regression"', 'objective="rank_xendcg"'), "there is no objective rank_xendcg"),
+        ("lightgbm", ('objective="regression"', 'objective="rank_x"'), "there is no objective rank_x"),
         ("xgboost", ('objective="reg:squarederror"', 'objective="survival:cox"'), "there is no objective survival:cox"),
         ("lightgbm", ("LightGBM(FEATURES", "dict(a=FEATURES"), "returns a dict, not an edl.trees.LightGBM"),
         ("xgboost", ("XGBoost(FEATURES", "dict(a=FEATURES"), "returns a dict, not an edl.trees.XGBoost"),

@@ -22,15 +22,18 @@ from edl.spec import ClassLabel, RegressionLabel
         ("RMSE", "regression", metrics.RMSE()),
         ("R2Score", "regression", metrics.R2()),
         ("f1-score", "binary", metrics.F1()),
+        ("NDCG@5", "ranking", metrics.NDCG(5)),
+        ("mean average precision", "ranking", metrics.MAP()),
     ],
 )
 def test_a_metric_has_the_names_that_analysts_write(
     written: str, kind: metrics.Kind, made: metrics.Metric
 ) -> None:
-    assert type(metrics.by_name(written, kind)) is type(made)
+    found = metrics.by_name(written, kind)
+    assert (type(found), found.name) == (type(made), made.name)
 
 
-@pytest.mark.parametrize("kind", ["regression", "binary", "multiclass"])
+@pytest.mark.parametrize("kind", ["regression", "binary", "multiclass", "ranking"])
 def test_every_name_and_default_of_a_kind_can_be_made_and_calls_itself_so(kind: metrics.Kind) -> None:
     assert set(metrics.DEFAULTS[kind]) <= set(metrics.names(kind))
     for name in metrics.names(kind):
@@ -55,6 +58,8 @@ def test_evaluation_asks_for_the_exact_figure() -> None:
             "rmse, mae, r2, mse, mape",
         ),
         ("rmse", "binary", "rmse measures predicted numbers, this label is a class", "accuracy"),
+        ("ndcg@3", "regression", "ndcg@3 measures predicted rankings, this label is a number", "rmse"),
+        ("ndcg@0", "ranking", "there is no metric ndcg@0", "did you mean ndcg"),
         ("acuracy", "binary", "there is no metric acuracy", "did you mean accuracy?"),
         ("MeanSquareEror", "regression", "there is no metric", "did you mean mse?"),
         ("zzz", "regression", "there is no metric zzz", "known: rmse, mae"),

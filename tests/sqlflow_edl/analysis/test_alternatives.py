@@ -15,7 +15,7 @@ from sqlflow_edl.analysis.alternatives import alternative
         ("GBDTRegressor", "train a BoostedTreesRegressor"),
         ("RANDOM_FOREST_CLASSIFIER", "train a BoostedTreesClassifier"),
         ("RandomForestRegressor", "train a BoostedTreesRegressor"),
-        ("LGBMRanker", "train a BoostedTreesRegressor"),
+        ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("KMEANS", "models predict a label"),
         ("LogisticRegression", "train a LinearClassifier"),
         ("LINEAR_REG", "train a LinearRegressor"),

@@ -255,6 +255,12 @@ TREES = {
         "weights": spec.Weights("often", 2.5),
         "words": tuple(range(21)),
     },
+    "boosted_ranker": {
+        "label": spec.RankingLabel("relevance", "query"),
+        "model": spec.Component("BoostedTreesRanker", {"truncation_level": 20}),
+        "loss": spec.Component("lambdarank"),
+        "metrics": ("ndcg@10", "map"),
+    },
 }
 
 

@@ -44,29 +44,33 @@ class TreeAdapter:
         self._rates: list[float] = []  # of the rounds since the loaded trees, if they may have to be repeated
         self._parent = b""  # the loaded trees, in that case
         self._margins: dict[int, _Margins] = {}
-        self._check(_matrix(features))
+        self._check(matrix_of(features))
 
     # Training ------------------------------------------------------------------------------------------------
 
     def train(self, rows: Minibatches) -> Floats:
-        matrix = _matrix(rows.features)
+        matrix = matrix_of(rows.features)
         labels = rows.labels.reshape(-1)
         weights = self._weights(labels, rows.weights)
+        self._grow_from(matrix, rows, lambda: self.engine.begin(matrix, labels, weights))
+        return np.array([self.engine.mean_loss(labels, weights)], dtype=np.float32)
+
+    def _grow_from(self, matrix: Array, rows: Minibatches, begin: Callable[[], None]) -> None:
+        """Add a round; `begin` gives the rows to the engine, where it does not hold them."""
         try:
             if matrix is not self._held:
-                self._begin(matrix, labels, weights)
+                self._begin(matrix, begin)
             self._grow(self.learning_rate(0) if rows.rates is None else float(rows.rates[0]))
         except self.engine.failures as error:
             raise JobError(f"{self.framework} cannot train: {first_line(error)}") from error
-        return np.array([self.engine.mean_loss(labels, weights)], dtype=np.float32)
 
-    def _begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+    def _begin(self, matrix: Array, begin: Callable[[], None]) -> None:
         self._check(matrix)
         again = self._rates if self.engine.replays else []
         if again:
             self._rates = []
             self._restart()
-        self.engine.begin(matrix, labels, weights)
+        begin()
         self._held = matrix
         for rate in again:
             self._grow(rate)
@@ -91,19 +95,19 @@ class TreeAdapter:
     # Scores --------------------------------------------------------------------------------------------------
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
-        margins = self._known_margins(_matrix(features))
+        margins = self._known_margins(matrix_of(features))
         losses = self.engine.losses(labels, self.engine.objective.predictions(margins))
         weighed = self._weights(labels.reshape(-1), weights)
         return Evaluated(self._outputs(margins), mean_loss(losses, weighed))
 
     def predict(self, features: Features) -> Array:
-        matrix = _matrix(features)
+        matrix = matrix_of(features)
         self._check(matrix)
         return self._outputs(self.engine.margins(matrix, self.rounds))
 
     def contributions(self, features: Features) -> Array:
         """Return TreeSHAP values of the matrix's columns and the base margin, (n, outputs, columns + 1)."""
-        matrix = _matrix(features)
+        matrix = matrix_of(features)
         self._check(matrix)
         return self.engine.contributions(matrix, self.rounds)
 
@@ -192,7 +196,7 @@ class _Margins:
         return (self._rounds, self._margins) if self._of() is matrix else None
 
 
-def _matrix(features: Features) -> Array:
+def matrix_of(features: Features) -> Array:
     """Return the one array that trees take. Raises JobError if there are several."""
     found = [array for _, array in arrays(features)]
     if len(found) != 1 or not isinstance(found[0], np.ndarray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from edl.arrays import Array
@@ -18,6 +19,18 @@ GROWING, SCORING = 1_000_000, 20_000
 def threads_for(matrix: Array, most: int, each: int) -> int:
     """Return the number of threads, at most `most`; `each` is the number of values that a thread is worth."""
     return max(1, min(most, matrix.size // each))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of a ranking whose rows follow each other: the number of rows of each, and the metric of the curve.
+
+    `metric` is ndcg or map, of the first `k` rows; 0 takes all.
+    """
+
+    sizes: Array
+    metric: str
+    k: int
 
 
 class Engine(abc.ABC):
@@ -48,8 +61,13 @@ class Engine(abc.ABC):
         """Learning rate without a schedule."""
 
     @abc.abstractmethod
-    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
-        """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,)."""
+    def begin(
+        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+    ) -> None:
+        """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,).
+
+        `groups` are those of a ranking.
+        """
 
     @abc.abstractmethod
     def grow(self, rate: float) -> None:
@@ -58,6 +76,10 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
         """Return the sum of the weighted losses of the rows of `begin`, which are given again, over their number."""
+
+    @abc.abstractmethod
+    def ranked(self) -> float:
+        """Return the mean over the groups of `begin` of their metric; where nothing is relevant, it counts as 1."""
 
     def losses(self, labels: Array, predictions: Array) -> Array:
         """Return the loss of each row, (n,), of labels and predictions (n, outputs)."""

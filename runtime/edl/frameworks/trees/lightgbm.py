@@ -12,10 +12,19 @@ import numpy as np
 from edl.arrays import Array, Features
 from edl.errors import JobError
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
-from edl.frameworks.trees.engine import GROWING, SCORING, Engine, first_line, threads_for, unknown_objective
+from edl.frameworks.trees.engine import (
+    GROWING,
+    SCORING,
+    Engine,
+    Groups,
+    first_line,
+    threads_for,
+    unknown_objective,
+)
 from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import LightGBM
 from edl.frameworks.trees.objectives import LIGHTGBM, Objective
+from edl.frameworks.trees.ranking import adapter
 from edl.program import Program
 
 with without_extras():
@@ -26,6 +35,7 @@ _FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
 _THREADS = re.compile(
     rb"^\[num_threads: \d+\]$", re.MULTILINE
 )  # in a model's file: of the machine, not the model
+_MOST_ROWS = 10_000  # of a group, by LightGBM's own limit
 _LEAST_RATE = 1e-12  # LightGBM refuses 0, in which schedules end
 _threads = 1
 
@@ -45,7 +55,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     name = str(model.params.get("objective", "regression"))
     if name not in LIGHTGBM:
         raise JobError(f"{program.file}: {unknown_objective(name, LIGHTGBM)}")
-    return TreeAdapter(program, model, LightGBMEngine(model, LIGHTGBM[name]), features)
+    return adapter(program, model, LightGBMEngine(model, LIGHTGBM[name]), features)
 
 
 class LightGBMEngine(Engine):
@@ -71,14 +81,19 @@ class LightGBMEngine(Engine):
     def rounds(self) -> int:
         return 0 if self._booster is None else int(self._booster.current_iteration())
 
-    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+    def begin(
+        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+    ) -> None:
         if self._rows is not None and self._booster is not None:
             self.load(self.dump(self.rounds))
         self._params["num_threads"] = threads_for(matrix, _threads, GROWING)
+        if groups is not None:
+            self._params |= {"metric": groups.metric, "eval_at": [groups.k or _MOST_ROWS]}
         self._rows = lightgbm.Dataset(
             matrix,
             labels,
             weight=weights,
+            group=None if groups is None else groups.sizes,
             feature_name=self._names,
             categorical_feature=list(self.model.categorical),
             params=self._params,
@@ -102,6 +117,10 @@ class LightGBMEngine(Engine):
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
         [(_, _, mean, _)] = self._trees.eval_train()  # weighted, over the sum of the weights
         return float(mean) * (1.0 if weights is None else float(weights.mean(dtype=np.float64)))
+
+    def ranked(self) -> float:
+        [(_, _, mean, _)] = self._trees.eval_train()
+        return float(mean)
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         first, known = before if before is not None and self.additive else (0, None)
@@ -155,4 +174,5 @@ def _draws(params: Mapping[str, Any]) -> bool:
         or bool(params.get("extra_trees"))
         or params.get("data_sample_strategy") == "goss"
         or params.get("boosting") in ("goss", "rf")
+        or params.get("objective") == "rank_xendcg"
     )

@@ -31,6 +31,7 @@ class Objective:
     parameter: str = ""  # of the library, and its default
     default: float = 0.0
     metric: str = ""
+    ranks: bool = False  # the rows of a group among each other; a row has no loss of its own
 
     def predictions(self, margins: Floats) -> Floats:
         """Return numbers (n, 1), or probabilities (n, 1) of the second class or (n, k), of margins of that shape."""
@@ -114,6 +115,12 @@ def _classes(labels: Floats, predictions: Floats, _: float) -> Floats:
     return -np.log(np.maximum(own, _LEAST))
 
 
+def _none(labels: Floats, _: Floats, __: float) -> Floats:
+    return np.zeros(len(labels))
+
+
+_RANKING = Objective("identity", _none, ranks=True)
+
 LIGHTGBM: Mapping[str, Objective] = {
     "regression": Objective("identity", _squared, metric="l2"),
     "regression_l1": Objective("identity", _absolute, metric="l1"),
@@ -124,6 +131,8 @@ LIGHTGBM: Mapping[str, Objective] = {
     "tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5, "tweedie"),
     "binary": Objective("logit", _two_classes, metric="binary_logloss"),
     "multiclass": Objective("softmax", _classes, metric="multi_logloss"),
+    "lambdarank": _RANKING,
+    "rank_xendcg": _RANKING,
 }
 XGBOOST: Mapping[str, Objective] = {
     "reg:squarederror": Objective("identity", _squared),
@@ -135,4 +144,7 @@ XGBOOST: Mapping[str, Objective] = {
     "reg:tweedie": Objective("log", _tweedie, "tweedie_variance_power", 1.5),
     "binary:logistic": Objective("logit", _two_classes),
     "multi:softprob": Objective("softmax", _classes),
+    "rank:ndcg": _RANKING,
+    "rank:pairwise": _RANKING,
+    "rank:map": _RANKING,
 }

@@ -10,10 +10,19 @@ import numpy as np
 from edl.arrays import Array, Features
 from edl.errors import JobError
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
-from edl.frameworks.trees.engine import GROWING, SCORING, Engine, first_line, threads_for, unknown_objective
+from edl.frameworks.trees.engine import (
+    GROWING,
+    SCORING,
+    Engine,
+    Groups,
+    first_line,
+    threads_for,
+    unknown_objective,
+)
 from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import XGBoost
 from edl.frameworks.trees.objectives import XGBOOST, Objective, mean_loss
+from edl.frameworks.trees.ranking import adapter
 from edl.program import Program
 
 with without_extras():
@@ -37,7 +46,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     name = str(model.params.get("objective", "reg:squarederror"))
     if name not in XGBOOST:
         raise JobError(f"{program.file}: {unknown_objective(name, XGBOOST)}")
-    return TreeAdapter(program, model, XGBoostEngine(model, XGBOOST[name]), features)
+    return adapter(program, model, XGBoostEngine(model, XGBOOST[name]), features)
 
 
 class XGBoostEngine(Engine):
@@ -63,23 +72,28 @@ class XGBoostEngine(Engine):
     def rounds(self) -> int:
         return 0 if self._booster is None else int(self._booster.num_boosted_rounds())
 
-    def begin(self, matrix: Array, labels: Array, weights: Array | None) -> None:
+    def begin(
+        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+    ) -> None:
         present = self.dump(self.rounds) if self._booster is not None else b""
         threads = self._params["nthread"] = threads_for(matrix, _threads, GROWING)
         quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")
+        if groups is not None:
+            self._params["eval_metric"] = f"{groups.metric}@{groups.k}" if groups.k else groups.metric
         if quantiles:
             bins = int(self._params.get("max_bin", 256))
             self._rows = xgboost.QuantileDMatrix(
                 matrix,
                 labels,
-                weight=weights,
+                weight=_of_groups(weights, groups),
+                group=None if groups is None else groups.sizes,
                 feature_types=self._kinds,
                 enable_categorical=True,
                 max_bin=bins,
                 nthread=threads,
             )
         else:
-            self._rows = self._read(matrix, labels, weights)
+            self._rows = self._read(matrix, labels, weights, groups)
         self._booster = xgboost.Booster(self._params, [self._rows])
         if present:
             self._booster.load_model(bytearray(present))
@@ -95,6 +109,9 @@ class XGBoostEngine(Engine):
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
         predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
         return mean_loss(self.losses(labels, predictions), weights)
+
+    def ranked(self) -> float:
+        return float(self._trees.eval(self._rows).rpartition(":")[2])
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
         first, known = before if before is not None and self.additive else (0, None)
@@ -155,12 +172,17 @@ class XGBoostEngine(Engine):
         return found
 
     def _read(
-        self, matrix: Array, labels: Array | None = None, weights: Array | None = None
+        self,
+        matrix: Array,
+        labels: Array | None = None,
+        weights: Array | None = None,
+        groups: Groups | None = None,
     ) -> xgboost.DMatrix:
         return xgboost.DMatrix(
             matrix,
             labels,
-            weight=weights,
+            weight=_of_groups(weights, groups),
+            group=None if groups is None else groups.sizes,
             feature_types=self._kinds,
             enable_categorical=True,
             nthread=threads_for(matrix, _threads, SCORING),
@@ -174,6 +196,15 @@ class XGBoostEngine(Engine):
 
 
 def _draws(params: Mapping[str, Any]) -> bool:
-    """Return True if rounds draw random numbers: rows, or columns in the order of the rounds."""
+    """Return True if rounds draw random numbers: rows, pairs of them, or columns in the order of the rounds."""
+    if params.get("lambdarank_pair_method") == "mean":
+        return True
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
     return any(float(params.get(name, 1.0)) < 1 for name in shares)
+
+
+def _of_groups(weights: Array | None, groups: Groups | None) -> Array | None:
+    """Return the weights of the rows, or those of their groups, the mean of their rows."""
+    if weights is None or groups is None:
+        return weights
+    return np.add.reduceat(weights, np.cumsum(groups.sizes) - groups.sizes) / groups.sizes

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
 from edl.jobs.events import Figures, finite
-from edl.metrics import AbsoluteErrors, Metric, State, merge_kind
+from edl.metrics import AbsoluteErrors, Metric, RankingMetric, State, merge_kind
 from edl.program import Program
 from edl.spec import RegressionLabel, Residuals
 from edl.tasks.task import Report, Summary, Task
@@ -70,13 +70,25 @@ def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mappin
 
 
 def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
-    """Return loss and metrics over the measured rows; a figure is None if it is undefined."""
-    results = {LOSS: found.mean_loss}
-    for name, metric in metrics.items():
-        if name == _ERRORS:
-            continue
-        results[name] = finite(metric.result(merged(found, name, metric)))
-    return results
+    """Return loss and metrics over the measured rows; a figure is None if it is undefined.
+
+    The rows of a ranking have no losses: its loss is 1 less its first metric.
+    """
+    values = {
+        name: finite(metric.result(merged(found, name, metric)))
+        for name, metric in metrics.items()
+        if name != _ERRORS
+    }
+    loss: float | None = found.mean_loss
+    if name := first_ranking(metrics):
+        best = values[name]
+        loss = None if best is None else 1 - best
+    return {LOSS: loss, **values}
+
+
+def first_ranking(metrics: Mapping[str, Metric]) -> str:
+    """Return the name of the first metric of rankings, empty without one."""
+    return next((name for name, metric in metrics.items() if isinstance(metric, RankingMetric)), "")
 
 
 def merged(found: Summary, name: str, metric: Metric) -> State:

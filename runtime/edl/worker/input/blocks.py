@@ -23,7 +23,7 @@ from edl.arrays import (
 )
 from edl.data import Reader
 from edl.program import Mode, Program
-from edl.spec import ENSEMBLE, TREES
+from edl.spec import ENSEMBLE, TREES, RankingLabel
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
@@ -125,7 +125,8 @@ class Blocks:
         features = checked_features(fed.features, rows, by, exact=exact)
         if mode == "predict":
             return Block(rows, Arrays(features, _NO_LABELS, None), fed.batch)
-        labels = checked_labels(fed.labels, rows, by)
+        ranking = isinstance(self.program.spec.label, RankingLabel)
+        labels = checked_labels(fed.labels, rows, by, ranking=ranking)
         return Block(rows, Arrays(features, labels, checked_weights(fed.weights, rows, by)), fed.batch)
 
     @property
@@ -159,5 +160,6 @@ class Blocks:
         names = spec.columns
         if mode == "predict":
             return list(dict.fromkeys([*names, *spec.output.keep]))
-        weight = spec.weights.column if spec.weights else ""
-        return list(dict.fromkeys([*names, spec.label.column, *([weight] if weight else [])]))
+        group = [spec.label.group] if isinstance(spec.label, RankingLabel) else []
+        weight = [spec.weights.column] if spec.weights else []
+        return list(dict.fromkeys([*names, spec.label.column, *group, *weight]))

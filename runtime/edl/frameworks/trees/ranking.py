@@ -1,0 +1,98 @@
+"""Adapter of trees that rank: the labels of a row are its relevance and the number of its group.
+
+Libraries take rows whose groups follow each other, so the rows are sorted by group, and within a group they stay in
+their order. The loss of a round is 1 less the program's first metric of rankings over the training rows, by the
+library's own figure, without groups in which nothing is relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from edl.arrays import Array, Features
+from edl.errors import JobError
+from edl.frameworks.adapter import Evaluated, Floats, Minibatches
+from edl.frameworks.trees.adapter import TreeAdapter, matrix_of
+from edl.frameworks.trees.engine import Engine, Groups
+from edl.frameworks.trees.models import Trees
+from edl.metrics import RankingMetric
+from edl.program import Program
+from edl.spec import RankingLabel
+
+
+def adapter(program: Program, model: Trees, engine: Engine, features: Features) -> TreeAdapter:
+    """Return the adapter that suits the program's label. Raises JobError if the objective does not."""
+    ranks = isinstance(program.spec.label, RankingLabel)
+    if ranks is not engine.objective.ranks:
+        name, label = model.params.get("objective"), "one" if ranks else "none"
+        raise JobError(
+            f"{program.file}: the objective {name} {'ranks no' if ranks else 'ranks'} rows, and the label is {label} "
+            "of fc.ranking",
+            hint="fc.ranking is the label of objectives that rank, such as lambdarank and rank:ndcg",
+        )
+    return (RankingAdapter if ranks else TreeAdapter)(program, model, engine, features)
+
+
+class RankingAdapter(TreeAdapter):
+    """Adapter of one model of trees whose label is a `RankingLabel`."""
+
+    def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
+        super().__init__(program, model, engine, features)
+        self._program = program
+        self._without_irrelevant: Callable[[float], float] = lambda mean: mean
+
+    def train(self, rows: Minibatches) -> Floats:
+        matrix = matrix_of(rows.features)
+        self._grow_from(matrix, rows, lambda: self._sorted(matrix, rows))
+        return np.array([1 - self._without_irrelevant(self.engine.ranked())], dtype=np.float32)
+
+    def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
+        """Return the scores, and a loss of 0: the rows of a ranking have none."""
+        return Evaluated(self._known_margins(matrix_of(features)), 0.0)
+
+    def _sorted(self, matrix: Array, rows: Minibatches) -> None:
+        """Give the engine the rows in the order of their groups."""
+        relevance, group = rows.labels.T
+        order = np.argsort(group, kind="stable")
+        _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
+        relevance, weights = relevance[order], None if rows.weights is None else rows.weights[order]
+        metric = self._metric()
+        irrelevant = np.maximum.reduceat(relevance, starts) == 0
+        if not (~irrelevant & (sizes > 1)).any():
+            raise JobError(
+                "no group has several training rows of which one is relevant, so there is no order to learn",
+                hint="the group is a column that rows to be ranked against each other share, such as query_id",
+            )
+        if metric.base == "map" and relevance.max() > 1 and self.framework == "xgboost":
+            raise JobError(
+                f"XGBoost has {metric.name} of relevances 0 and 1 alone, and there are others",
+                hint="name another metric first: validation.metrics = ['ndcg@10', 'map']",
+            )
+        of_groups = np.ones(len(sizes)) if weights is None else np.add.reduceat(weights, starts) / sizes
+        self._without_irrelevant = partial(
+            _without_irrelevant, metric.base, of_groups.astype(np.float64), irrelevant
+        )
+        self.engine.begin(matrix[order], relevance, weights, Groups(sizes, metric.base, metric.k))
+
+    def _metric(self) -> RankingMetric:
+        """Return the first metric of the program that is one of rankings. Raises JobError if there is none."""
+        found = self._program.call("eval_metrics_fn").values()
+        for metric in found:
+            if isinstance(metric, RankingMetric):
+                return metric
+        raise JobError(
+            f"eval_metrics_fn in {self._program.file} has no metric of rankings, whose figure is the loss",
+            hint='for example {"ndcg@10": metrics.NDCG(10)}',
+        )
+
+
+def _without_irrelevant(metric: str, weights: Array, irrelevant: Array, mean: float) -> float:
+    """Return the mean over the groups in which something is relevant. `weights` are those of all groups.
+
+    Both libraries count 1 for another group, in the mean of ndcg with a weight of 1, in that of map with its own.
+    """
+    others = irrelevant.sum() if metric == "ndcg" else weights[irrelevant].sum()
+    return float((mean * weights.sum() - others) / weights[~irrelevant].sum())

@@ -1,0 +1,89 @@
+"""Groups of rows that a model ranks: `train.group_column`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.validation import TEST, HeldOut
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import Settings
+
+COLUMN, SHUFFLE = "train.group_column", "train.shuffle"
+
+
+def column(
+    settings: Settings,
+    schema: Schema,
+    label: str,
+    statement: ast.Statement,
+    held_out: HeldOut,
+    errors: list[SQLFlowError],
+) -> str:
+    """Return the column of the groups, empty for models that rank nothing; add errors where groups are unusable."""
+    if settings.model is None or settings.model.task != "ranking":
+        return ""
+    name = settings.get(COLUMN)
+    if name is None:
+        errors.append(
+            SemanticError(
+                f"{settings.model.name} needs the column of the groups in which it ranks rows",
+                span=statement.model.span if statement.model else None,
+                hint=f"add {COLUMN} = query_id, for instance",
+            )
+        )
+        return ""
+    found = schema.find(str(name))
+    wrong, hint = "", None
+    if found is None:
+        wrong, hint = f"unknown column {name}", schema.known(str(name))
+    elif found == label:
+        wrong, hint = f"{found} is the label; it cannot group the rows too", "name another column"
+    elif schema.type(found) is ColumnType.OTHER:
+        errors.append(schema.unusable(found, settings.span(COLUMN)))
+    if wrong:
+        errors.append(SemanticError(wrong, span=settings.span(COLUMN), hint=hint))
+    errors += _divided(settings, held_out)
+    return found or ""
+
+
+def _divided(settings: Settings, held_out: HeldOut) -> Iterator[SQLFlowError]:
+    """Yield errors for attributes that would put rows of one group on several sides."""
+    if settings.get(TEST):
+        yield SemanticError(
+            f"{TEST} would divide groups, and a ranking is measured on whole ones",
+            span=settings.span(TEST),
+            hint="leave it out, and EVALUATE the model on the rows to test it on",
+        )
+    if settings.get(SHUFFLE) is False and not held_out.query and held_out.share != 0:
+        yield SemanticError(
+            f"{SHUFFLE} = FALSE would divide a group: the last rows of the query's order are the validation rows",
+            span=settings.span(SHUFFLE),
+            hint="leave it out, or select the validation rows by a query: VALIDATE ON (SELECT …)",
+        )
+
+
+def evaluated(
+    label: spec.Label, name: str, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
+) -> spec.Label:
+    """Return the label of a trained model in the column `name` of another query; add an error if that has no groups."""
+    own = msgspec.structs.replace(label, column=name)
+    if not isinstance(own, spec.RankingLabel):
+        return own
+    found = schema.find(own.group)
+    if found is None:
+        errors.append(
+            SemanticError(
+                f"the query lacks the column {own.group}, of the groups in which the model ranks rows",
+                span=statement.select_span,
+                hint="select it, by that name",
+            )
+        )
+    return msgspec.structs.replace(own, group=found or own.group)

@@ -1,0 +1,36 @@
+"""BoostedTreesRanker, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+from edl import features as fc
+from edl import metrics
+from edl.trees import LightGBM
+
+FEATURES = fc.Features(
+    fc.raw("age"),
+    fc.codes(fc.vocabulary("department", ["engineering", "finance", "sales"])),
+    fc.raw("hired", part="month"),
+    fc.codes(fc.bucket("height", [1.5, 1.8])),
+)
+LABEL = fc.ranking("relevance", group="query")
+
+
+def custom_model():
+    return LightGBM(
+        FEATURES,
+        objective="lambdarank",
+        learning_rate=0.1,
+        lambdarank_truncation_level=20,
+        seed=0,
+    )
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # higher is better, within a group
+
+
+def eval_metrics_fn():
+    return {"ndcg@10": metrics.NDCG(10), "map": metrics.MAP()}
