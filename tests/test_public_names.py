@@ -12,8 +12,9 @@ PUBLIC = {
     "edl.data": "ConflictError Pinned Reader Source connect open_reader redacted",
     "edl.data.recordio": "RecordWriter read_records",
     "edl.features": "DENSE ClassTarget Entry Features Inputs Mode RegressionTarget RowWeights Target bucket category_id"
-    " class_label concat cross day embedding hash_bucket hour label list_of log minute month normalize numeric one_hot"
-    " piecewise_linear ranking standardize target vector vocabulary weekday weights year",
+    " class_label concat cross day embedding hash_bucket hour label list_of log log_count minute month ngrams"
+    " normalize numeric one_hot periodic piecewise_linear ranking standardize target target_mean vector vocabulary"
+    " weekday weights year",
     "edl.keras": "Embedding by_class checked_model concatenated feature_inputs member_inputs member_outputs"
     " weighted_sum",
     "edl.metrics": "AUC F1 MAE MAP MAPE MSE NDCG R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",

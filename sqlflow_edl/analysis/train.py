@@ -22,6 +22,7 @@ from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
+from sqlflow_edl.analysis.columns.encodings import of_label
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
@@ -211,7 +212,7 @@ class TrainingPlan:
     ) -> ModelInputs:
         if self.parent:
             return self._kept(self.parent, statistics, errors)
-        fitted = self._fitted(statistics, errors)
+        fitted = self._fitted(statistics, label, errors)
         if not fitted and not errors:
             errors.append(
                 SemanticError(
@@ -244,7 +245,7 @@ class TrainingPlan:
             self.decisions.extend(whose)
         return self.kept
 
-    def _fitted(self, statistics: Statistics, errors: list[SQLFlowError]) -> list[Placed]:
+    def _fitted(self, statistics: Statistics, label: spec.Label, errors: list[SQLFlowError]) -> list[Placed]:
         fitted: list[Placed] = []
         for draft, found in self._left_out(statistics):
             if found:
@@ -254,7 +255,7 @@ class TrainingPlan:
                     self.decisions.append(Decision((what,), reason))
                 continue
             try:
-                column = draft.fit(statistics)
+                column = of_label(draft.fit(statistics), label, draft.span)
                 for note in as_lists(draft, column):
                     self._note(note)
                 if self.settings.is_trees:

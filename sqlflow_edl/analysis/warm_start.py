@@ -201,6 +201,8 @@ def _signatures(feature: spec.Feature) -> set[str]:
     inner = _described(spec.category_of(feature))
     if isinstance(feature, spec.Embedding):
         return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
+    if isinstance(feature, spec.Encoding):
+        return {_encoded(feature, inner)}
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
 
 
@@ -209,10 +211,16 @@ def _signature(column: Fitted) -> str:
     inner = _described(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
+    if isinstance(column, spec.Encoding):
+        return _encoded(column, inner)
     if not isinstance(column, spec.Embedding):
         return inner
     fitted = _has_vocabulary(column.category)  # its size, and so the dimension, come from the rows
     return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
+
+
+def _encoded(feature: spec.Encoding, category: str) -> str:
+    return f"{type(feature).__struct_config__.tag}({category})"
 
 
 def _has_vocabulary(category: spec.Category) -> bool:
@@ -230,6 +238,10 @@ def _described(column: Fitted) -> str:
     more = ""
     if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
         more = f", {column.size}"
+    elif isinstance(column, spec.NGrams):
+        more = f", {column.n}, {column.size}"
+    elif isinstance(column, spec.Periodic):
+        more = f", {column.frequencies}"
     elif isinstance(column, spec.Vector):
         more = f", {len(column.mean)}"
     elif isinstance(column, spec.DatePart):

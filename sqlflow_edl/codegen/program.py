@@ -38,15 +38,19 @@ from edl.spec import (
     JobSpec,
     ListOf,
     Log,
+    LogCount,
+    NGrams,
     Normalize,
     Numeric,
     OneHot,
+    Periodic,
     PiecewiseLinear,
     RankingLabel,
     Raw,
     RawLabel,
     Split,
     Standardize,
+    TargetMean,
     Vector,
     Vocabulary,
     Year,
@@ -348,6 +352,8 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         nulls = (("nulls", "True"),) if feature.nulls else ()
         bins = _listed(feature.boundaries, name, stored)
         return Call("fc.piecewise_linear", (literal(feature.column), bins, *nulls))
+    if isinstance(feature, TargetMean | LogCount):
+        return _statistics(feature, name, stored)
     if isinstance(feature, Codes):
         return Call("fc.codes", (_category(feature.category, name, stored),))
     if isinstance(feature, Raw):
@@ -359,6 +365,7 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         Normalize: ("min", "max", "mean"),
         Log: ("mean",),
         Year: ("mean", "std"),
+        Periodic: ("mean", "std", "frequencies"),
     }
     function = type(feature).__struct_config__.tag
     values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
@@ -371,6 +378,26 @@ def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
     mean = ("mean", _listed(feature.mean, f"{name}_mean", stored))
     std = (("std", _listed(feature.std, f"{name}_std", stored)),) if feature.std else ()
     return Call("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
+
+
+def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, bytes]) -> Expression:
+    """Return `fc.target_mean(…)` or `fc.log_count(…)`, with the statistics that it has."""
+    values: list[tuple[str, Expression]] = []
+    if isinstance(feature, TargetMean):
+        values.append(("smoothing", literal(feature.smoothing)))
+        if feature.outputs > 1:
+            values.append(("outputs", literal(feature.outputs)))
+    if feature.counts:
+        values.append(("counts", _listed(feature.counts, f"{name}_counts", stored)))
+    if isinstance(feature, TargetMean) and feature.counts:
+        values.append(("sums", _listed(feature.sums, f"{name}_sums", stored)))
+        values.append(("folds", literal(feature.folds)))
+        if feature.blocks > 1:
+            values.append(("blocks", literal(feature.blocks)))
+    if not feature.scaled:
+        values.append(("scaled", "False"))
+    function = type(feature).__struct_config__.tag
+    return Call(f"fc.{function}", (_category(feature.category, name, stored), *values))
 
 
 def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
@@ -390,6 +417,8 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case ListOf(items, delimiter, weights):
             weighted = (("weights", literal(weights)),) if weights else ()
             return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
+        case NGrams(column, n, size):
+            return Call("fc.ngrams", (literal(column), literal(n), literal(size)))
         case Concat(categories):
             parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
             return Call("fc.concat", tuple(parts))

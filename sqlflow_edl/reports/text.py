@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -16,27 +17,9 @@ LONGEST = 40  # characters of one entry
 
 def feature(found: spec.Feature | spec.Category) -> str:
     """Describe a feature: `standardize, mean 44.5, std 14.43`; `one-hot of vocabulary, 2 values: a, b`."""
-    if isinstance(found, spec.OneHot):
-        return f"one-hot of {feature(found.category)}; {spec.width(found):,} wide"
-    if isinstance(found, spec.Embedding):
-        combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
-        start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
-        return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}"
-    if isinstance(found, spec.Codes):
-        return f"codes of {feature(found.category)}"
-    if isinstance(found, spec.DatePart):
-        return found.part
-    if isinstance(found, spec.Raw):
-        return found.part or "number"
-    if isinstance(found, spec.ListOf):
-        return f"list of {feature(found.category)}{', weighted' if found.weights else ''}"
-    if isinstance(found, spec.Concat):
-        return f"concat of {' and '.join(map(feature, found.categories))}"
-    if isinstance(found, spec.Vector):
-        return f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
-    if isinstance(found, spec.PiecewiseLinear):
-        nulls = ", and one for NULL" if found.nulls else ""
-        return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {listed(found.boundaries)}"
+    describe = _DESCRIPTIONS.get(type(found))
+    if describe is not None:
+        return describe(found)
     name = str(found.__struct_config__.tag).replace("_", " ")
     facts = [
         _fact(field, value)
@@ -46,6 +29,47 @@ def feature(found: spec.Feature | spec.Category) -> str:
         and not (field == "limit" and value == 0)
     ]
     return ", ".join([name, *facts])
+
+
+def _embedding(found: spec.Embedding) -> str:
+    combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
+    start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
+    return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}"
+
+
+def _piecewise_linear(found: spec.PiecewiseLinear) -> str:
+    nulls = ", and one for NULL" if found.nulls else ""
+    return f"piecewise linear, {counted(found.bins, 'bin')}{nulls}: {listed(found.boundaries)}"
+
+
+def _periodic(found: spec.Periodic) -> str:
+    moments = f"mean {number(found.mean)}, std {number(found.std)}"
+    return f"periodic, {found.frequencies:,} frequencies, {moments}"
+
+
+def _target_mean(found: spec.TargetMean) -> str:
+    folds = f", out of {found.folds} folds" if found.folds else ""
+    several = f"; {found.outputs:,} wide" if found.outputs > 1 else ""
+    return f"mean label of {feature(found.category)}; smoothing {found.smoothing:g}{folds}{several}"
+
+
+_DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
+    spec.OneHot: lambda found: f"one-hot of {feature(found.category)}; {spec.width(found):,} wide",
+    spec.Embedding: _embedding,
+    spec.TargetMean: _target_mean,
+    spec.LogCount: lambda found: f"log of the number of rows of {feature(found.category)}",
+    spec.Codes: lambda found: f"codes of {feature(found.category)}",
+    spec.DatePart: lambda found: found.part,
+    spec.Raw: lambda found: found.part or "number",
+    spec.ListOf: lambda found: f"list of {feature(found.category)}{', weighted' if found.weights else ''}",
+    spec.NGrams: lambda found: f"n-grams of {counted(found.n, 'character')}, size {found.size:,}",
+    spec.Concat: lambda found: f"concat of {' and '.join(map(feature, found.categories))}",
+    spec.Vector: lambda found: (
+        f"vector, {spec.width(found):,} numbers{', standardised' if found.std else ''}"
+    ),
+    spec.PiecewiseLinear: _piecewise_linear,
+    spec.Periodic: _periodic,
+}
 
 
 def label(found: spec.Label) -> str:

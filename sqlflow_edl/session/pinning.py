@@ -21,6 +21,7 @@ from edl.errors import SQLFlowError
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import labels, splits, validation
+from sqlflow_edl.analysis.category_statistics import with_statistics
 from sqlflow_edl.analysis.checks.data import DataChecks, DataWarning
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
@@ -55,7 +56,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, list(wants)))
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
-    fitted = plan.fit(statistics, rows, classes)
+    fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))

@@ -11,3 +11,6 @@ Initial = Literal[
 # An embedding's vectors start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]: Keras' own start. PyTorch's, a normal
 # distribution of deviation 1, drowns the other features of a row until training has shrunk it.
 EMBEDDING_SCALE = 0.05
+
+# Deviation of the first frequencies of a periodic embedding of standardised numbers.
+FREQUENCY_SCALE = 0.1

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
 from edl.features.calendar import parts
+from edl.features.character_ngrams import ngrams
 from edl.features.hashing import bucket, combine, hash_texts
 from edl.features.lists import Lists
 from edl.ragged import Ragged
@@ -28,6 +29,7 @@ from edl.spec import (
     DatePart,
     HashBucket,
     ListOf,
+    NGrams,
     Vocabulary,
     num_ids,
 )
@@ -45,6 +47,8 @@ def encoder(category: Category) -> Encoder:
         return _cross(category)
     if isinstance(category, ListOf):
         return _list_of(category)
+    if isinstance(category, NGrams):
+        return _ngrams(category)
     if isinstance(category, Concat):
         return _concat(category)
     encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
@@ -162,6 +166,14 @@ def _list_of(category: ListOf) -> Encoder:
         column = batch.column(category.column)
         cells = Lists(column, category.column, category.delimiter, category.weights)
         return Ragged(encode_items(cells.items), cells.offsets, cells.weights)
+
+    return encode
+
+
+def _ngrams(category: NGrams) -> Encoder:
+    def encode(batch: pa.RecordBatch) -> Ragged:
+        hashes, offsets = ngrams(texts(batch.column(category.column), category.column), category.n)
+        return Ragged(bucket(hashes, category.size), offsets)
 
     return encode
 

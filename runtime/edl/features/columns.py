@@ -30,16 +30,21 @@ from edl.spec import (
     ItemCategory,
     ListOf,
     Log,
+    LogCount,
+    NGrams,
     Normalize,
     Numeric,
     OneHot,
     Part,
+    Periodic,
     PiecewiseLinear,
     Raw,
     Standardize,
+    TargetMean,
     Vector,
     Vocabulary,
     Year,
+    num_ids,
 )
 from edl.spec.features import (
     CATEGORY_TYPES,
@@ -84,6 +89,11 @@ def year(column: str, mean: float, std: float) -> Year:
 def piecewise_linear(column: str, boundaries: Iterable[float], nulls: bool = False) -> PiecewiseLinear:
     """Return the piecewise-linear encoding of a number in the bins between the ascending `boundaries`."""
     return check(PiecewiseLinear(column, tuple(boundaries), nulls))
+
+
+def periodic(column: str, mean: float, std: float, frequencies: int) -> Periodic:
+    """Return the periodic embedding of (x - mean) / std, by as many learnt `frequencies`."""
+    return check(Periodic(column, mean, std, frequencies))
 
 
 def vector(column: str, mean: Iterable[float], std: Iterable[float] = (), delimiter: str = ",") -> Vector:
@@ -155,6 +165,11 @@ def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> 
     return check(ListOf(category, delimiter, weights))
 
 
+def ngrams(column: str, n: int, size: int) -> NGrams:
+    """Return the ids of the runs of `n` characters in a text: stable hashes, modulo `size`."""
+    return check(NGrams(column, n, size))
+
+
 def concat(*categories: Single) -> Concat:
     """Combine the ids of several categories in one id space."""
     return check(Concat(categories))
@@ -168,6 +183,29 @@ def one_hot(category: Category) -> OneHot:
 def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
     """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros."""
     return check(Embedding(category, dim, combiner, initial))
+
+
+def target_mean(
+    category: Plain,
+    smoothing: float,
+    outputs: int = 1,
+    counts: Iterable[float] = (),
+    sums: Iterable[float] = (),
+    folds: int = 0,
+    blocks: int = 1,
+    scaled: bool = True,
+) -> TargetMean:
+    """Return the smoothed mean label of the row's category, of a training row without the labels of its fold.
+
+    `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
+    """
+    found = TargetMean(category, smoothing, outputs, tuple(counts), tuple(sums), folds, blocks, scaled)
+    return check(found)
+
+
+def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True) -> LogCount:
+    """Return log(1 + n) of the number n of training rows with the row's category; `counts` are those of each id."""
+    return check(LogCount(category, tuple(counts), scaled))
 
 
 def raw(column: str, part: str = "") -> Raw:
@@ -245,7 +283,7 @@ def _limited(column: Standardize) -> None:
         )
 
 
-def _standardize(column: Standardize | Year) -> None:
+def _standardize(column: Standardize | Year | Periodic) -> None:
     _numbers("mean", "std")(column)
     if column.std < 0:
         raise SemanticError(f"std of column {column.column} must not be negative, it is {column.std}")
@@ -366,6 +404,49 @@ def _list_of(column: ListOf) -> None:
         )
 
 
+def _periodic(column: Periodic) -> None:
+    _standardize(column)
+    _count(column.frequencies, f"frequencies of column {column.column}")
+
+
+def _ngrams(column: NGrams) -> None:
+    _sized(column)
+    _count(column.n, f"n of column {column.column}")
+
+
+def _target_mean(column: TargetMean) -> None:
+    _plain(column.category, "target_mean")
+    _finite(column.smoothing, "smoothing of target_mean")
+    _count(column.outputs, "outputs of target_mean")
+    _count(column.blocks, "blocks of target_mean")
+    if column.smoothing < 0:
+        raise SemanticError(f"smoothing of target_mean must not be negative, it is {column.smoothing}")
+    if column.counts or column.sums:
+        _count(column.folds, "folds of target_mean")
+        if column.folds % column.blocks:
+            raise SemanticError(
+                f"target_mean has {column.folds} folds, and {column.blocks} blocks of them are not equal"
+            )
+        wanted = column.folds * num_ids(column.category)
+        _statistics("counts", column.counts, wanted)
+        _statistics("sums", column.sums, wanted * column.outputs)
+
+
+def _log_count(column: LogCount) -> None:
+    _plain(column.category, "log_count")
+    if column.counts:
+        _statistics("counts", column.counts, num_ids(column.category))
+
+
+def _statistics(name: str, values: tuple[float, ...], wanted: int) -> None:
+    for value in values:
+        _finite(value, f"a number of {name}")
+    if len(values) != wanted:
+        raise SemanticError(f"{name} has {len(values):,} numbers; the category has {wanted:,} in its folds")
+    if name == "counts" and (min(values) < 0 or not sum(values)):
+        raise SemanticError("counts must not be negative, and not all 0")
+
+
 def _concat(column: Concat) -> None:
     for each in column.categories:
         if not isinstance(each, SINGLE_TYPES):
@@ -398,12 +479,16 @@ def _raw(column: Raw) -> None:
 
 
 def _codes(column: Codes) -> None:
-    if not isinstance(column.category, PLAIN_TYPES):
+    _plain(column.category, "codes")
+
+
+def _plain(category: object, what: str) -> None:
+    if not isinstance(category, PLAIN_TYPES):
         raise SemanticError(
-            f"codes takes a category with one id per row, not {column.category!r}",
+            f"{what} takes a category with one id per row, not {category!r}",
             hint="bucket, category_id, hash_bucket, vocabulary and cross make one; lists become one_hot",
         )
-    check(column.category)
+    check(category)
 
 
 def _category(category: object, what: str) -> None:
@@ -423,6 +508,7 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Year: _standardize,
     Vector: _vector,
     PiecewiseLinear: _piecewise_linear,
+    Periodic: _periodic,
     Bucket: _boundaries,
     CategoryId: _sized,
     HashBucket: _sized,
@@ -430,9 +516,12 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     Cross: _cross,
     DatePart: _date_part,
     ListOf: _list_of,
+    NGrams: _ngrams,
     Concat: _concat,
     OneHot: _one_hot,
     Embedding: _embedding,
+    TargetMean: _target_mean,
+    LogCount: _log_count,
     Raw: _raw,
     Codes: _codes,
 }

@@ -1,9 +1,9 @@
 """Columnar transform: from a batch of table rows to the arrays that a model takes.
 
-All numbers, and the one-hot sums of lists, become one matrix, the positions of numbers in their bins another, any other
-category one array of ids; there is no loop over rows. A model concatenates its inputs in the order of
-`Features.entries`: the numbers first, then the encodings of the positions, then the one-hot rows and embedding vectors
-in the order of the columns.
+All numbers, and the one-hot sums of lists, become one matrix, the positions of numbers in their bins another, and so do
+numbers that the model embeds periodically; any other category becomes one array of ids; there is no loop over rows. A
+model concatenates its inputs in the order of `Features.entries`: the numbers first, then the encodings of the positions
+and the periodic embeddings, then the one-hot rows and embedding vectors in the order of the columns.
 
 The matrices are float32, which networks compute in; the features of trees are a float64 matrix alone, because trees
 only compare numbers, and float32 would make equal what differs (16,777,216 and 16,777,217).
@@ -25,16 +25,19 @@ from edl.features.arrays import Floats, numbers
 from edl.features.calendar import TIME_PARTS, parts, years
 from edl.features.categories import Encoder, Ids, encoder
 from edl.features.columns import check
+from edl.features.encodings import Encoder as StatisticsEncoder
 from edl.features.lists import Lists
 from edl.spec import (
     Category,
     Codes,
     Embedding,
+    Encoding,
     Feature,
     Log,
     Normalize,
     Numeric,
     OneHot,
+    Periodic,
     PiecewiseLinear,
     Raw,
     Standardize,
@@ -47,7 +50,8 @@ from edl.spec import (
 )
 from edl.spec.features import DENSE_TYPES, LIST_TYPES, TREE_TYPES, Dense
 
-DENSE, POSITIONS = "dense", "positions"
+DENSE, POSITIONS, PERIODIC = "dense", "positions", "periodic"
+NUMBERS = ("dense", "positions", "periodic")  # kinds of entries that are matrices
 _LARGEST = 1e30  # in place of what float32 cannot hold: a network's sums of it do not overflow
 
 
@@ -57,12 +61,13 @@ class Entry:
 
     `kind` is dense (float32, of trees float64, (n, width), the values of each feature), positions (float32 of shape (n,
     number of features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their
-    encodings), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot
+    encodings), periodic (float32 of shape (n, number of features): numbers that the model embeds, all by as many
+    frequencies), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot
     row or embedding vector), or list (the same for lists of ids).
     """
 
-    name: str  # "dense", "positions", or "f" and the feature's position, after the prefix: never a column's name
-    kind: Literal["dense", "positions", "category", "list"]
+    name: str  # "dense", "positions", "periodic_16", or "f" and the feature's position, after the prefix
+    kind: Literal["dense", "positions", "periodic", "category", "list"]
     features: tuple[Feature, ...]
     width: int
     num_ids: int = 0
@@ -109,7 +114,10 @@ class Features:
         self._encoders: dict[Category, Encoder] = {
             column.category: encoder(column.category)
             for column in columns
-            if isinstance(column, OneHot | Embedding | Codes)
+            if isinstance(column, OneHot | Embedding | Codes | Encoding)
+        }
+        self._statistics: dict[Feature, StatisticsEncoder] = {
+            column: StatisticsEncoder(column) for column in columns if isinstance(column, Encoding)
         }
 
     def __repr__(self) -> str:
@@ -129,9 +137,11 @@ class Features:
         arrays: dict[str, Any] = {}
         for entry in self.entries:
             if entry.kind == "dense":
-                arrays[entry.name] = _matrix(entry, batch, ids)
+                arrays[entry.name] = _matrix(entry, batch, ids, self._statistics)
             elif entry.kind == "positions":
                 arrays[entry.name] = _positions(entry, batch)
+            elif entry.kind == "periodic":
+                arrays[entry.name] = _standardized(entry, batch)
             elif isinstance(entry.feature, OneHot | Embedding):
                 arrays[entry.name] = ids[entry.feature.category]
         return arrays
@@ -153,6 +163,10 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
     binned = tuple(column for column in columns if isinstance(column, PiecewiseLinear))
     if binned:
         yield Entry(f"{prefix}{POSITIONS}", "positions", binned, sum(map(width, binned)))
+    periodic = [column for column in columns if isinstance(column, Periodic)]
+    for frequencies in dict.fromkeys(column.frequencies for column in periodic):
+        same = tuple(column for column in periodic if column.frequencies == frequencies)
+        yield Entry(f"{prefix}{PERIODIC}_{frequencies}", "periodic", same, sum(map(width, same)))
     for position, column in enumerate(columns):
         if isinstance(column, OneHot | Embedding) and column not in dense:
             kind: Literal["category", "list"] = (
@@ -176,7 +190,12 @@ def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
 # Dense columns ---------------------------------------------------------------------------------------------
 
 
-def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) -> npt.NDArray[Any]:
+def _matrix(
+    entry: Entry,
+    batch: pa.RecordBatch,
+    ids: Mapping[Category, Ids],
+    statistics: Mapping[Feature, StatisticsEncoder],
+) -> npt.NDArray[Any]:
     """Compute the dense matrix.
 
     Columns are computed in float64, in which a timestamp's seconds differ, then narrowed unless they are for trees.
@@ -193,6 +212,9 @@ def _matrix(entry: Entry, batch: pa.RecordBatch, ids: Mapping[Category, Ids]) ->
             matrix[:, first] = np.where(of_rows == feature.category.size, np.nan, of_rows)
         elif isinstance(feature, OneHot):
             matrix[:, first:last] = _added_up(ids[feature.category], last - first)
+        elif isinstance(feature, Encoding):
+            of_categories: Any = ids[feature.category]
+            matrix[:, first:last] = statistics[feature].values(of_categories, batch)
         elif isinstance(feature, DENSE_TYPES):
             values = _read(feature, batch.column(feature.column))
             _store(feature, values, np.empty_like(values), matrix[:, first:last])
@@ -216,6 +238,16 @@ def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
             missing = -1.0 if feature.nulls else feature.bins / 2
             found = np.interp(values, feature.boundaries, np.arange(feature.bins + 1))
             matrix[:, number] = np.where(np.isfinite(values), found, missing)
+    return matrix
+
+
+def _standardized(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
+    """Compute the standardised numbers of periodic embeddings."""
+    matrix = np.empty((batch.num_rows, len(entry.features)), dtype=np.float32)
+    for number, feature in enumerate(entry.features):
+        if isinstance(feature, Periodic):
+            values = numbers(batch.column(feature.column), feature.column)[:, None]
+            _store(feature, values, np.empty_like(values), matrix[:, number : number + 1])
     return matrix
 
 
@@ -264,7 +296,7 @@ def _numeric(feature: Numeric, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
 
 
-def _standardize(feature: Standardize | Year, values: Floats, out: Floats) -> None:
+def _standardize(feature: Standardize | Year | Periodic, values: Floats, out: Floats) -> None:
     _fill(values, np.isfinite(values), feature.mean, out)
     _shift_and_divide(out, feature.mean, feature.std)
 
@@ -308,5 +340,6 @@ _SCALES: Mapping[type, Callable[[Any, Floats, Floats], None]] = {
     Normalize: _normalize,
     Log: _log,
     Year: _standardize,
+    Periodic: _standardize,
     Vector: _vector,
 }

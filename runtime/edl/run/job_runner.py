@@ -28,6 +28,7 @@ from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
 from edl.data.rotated import RotatedReader
 from edl.errors import JobError
+from edl.features.folds import with_folds
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -92,7 +93,7 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     rows = program.spec.rows
     if rows.rotation:
         reader = RotatedReader(reader, rows.rotation, rows.training + rows.validation)
-    return pinned, reader
+    return pinned, with_folds(reader, program.spec)
 
 
 def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:

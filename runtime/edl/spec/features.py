@@ -88,6 +88,19 @@ class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
         return len(self.boundaries) - 1
 
 
+class Periodic(Column, frozen=True, tag="periodic"):
+    """Periodic embedding (Gorishniy et al., 2022) of z = (x - mean) / std: as many values as `frequencies`.
+
+    They are ReLU of a linear function, learnt for this number, of sin(2πcz) and cos(2πcz) with each learnt frequency c.
+    A NULL becomes 0.
+    """
+
+    column: str
+    mean: float
+    std: float
+    frequencies: int
+
+
 class Vector(Column, frozen=True, tag="vector"):
     """Numbers of a cell: of a list, or of a text with `delimiter` between them, as many as `mean` has.
 
@@ -185,8 +198,20 @@ class ListOf(Column, frozen=True, tag="list_of"):
         return self.category.size
 
 
+class NGrams(Column, frozen=True, tag="ngrams"):
+    """Lists of ids: a stable hash of each run of `n` characters in a text, modulo `size`.
+
+    The text counts in lower case, with a blank before and after it and one blank for several. One that is shorter than
+    `n` with its blanks is a single run. A NULL has no runs.
+    """
+
+    column: str
+    n: int
+    size: int
+
+
 Plain = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart  # one id per row
-Single = Plain | ListOf
+Single = Plain | ListOf | NGrams
 
 
 class Concat(Column, frozen=True, tag="concat"):
@@ -224,6 +249,45 @@ class Embedding(Column, frozen=True, tag="embedding"):
     initial: str = "uniform"  # initial values; one of INITIALS
 
 
+# Statistics of categories ----------------------------------------------------------------------------------
+
+
+class TargetMean(Column, frozen=True, tag="target_mean"):
+    """Mean label of the training rows with the row's category (target encoding, Micci-Barreca, 2001).
+
+    It is (sum of labels + smoothing * prior) / (rows + smoothing), with the prior, the mean label of all rows, for
+    categories that are missing or unseen. Two classes have the share of the second one, k classes the shares of all but
+    the last, `outputs` values.
+
+    A training row has the statistics without those of its fold, so that its own label is in none of its features; other
+    rows have those of all folds. `counts` are the rows, or the sum of their weights, of each id in each of the `folds`,
+    shape (folds, ids); `sums` are those of the labels, (folds, outputs, ids); both are empty before the rows are known.
+    See `edl.features.folds` for the folds, which form `blocks` if a search validates on several parts of the rows.
+    `scaled`: minus the prior, divided by the deviation over the training rows.
+    """
+
+    category: Plain
+    smoothing: float
+    outputs: int = 1
+    counts: tuple[float, ...] = ()
+    sums: tuple[float, ...] = ()
+    folds: int = 0
+    blocks: int = 1
+    scaled: bool = True
+
+
+class LogCount(Column, frozen=True, tag="log_count"):
+    """log(1 + n) of the number n of training rows with the row's category; 0 for one that is missing or unseen.
+
+    `counts` are the rows of each id; they are empty before the rows are known. `scaled`: minus the mean over the
+    training rows, divided by the deviation.
+    """
+
+    category: Plain
+    counts: tuple[float, ...] = ()
+    scaled: bool = True
+
+
 class Codes(Column, frozen=True, tag="codes"):
     """Id of a category as a number, for trees; NaN for missing or unseen."""
 
@@ -244,17 +308,20 @@ class Raw(Column, frozen=True, tag="raw"):
     part: Literal["", "year", "month", "day", "weekday", "hour", "minute"] = ""
 
 
-Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Vector
+Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Periodic | Vector
+Encoding = TargetMean | LogCount
 TreeFeature = Raw | Codes
-Feature = Dense | OneHot | Embedding | TreeFeature
+Feature = Dense | Encoding | OneHot | Embedding | TreeFeature
 
-DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Vector)
+ENCODING_TYPES = (TargetMean, LogCount)  # statistics of categories
+MODEL_TYPES = (PiecewiseLinear, Periodic)  # numbers that the model encodes
+DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, *MODEL_TYPES, Vector, *ENCODING_TYPES)
 TREE_TYPES = (Raw, Codes)
 PLAIN_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
-SINGLE_TYPES = (*PLAIN_TYPES, ListOf)
+SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-LIST_TYPES = (ListOf, Concat)  # categories with any number of ids per row
+LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
 
 
 AnyColumn = TypeVar("AnyColumn", bound=Feature | Category)
@@ -273,24 +340,28 @@ def width(feature: Feature) -> int:
         return len(feature.mean)
     if isinstance(feature, PiecewiseLinear):
         return feature.bins + feature.nulls
+    if isinstance(feature, Periodic):
+        return feature.frequencies
+    if isinstance(feature, TargetMean):
+        return feature.outputs
     return feature.dim if isinstance(feature, Embedding) else 1
 
 
 def is_dense(feature: Feature) -> bool:
-    """Return True if the feature is computed as numbers, and not by the model from ids or positions in bins."""
+    """Return True if the feature is computed before the model, which computes others from ids and numbers."""
     if isinstance(feature, OneHot):
         return isinstance(feature.category, LIST_TYPES)
-    return isinstance(feature, DENSE_TYPES + TREE_TYPES) and not isinstance(feature, PiecewiseLinear)
+    return isinstance(feature, DENSE_TYPES + TREE_TYPES) and not isinstance(feature, MODEL_TYPES)
 
 
 def category_of(column: Feature | Category) -> Feature | Category:
     """Return the category that a feature is made of, or the column itself if it is made of none."""
-    return column.category if isinstance(column, OneHot | Embedding | Codes) else column
+    return column.category if isinstance(column, OneHot | Embedding | Codes | Encoding) else column
 
 
 def source_columns(column: Feature | Category) -> Iterator[str]:
     """Yield the table columns that a feature reads."""
-    if isinstance(column, OneHot | Embedding | Codes | ListOf):
+    if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
         yield from source_columns(column.category)
     elif isinstance(column, Concat):
         for each in column.categories:
@@ -309,7 +380,7 @@ def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
 
 def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
     """Return the same feature over renamed table columns (old name -> new name); others stay."""
-    if isinstance(column, OneHot | Embedding | Codes | ListOf):
+    if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
         return msgspec.structs.replace(

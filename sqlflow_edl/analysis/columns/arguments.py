@@ -9,6 +9,8 @@ from sqlflow_edl.syntax import ast
 
 LARGEST_SIZE = 2**31 - 1
 MOST_BUCKETS = 100_000
+MOST_CHARACTERS = 20  # of a run of them
+MOST_FREQUENCIES = 256
 DELIMITERS = {"comma": ",", "semicolon": ";", "colon": ":", "tab": "\t", "space": " ", "pipe": "|"}
 DTYPES = ("int", "int32", "int64", "float", "float32", "float64")
 
@@ -25,6 +27,16 @@ def _whole(value: ast.Value) -> int | None:
 def _buckets(value: ast.Value) -> int | None:
     found = _whole(value)
     return found if found is not None and 2 <= found <= MOST_BUCKETS else None
+
+
+def _characters(value: ast.Value) -> int | None:
+    found = _whole(value)
+    return found if found is not None and found <= MOST_CHARACTERS else None
+
+
+def _frequencies(value: ast.Value) -> int | None:
+    found = _whole(value)
+    return found if found is not None and found <= MOST_FREQUENCIES else None
 
 
 def _numbers(value: ast.Value) -> tuple[float, ...] | None:
@@ -74,6 +86,8 @@ def _scalar(value: ast.Value) -> object:
 CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
     "whole": _whole,
     "buckets": _buckets,
+    "characters": _characters,
+    "frequencies": _frequencies,
     "numbers": _numbers,
     "text": _text,
     "scalar": _scalar,
@@ -84,6 +98,8 @@ CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
 TYPE_WORDS = {
     "whole": f"a whole number above 0, at most {LARGEST_SIZE:,}",
     "buckets": f"a whole number from 2 to {MOST_BUCKETS:,}",
+    "characters": f"a whole number from 1 to {MOST_CHARACTERS}",
+    "frequencies": f"a whole number from 1 to {MOST_FREQUENCIES}",
     "numbers": "a list of numbers, such as [10, 20.5]",
     "text": "a name or a text",
     "scalar": "a value",

@@ -17,6 +17,7 @@ from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 
 LARGEST_VOCABULARY = 10_000
 FEW_WORDS = 16
+CHARACTERS, RUNS = 3, 4096  # of NGRAMS(x)
 
 
 def of_values(
@@ -214,6 +215,14 @@ def _cells(bound: Bound, items: Items, delimiter: str = "") -> Cells:
         return Cells(column, items, delimiter, given.separator)
     wanted = "whole numbers, or texts of them" if items == "ids" else "values, or texts of them"
     raise bound.fail(f"{bound.function.name} needs lists of {wanted}; {column} is {kind.words}")
+
+
+def ngrams(bound: Bound) -> Draft:
+    column = bound.column
+    if (kind := bound.schema.type(column)) is not ColumnType.TEXT:
+        raise bound.fail(f"NGRAMS needs a text, {column} is {kind.words}")
+    found = spec.NGrams(column, bound["n"] or CHARACTERS, bound["size"] or RUNS)
+    return Draft((column,), Want.NONE, lambda _: found, bound.span, is_category=True)
 
 
 def cross(bound: Bound) -> Draft:

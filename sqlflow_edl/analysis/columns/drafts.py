@@ -55,6 +55,8 @@ ParameterType = Literal[
     "whole",
     "numbers",
     "buckets",
+    "characters",
+    "frequencies",
     "text",
     "scalar",
     "shape",

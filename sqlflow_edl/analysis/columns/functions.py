@@ -11,7 +11,7 @@ from dataclasses import replace
 from edl import spec
 from edl.errors import did_you_mean
 from edl.spec.features import COMBINERS, INITIALS
-from sqlflow_edl.analysis.columns import categories, numeric
+from sqlflow_edl.analysis.columns import categories, encodings, numeric
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
 from sqlflow_edl.analysis.columns.inputs import embedding_dim
 
@@ -57,6 +57,8 @@ FUNCTIONS = (
     Function("LOG", "LOG(x)", (_X,), numeric.log),
     Function("PLE", "PLE(x) or PLE(x, 32)", (_X, Parameter("bins", "buckets", ("num_bins",), required=False)),
              numeric.piecewise_linear, ("PIECEWISE_LINEAR",)),
+    Function("PERIODIC", "PERIODIC(x) or PERIODIC(x, 32)",
+             (_X, Parameter("frequencies", "frequencies", ("n",), required=False)), numeric.periodic),
     Function("YEAR", "YEAR(x)", (_X,), numeric.year),
     Function("MONTH", "MONTH(x)", (_X,), categories.part("month")),
     Function("DAY", "DAY(x)", (_X,), categories.part("day"), ("DAYOFMONTH",)),
@@ -82,12 +84,20 @@ FUNCTIONS = (
     Function("VOCABULARIZE", "VOCABULARIZE(x, max_size=1000, min_count=2)",
              (_X, Parameter("max_size", "whole", required=False), Parameter("min_count", "whole", required=False),
               _DELIMITER), categories.vocabularize, ("VOCABULARY", "categorical_column_with_vocabulary_list")),
+    Function("NGRAMS", "NGRAMS(x, 3, 4096)",
+             (_X, Parameter("n", "characters", required=False),
+              Parameter("size", "buckets", ("num_buckets",), required=False)), categories.ngrams),
     Function("CROSS", "CROSS([a, b], size)",
              (Parameter("columns", "columns", ("keys",)), Parameter("size", "whole", ("hash_bucket_size",))),
              categories.cross, ("crossed_column",)),
     Function("WEIGHTED_CATEGORY", 'WEIGHTED_CATEGORY(SPARSE(x, size, ",", kv_delimiter=":"))', (_CATEGORY,),
              categories.weighted, ("weighted_categorical_column",)),
     Function("CONCAT", "CONCAT(a, b)", (Parameter("categories", "categories"),), categories.concat, variadic=True),
+    Function("TARGET_ENCODE", "TARGET_ENCODE(x) or TARGET_ENCODE(x, smoothing=20)",
+             (_CATEGORY, Parameter("smoothing", "whole", required=False)), encodings.target_encode,
+             ("TARGET_ENCODING", "TARGET_ENCODER")),
+    Function("COUNT_ENCODE", "COUNT_ENCODE(x)", (_CATEGORY,), encodings.count_encode,
+             ("COUNT_ENCODING", "FREQUENCY_ENCODE")),
     Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
              (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
               Parameter("combiner", "text", required=False),

@@ -14,6 +14,8 @@ from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
 from sqlflow_edl.analysis.schema import ColumnType
 from sqlflow_edl.analysis.statistics import Want
 
+FREQUENCIES = 16  # of PERIODIC(x)
+
 
 def numeric(column: str, span: Span | None = None, why: str = "") -> Draft:
     return Draft((column,), Want.MOMENTS, lambda s: spec.Numeric(column, s[column].mean), span, why=why)
@@ -150,6 +152,16 @@ def log(bound: Bound) -> Draft:
 
 def piecewise_linear(bound: Bound) -> Draft:
     return binned(bound.numeric_column(times=True), bound.span, bins=bound["bins"] or DEFAULT_BINS)
+
+
+def periodic(bound: Bound) -> Draft:
+    column = bound.numeric_column(times=True)
+    frequencies: int = bound["frequencies"] or FREQUENCIES
+
+    def fit(statistics: Statistics) -> spec.Periodic:
+        return spec.Periodic(column, statistics[column].mean, statistics[column].std, frequencies)
+
+    return Draft((column,), Want.MOMENTS, fit, bound.span)
 
 
 def calendar_year(column: str, span: Span | None = None) -> Draft:

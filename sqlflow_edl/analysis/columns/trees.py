@@ -1,13 +1,15 @@
 """Columns of trees: numbers as they are, categories as codes.
 
 A tree compares a number with thresholds, so it learns the same from a number and from any rising function of it:
-STANDARDIZE(x), NORMALIZE(x) and LOG(x) become x. A category becomes its id, which the library splits into two sets of
-ids. Missing values stay missing: a split learns their side.
+STANDARDIZE(x), NORMALIZE(x), LOG(x), PLE(x) and PERIODIC(x) become x. A category becomes its id, which the library
+splits into two sets of ids. Missing values stay missing: a split learns their side.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+
+import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span
@@ -15,7 +17,7 @@ from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
 
 WIDEST = 1000  # columns of the ids of lists
-RESCALED = (spec.Numeric, spec.Standardize, spec.Normalize, spec.Log, spec.PiecewiseLinear)
+RESCALED = (spec.Numeric, spec.Standardize, spec.Normalize, spec.Log, spec.PiecewiseLinear, spec.Periodic)
 
 
 def fitted(column: Fitted, span: Span | None) -> spec.Feature:
@@ -32,12 +34,14 @@ def fitted(column: Fitted, span: Span | None) -> spec.Feature:
         return spec.Raw(column.column, "year")
     if isinstance(column, spec.Vector):
         return spec.Vector(column.column, column.mean, (), column.delimiter)
+    if isinstance(column, spec.TargetMean | spec.LogCount):
+        return msgspec.structs.replace(column, scaled=False)
     if isinstance(column, spec.Raw | spec.Codes):
         return column
     category = column.category if isinstance(column, spec.OneHot) else column
     if isinstance(category, spec.DatePart):
         return spec.Raw(category.column, category.part)
-    if isinstance(category, spec.ListOf | spec.Concat):
+    if isinstance(category, spec.ListOf | spec.NGrams | spec.Concat):
         return _counted(category, span)
     return spec.Codes(category)
 
@@ -47,13 +51,15 @@ def described(draft: Draft) -> Draft:
     return replace(draft, why=draft.why.removesuffix(", standardised"))
 
 
-def _counted(category: spec.ListOf | spec.Concat, span: Span | None) -> spec.OneHot:
+def _counted(category: spec.ListOf | spec.NGrams | spec.Concat, span: Span | None) -> spec.OneHot:
     """Return a column for each id of a list."""
     if spec.num_ids(category) > WIDEST:
         raise SemanticError(
             f"{', '.join(spec.source_columns(category))} has lists of {spec.num_ids(category):,} ids, and trees take "
             f"a column for each, at most {WIDEST:,}",
             span=span,
-            hint="keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer",
+            hint="write fewer buckets, such as NGRAMS(x, 3, 500)"
+            if isinstance(category, spec.NGrams)
+            else "keep the frequent ones with VOCABULARIZE(x, max_size=500), or hash them into fewer",
         )
     return spec.OneHot(category)

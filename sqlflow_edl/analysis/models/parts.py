@@ -88,7 +88,8 @@ def deep_feature(column: Fitted, label: spec.Label) -> spec.Feature:
     ids = spec.num_ids(column)
     if ids <= LARGEST_ONE_HOT_DEEP or isinstance(column, spec.DatePart):
         return spec.OneHot(column)
-    return spec.Embedding(column, embedding_dim(ids))
+    combiner = "mean" if isinstance(column, spec.NGrams) else "sum"  # whatever the length of the text
+    return spec.Embedding(column, embedding_dim(ids), combiner)
 
 
 def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
@@ -122,5 +123,11 @@ def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
 
 
 def _embeddings_size(features: Iterable[spec.Feature]) -> int:
-    embeddings = (feature for feature in features if isinstance(feature, spec.Embedding))
-    return sum(spec.num_ids(feature.category) * feature.dim for feature in embeddings)
+    """Count the vectors of ids, and the frequencies and linear functions of periodic embeddings."""
+    return sum(
+        spec.num_ids(feature.category) * feature.dim
+        if isinstance(feature, spec.Embedding)
+        else 2 * feature.frequencies * (feature.frequencies + 1)
+        for feature in features
+        if isinstance(feature, spec.Embedding | spec.Periodic)
+    )

@@ -39,7 +39,8 @@ TRAIN = """SELECT a, b, c, y FROM t TO TRAIN DNNRegressor
 WITH hidden_units = [4], epochs = 2, model.framework = {framework} LABEL y INTO m.{framework}"""
 WITH_TABLES = """SELECT a, b, c, tags, loads, y FROM t TO TRAIN DeepFM
 WITH embedding_dim = 2, hidden_units = [4], epochs = 2, model.framework = {framework}
-COLUMN a, PLE(a, 4), hash(b, 80000), hash(c, 80000), EMBEDDING(SPARSE(tags, 30, SPACE), 2, sqrtn),
+COLUMN a, PLE(a, 4), PERIODIC(a, 3), TARGET_ENCODE(b), NGRAMS(c, 2, 50),
+hash(b, 80000), hash(c, 80000), EMBEDDING(SPARSE(tags, 30, SPACE), 2, sqrtn),
 EMBEDDING(SPARSE(loads, 30, kv_delimiter=COLON), 2, mean) LABEL y INTO m.{framework}_tables"""
 OUTSIDE = {
     ".keras": "import keras; print(keras.models.load_model(path)(given).numpy().tolist())",

@@ -21,6 +21,10 @@ from tests.sqlflow_edl.codegen.test_program import job
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
 BINS = spec.PiecewiseLinear("age", (20.0, 40.0, 80.0))
 KNOWN = spec.PiecewiseLinear("size", (1.0, 1.5, 3.5, 4.0), True)
+WAVES = (spec.Periodic("age", 40.0, 10.0, 3), spec.Periodic("size", 2.0, 1.0, 3))
+MEANS = spec.TargetMean(
+    spec.Vocabulary("city", ("oslo", "rome")), 1.0, 1, (3.0, 2.0, 1.0), (2.0, 0.5, 9.0), 1
+)
 CITY, USER = spec.Vocabulary("city", ("oslo", "rome", "lima")), spec.HashBucket("user", 30)
 BOTH = spec.Cross(("city", "user"), 50)
 ROWS = pa.record_batch(
@@ -50,6 +54,8 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
         {"features": (AGE, spec.Embedding(CITY, 4), SIZE, spec.Embedding(USER, 4), spec.Embedding(BOTH, 4))},
     ),
     "deep, bins": ("DNNRegressor", {"features": (BINS, spec.OneHot(CITY), KNOWN)}),
+    "deep, periodic": ("DNNRegressor", {"features": (*WAVES, MEANS, spec.Periodic("age", 40.0, 10.0, 2))}),
+    "linear, periodic": ("LinearRegressor", {"features": (WAVES[0], MEANS)}),
     "wide and deep, bins": ("DNNLinearCombinedRegressor", {"wide": (AGE, KNOWN), "deep": (SIZE, BINS)}),
     "DeepFM, bins": ("DeepFMRegressor", {"features": (spec.Embedding(CITY, 4), KNOWN, SIZE, BINS)}),
     "DeepFM without numbers": (

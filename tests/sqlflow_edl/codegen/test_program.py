@@ -163,6 +163,28 @@ JOBS = {
         },
         "model": spec.Component("LinearRegressor"),
     },
+    "encodings": {
+        "inputs": {
+            "features": (
+                spec.TargetMean(
+                    spec.Vocabulary("city", ("oslo", "rome")),
+                    10.0,
+                    2,
+                    (3.0, 2.0, 0.0, 4.0, 1.0, 1.0),
+                    (1.0, 0.0, 0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 1.0, 1.0, 0.0, 0.0),
+                    2,
+                    2,
+                ),
+                spec.TargetMean(
+                    spec.HashBucket("street", 20), 10.0, 1, (1.0,) * 105, (0.5,) * 105, 5, scaled=False
+                ),
+                spec.LogCount(spec.Vocabulary("city", ("oslo", "rome")), (7.0, 3.0, 1.0)),
+                spec.Periodic("age", 38.58, 13.64, 16),
+                spec.Embedding(spec.NGrams("street", 3, 4096), 32, "mean"),
+            )
+        },
+        "model": spec.Component("DNNRegressor", {"hidden_units": (10,), "activation": "relu"}),
+    },
     "lists": {
         "inputs": {
             "features": (

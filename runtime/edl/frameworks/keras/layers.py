@@ -9,18 +9,19 @@ in a name, and a column may be called anything. The vectors of an embedding star
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from edl.embeddings.combiners import Combiner, divisor, needed
-from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
 from edl.errors import JobError
-from edl.features import Entry, Features, Inputs
+from edl.features import NUMBERS, Entry, Features, Inputs
 from edl.frameworks.base import check_model
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -143,7 +144,7 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
 
     The result is that of a Dense layer without bias on one-hot rows, which are not made. Weights start at 0.
     """
-    numbers = [entry for entry in features.entries if entry.kind in ("dense", "positions")]
+    numbers = [entry for entry in features.entries if entry.kind in NUMBERS]
     categories = [entry for entry in features.entries if entry.kind == "category"]
     parts = []
     if numbers:
@@ -177,8 +178,8 @@ def _joined(blocks: Sequence[Any]) -> Any:
 
 def _input(entry: Entry) -> Any:
     """Return an input tensor named as the array; its layer has another name, as a Dense layer is `dense` by default."""
-    widths = {"dense": entry.width, "positions": len(entry.features)}
-    shape, dtype = ((widths[entry.kind],), "float32") if entry.kind in widths else ((), "int64")
+    width = entry.width if entry.kind == "dense" else len(entry.features)
+    shape, dtype = ((width,), "float32") if entry.kind in NUMBERS else ((), "int64")
     tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
     tensor.name = entry.name
     return tensor
@@ -189,6 +190,8 @@ def _block(entry: Entry, tensor: Any) -> Any:
         return tensor
     if entry.kind == "positions":
         return _encoded(entry, tensor)
+    if entry.kind == "periodic":
+        return _periodic(entry, tensor)
     if entry.kind == "list":
         return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor, initial_of(entry))
     if isinstance(entry.feature, EmbeddingFeature):
@@ -202,6 +205,29 @@ def _encoded(entry: Entry, positions: Any) -> Any:
     return keras.ops.clip(
         keras.ops.take(positions, columns, axis=1) - np.asarray(first, dtype=np.float32), 0.0, 1.0
     )
+
+
+def _periodic(entry: Entry, values: Any) -> Any:
+    """Return the periodic embeddings of numbers: (rows, entry.width)."""
+    numbers = len(entry.features)
+    frequencies = entry.width // numbers
+    limit = (2 * frequencies) ** -0.5
+    scaled = keras.layers.EinsumDense(
+        "rn,nf->rnf",
+        (numbers, frequencies),
+        kernel_initializer=keras.initializers.RandomNormal(0.0, FREQUENCY_SCALE),
+    )
+    angles = (2 * math.pi) * scaled(values)
+    waves = keras.layers.Concatenate()([keras.ops.sin(angles), keras.ops.cos(angles)])
+    combined = keras.layers.EinsumDense(
+        "rnw,nwo->rno",
+        (numbers, frequencies),
+        activation="relu",
+        bias_axes="no",
+        kernel_initializer=keras.initializers.RandomUniform(-limit, limit),
+        bias_initializer=keras.initializers.RandomUniform(-limit, limit),
+    )
+    return keras.layers.Reshape((entry.width,))(combined(waves))
 
 
 def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:

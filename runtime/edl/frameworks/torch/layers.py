@@ -6,6 +6,7 @@ The vectors of an embedding start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
@@ -14,11 +15,11 @@ import torch
 from torch import nn
 
 from edl.embeddings.combiners import Combiner, divisor, needed
-from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
 from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
-from edl.features import Entry, Features
+from edl.features import NUMBERS, Entry, Features
 from edl.frameworks.base import check_model
 from edl.spec import Embedding as EmbeddingFeature
 
@@ -160,7 +161,7 @@ class WeightedSum(nn.Module):
         super().__init__()
         categories = [entry for entry in features.entries if entry.kind == "category"]
         self.categories = [entry.name for entry in categories]
-        numbers = [entry for entry in features.entries if entry.kind in ("dense", "positions")]
+        numbers = [entry for entry in features.entries if entry.kind in NUMBERS]
         self.blocks = nn.ModuleList(_kind(each)(each) for each in numbers)
         if numbers:
             self.numbers = nn.Linear(sum(each.width for each in numbers), units, bias=False)
@@ -216,6 +217,24 @@ class _Encoded(nn.Module):
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return (features[self.entry].index_select(1, self.columns) - self.first).clamp(0, 1)
+
+
+class _Periodic(nn.Module):
+    """The periodic embeddings of numbers: (rows, entry.width)."""
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__()
+        self.entry, numbers = entry.name, len(entry.features)
+        frequencies = entry.width // numbers
+        limit = (2 * frequencies) ** -0.5
+        self.frequencies = nn.Parameter(torch.randn(numbers, frequencies) * FREQUENCY_SCALE)
+        self.weight = nn.Parameter(torch.empty(numbers, 2 * frequencies, frequencies).uniform_(-limit, limit))
+        self.bias = nn.Parameter(torch.empty(numbers, frequencies).uniform_(-limit, limit))
+
+    def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        angles = (2 * math.pi) * features[self.entry][:, :, None] * self.frequencies
+        waves = torch.cat([angles.sin(), angles.cos()], dim=-1)
+        return (torch.einsum("rnw,nwo->rno", waves, self.weight) + self.bias).relu().flatten(1)
 
 
 class _Rows(nn.Module):
@@ -291,6 +310,8 @@ def _kind(entry: Entry) -> type[nn.Module]:
         return _Dense
     if entry.kind == "positions":
         return _Encoded
+    if entry.kind == "periodic":
+        return _Periodic
     if entry.kind == "list":
         return _ListRows
     return _Vectors if isinstance(entry.feature, EmbeddingFeature) else _OneHot

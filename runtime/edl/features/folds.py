@@ -1,0 +1,99 @@
+"""Folds of the rows of a training, for features that are statistics of the label.
+
+A training row must not find its own label in its features. So the training rows are divided into folds by their place
+in the pinned order, and the statistics are kept for each fold: a row has those of all other folds.
+
+A search with several folds validates on one block of the rows after another (`edl.data.rotated`), so that its rows are
+divided into as many blocks first, and each block into folds. A row of a trial has the statistics without its own fold
+and without the block that validates the trial.
+
+`FoldReader` adds the column `FOLD` to the rows of a training, with a code of the folds that a row's statistics leave
+out. Rows without the column, as those to predict, have the statistics of all folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from edl.features.arrays import Bools, Ints
+from edl.spec import Feature, JobSpec, Rows, TargetMean
+
+FOLD = "edl.fold"
+
+
+class _Reader(Protocol):
+    rows: int
+    schema: pa.Schema
+
+    def read(
+        self, start: int, end: int, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]: ...
+
+
+class Folds(NamedTuple):
+    """Division of rows into `number` folds, as many of them in each of the `blocks`."""
+
+    number: int
+    blocks: int
+
+    def codes(self, rows: Rows, start: int, end: int) -> Ints:
+        """Return the code of each of the rows [start, end) of a training, by their places in its order."""
+        size = rows.training if self.blocks == 1 else rows.training + rows.validation
+        places = np.arange(start, end)
+        pinned = (places + rows.rotation) % max(size, 1)
+        codes = np.where(places < rows.training, self.of(pinned, size), self.number)
+        if self.blocks > 1:
+            validates = self._block(np.array([(rows.training + rows.rotation) % size]), size)[0]
+            codes = np.where(places < size, codes + (self.number + 1) * (validates + 1), codes)
+        return codes
+
+    def of(self, pinned: Ints, size: int) -> Ints:
+        """Return the folds of `size` rows by their places in the pinned order."""
+        each = self.number // self.blocks
+        return self._block(pinned, size) * each + pinned % each
+
+    def _block(self, pinned: Ints, size: int) -> Ints:
+        """Return the blocks of rows; block 0 are the last ones."""
+        if self.blocks == 1:
+            return np.zeros_like(pinned)
+        return np.minimum((size - 1 - pinned) // (size // self.blocks), self.blocks - 1)
+
+    def kept(self, code: int) -> Bools:
+        """Return a mask of the folds that the statistics of rows with that code contain."""
+        block, own = divmod(code, self.number + 1)
+        folds = np.arange(self.number)
+        each = self.number // self.blocks
+        kept: Bools = (folds != own) & (folds // each != block - 1)
+        return kept
+
+
+def folds_of(features: Sequence[Feature]) -> Folds | None:
+    """Return the folds of features that are statistics of the label; None without any."""
+    found = (each for each in features if isinstance(each, TargetMean) and each.folds)
+    return next((Folds(each.folds, each.blocks) for each in found), None)
+
+
+class FoldReader:
+    """Reader that adds the column `FOLD` to the rows of another one."""
+
+    def __init__(self, reader: _Reader, folds: Folds, rows: Rows) -> None:
+        self._reader, self._folds, self._of = reader, folds, rows
+        self.rows: int = reader.rows
+        self.schema: pa.Schema = reader.schema
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read rows [start, end) in order."""
+        for batch in self._reader.read(start, end, columns):
+            codes = self._folds.codes(self._of, start, start + batch.num_rows)
+            start += batch.num_rows
+            yield batch.append_column(FOLD, pa.array(codes))
+
+
+def with_folds(reader: _Reader, spec: JobSpec) -> _Reader:
+    """Return the reader of a job's rows, with the column `FOLD` where the job is a training that needs it."""
+    folds = folds_of(spec.features) if spec.kind == "train" else None
+    return FoldReader(reader, folds, spec.rows) if folds else reader

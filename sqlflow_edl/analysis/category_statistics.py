@@ -1,0 +1,106 @@
+"""Statistics of categories for TARGET_ENCODE and COUNT_ENCODE, from a pass of its own over the pinned training rows.
+
+The pass comes last: it needs the categories, which are fitted to the rows, and the label's classes. It collects the
+sums of labels for each fold of the rows, see `edl.features.folds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from edl import spec
+from edl.features.arrays import Floats, Ints
+from edl.features.categories import encoder
+from edl.features.folds import Folds
+from edl.features.labels import target
+from edl.features.weights import RowWeights
+
+FOLDS = 5  # at least; a multiple of the folds of a search
+DIGITS = 9  # of the largest sum: the last ones depend on the batches
+
+Read = Callable[[int, int, Sequence[str]], Iterable[pa.RecordBatch]]
+Filled = dict[spec.Feature, spec.Feature]
+
+
+def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
+    """Return the JobSpec of a training with the statistics of its categories. read: the pinned rows [start, end)."""
+    wanted = [each for each in job.features if isinstance(each, spec.Encoding)]
+    if not wanted:
+        return job
+    blocks = job.search.folds if job.search is not None else 1
+    folds = Folds(blocks * -(-FOLDS // blocks), blocks)
+    size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
+    passes = [_Pass(each, folds) for each in wanted]
+    labels = target(job.label)
+    weights = RowWeights(job.weights) if job.weights else None
+    columns = [*job.columns, job.label.column, *([job.weights.column] if job.weights else [])]
+    columns += [job.label.group] if isinstance(job.label, spec.RankingLabel) else []
+    row = 0
+    for batch in read(0, size, list(dict.fromkeys(columns))):
+        of_rows = folds.of(np.arange(row, row + batch.num_rows), size)
+        row += batch.num_rows
+        truth: Any = labels.transform(batch, "train")
+        weight = None if weights is None else weights.transform(batch, "train")
+        for each in passes:
+            each.add(batch, of_rows, truth, None if weight is None else weight.astype(np.float64))
+    filled: Filled = {each.feature: each.ends() for each in passes}
+    return _replaced(job, filled)
+
+
+class _Pass:
+    """Collector of the statistics of one feature."""
+
+    def __init__(self, feature: spec.Encoding, folds: Folds) -> None:
+        self.feature = feature
+        self._folds = folds
+        self._encode = encoder(feature.category)
+        self._ids = spec.num_ids(feature.category)
+        outputs = feature.outputs if isinstance(feature, spec.TargetMean) else 0
+        self._counts: Floats = np.zeros(folds.number * self._ids)
+        self._sums: Floats = np.zeros((outputs, folds.number * self._ids))
+
+    def add(self, batch: pa.RecordBatch, folds: Ints, labels: Any, weights: Floats | None) -> None:
+        ids = folds * self._ids + cast(Ints, self._encode(batch))
+        self._counts += np.bincount(ids, weights, len(self._counts))
+        for output, sums in enumerate(self._sums):
+            values = labels[:, 0] if labels.ndim == 2 else labels == output
+            sums += np.bincount(ids, values if weights is None else values * weights, len(sums))
+
+    def ends(self) -> spec.Encoding:
+        folds, feature = self._folds, self.feature
+        if isinstance(feature, spec.LogCount):
+            counts = self._counts.reshape(folds.number, self._ids).sum(axis=0)
+            return msgspec.structs.replace(feature, counts=_rounded(counts))
+        sums = self._sums.reshape(feature.outputs, folds.number, self._ids).transpose(1, 0, 2)
+        return msgspec.structs.replace(
+            feature,
+            counts=_rounded(self._counts),
+            sums=_rounded(sums.ravel()),
+            folds=folds.number,
+            blocks=folds.blocks,
+        )
+
+
+def _rounded(values: Floats) -> tuple[float, ...]:
+    largest = np.abs(values).max(initial=0.0)
+    digits = DIGITS - 1 - int(np.floor(np.log10(largest))) if 0 < largest < np.inf else 0
+    return tuple(np.round(values, digits).tolist())
+
+
+def _replaced(job: spec.JobSpec, filled: Filled) -> spec.JobSpec:
+    """Return the JobSpec with other features, and those of the candidates of a search."""
+    inputs = {
+        name: tuple(filled.get(each, each) for each in features) for name, features in job.inputs.items()
+    }
+    search = job.search
+    if search is not None:
+        candidates = (
+            msgspec.structs.replace(each, spec=_replaced(each.spec, filled)) for each in search.candidates
+        )
+        search = msgspec.structs.replace(search, candidates=tuple(candidates))
+    return msgspec.structs.replace(job, inputs=inputs, search=search)

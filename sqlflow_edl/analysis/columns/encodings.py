@@ -1,0 +1,72 @@
+"""COLUMN functions that give a statistic of a category: the mean label, or the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from edl.spec.features import PLAIN_TYPES
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics
+from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.statistics import Want
+
+SMOOTHING = 10  # rows that the prior counts for
+MOST_VALUES = 20_000  # of a vocabulary, which has statistics of each fold for each value
+BUCKETS = 1 << 15  # of more values than a pass counts
+MOST_CLASSES = 50
+
+
+def target_encode(bound: Bound) -> Draft:
+    smoothing = float(bound["smoothing"] or SMOOTHING)
+    return _encoded(bound, lambda category: spec.TargetMean(category, smoothing))
+
+
+def count_encode(bound: Bound) -> Draft:
+    return _encoded(bound, spec.LogCount)
+
+
+def _encoded(bound: Bound, encode: Callable[[spec.features.Plain], spec.Encoding]) -> Draft:
+    inner: Draft = bound["category"]
+    column = inner.columns[0]
+    by_type = Want.TEXT in inner.wants  # a column by itself
+
+    def fit(statistics: Statistics) -> spec.Encoding:
+        category: Fitted = _values(column, statistics, bound.span) if by_type else inner.fit(statistics)
+        if not isinstance(category, PLAIN_TYPES):
+            raise bound.fail(
+                f"{bound.function.name} takes one category of each row, and {column} holds lists",
+                hint=f"{bound.function.name}({expressions.argument(column)}) takes each list as a whole",
+            )
+        return encode(category)
+
+    wants = Want.COUNTS if by_type else inner.wants
+    return replace(inner, fit=fit, wants=wants, span=bound.span, is_category=False, parts=())
+
+
+def _values(column: str, statistics: Statistics, span: Span) -> spec.features.Plain:
+    """Return the category of a column's values: the most frequent ones, or hashes of too many to count."""
+    counts = statistics[column].counts
+    if counts is None:
+        return spec.HashBucket(column, BUCKETS)
+    values = counts.vocabulary(max_size=MOST_VALUES)
+    if not values:
+        raise SemanticError(f"{column} has no value in the training rows", span=span, hint="leave it out")
+    return spec.Vocabulary(column, values)
+
+
+def of_label(column: Fitted, label: spec.Label, span: Span | None) -> Fitted:
+    """Return the column with as many values as the label needs. Raises SemanticError for too many classes."""
+    if not isinstance(column, spec.TargetMean) or not isinstance(label, spec.ClassLabel):
+        return column
+    if len(label.classes) > MOST_CLASSES:
+        raise SemanticError(
+            f"TARGET_ENCODE has a number for each class, and {label.column} has {len(label.classes):,} of them",
+            span=span,
+            hint=f"up to {MOST_CLASSES} are possible; COUNT_ENCODE and EMBEDDING do not depend on the classes",
+        )
+    return msgspec.structs.replace(column, outputs=len(label.classes) - 1)

@@ -1,0 +1,115 @@
+"""Statistics of categories, out of fold for training rows, against their formulas by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl import features as fc
+from edl.errors import SpecError
+from edl.features.folds import FOLD, FoldReader, Folds
+from edl.spec import Rows
+
+CITY = fc.vocabulary("city", ["oslo", "rome"])
+
+
+def values(feature: Any, cities: Sequence[str | None], **columns: Any) -> Any:
+    batch = pa.record_batch({"city": pa.array(cities, pa.string()), **columns})
+    return fc.Features(feature).transform(batch)["dense"]
+
+
+def test_a_category_becomes_its_mean_label_smoothed_towards_that_of_all_rows() -> None:
+    """Rows of two folds: oslo 4 + 2, rome 1 + 1, NULL 0 + 2; their labels add up to 12 + 3, 9 + 0, 0 + 6."""
+    found = fc.target_mean(
+        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, scaled=False
+    )
+    prior = (15 + 9 + 6) / 10
+    wanted = [(15 + 2 * prior) / 8, (9 + 2 * prior) / 4, prior, prior]
+    assert values(found, ["oslo", "rome", None, "lima"])[:, 0].tolist() == pytest.approx(wanted)
+
+
+def test_a_training_row_has_the_statistics_of_the_other_folds_and_their_prior() -> None:
+    found = fc.target_mean(
+        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, scaled=False
+    )
+    in_first, in_second, of_all = (3 + 0 + 6) / 5, (12 + 9) / 5, 30 / 10
+    wanted = [(3 + 2 * in_first) / 4, (12 + 2 * in_second) / 6, (15 + 2 * of_all) / 8, in_first]
+    got = values(found, ["oslo", "oslo", "oslo", None], **{FOLD: [0, 1, 2, 0]})
+    assert got[:, 0].tolist() == pytest.approx(wanted)
+
+
+def test_several_classes_have_a_share_for_each_but_the_last() -> None:
+    found = fc.target_mean(
+        CITY, smoothing=0, outputs=2, counts=[4, 2, 0], sums=[1, 1, 0, 2, 0, 0], folds=1, scaled=False
+    )
+    np.testing.assert_allclose(
+        values(found, ["oslo", "rome", None]), [[1 / 4, 2 / 4], [1 / 2, 0], [2 / 6, 2 / 6]]
+    )
+
+
+def test_scaled_means_have_mean_zero_and_deviation_one_over_the_training_rows() -> None:
+    counts, sums = [4, 1, 0, 2, 1, 2], [12, 9, 0, 3, 0, 6]
+    found = fc.target_mean(CITY, smoothing=2, counts=counts, sums=sums, folds=2)
+    rows = ["oslo"] * 6 + ["rome"] * 2 + [None] * 2
+    plain = values(fc.target_mean(CITY, 2, 1, counts, sums, 2, scaled=False), rows)[:, 0]
+    np.testing.assert_allclose(values(found, rows)[:, 0], (plain - 3.0) / plain.std(), rtol=1e-6)
+
+
+def test_a_category_becomes_the_logarithm_of_its_rows() -> None:
+    found = fc.log_count(CITY, counts=[7, 3, 5], scaled=False)
+    wanted = [math.log(8), math.log(4), 0.0, 0.0]
+    assert values(found, ["oslo", "rome", None, "lima"])[:, 0].tolist() == pytest.approx(wanted)
+
+
+def test_a_scaled_count_has_mean_zero_and_deviation_one_over_the_training_rows() -> None:
+    got = values(fc.log_count(CITY, counts=[7, 3, 5]), ["oslo"] * 7 + ["rome"] * 3 + [None] * 5)
+    assert got.mean() == pytest.approx(0, abs=1e-6)
+    assert got.std() == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("feature", [fc.target_mean(CITY, 10), fc.log_count(CITY)])
+def test_a_feature_without_statistics_says_where_they_come_from(feature: Any) -> None:
+    with pytest.raises(SpecError, match="come from the rows that a statement pins"):
+        values(feature, ["oslo"])
+
+
+class _Numbers:
+    """Reader of ten rows, in batches of three."""
+
+    rows = 10
+    schema = pa.schema({"n": pa.int64()})
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        for first in range(start, end, 3):
+            yield pa.record_batch({"n": list(range(first, min(first + 3, end)))})
+
+
+def test_training_rows_are_in_folds_by_their_place_and_validation_rows_in_none() -> None:
+    reader = FoldReader(_Numbers(), Folds(3, 1), Rows(True, 10, 7, 3))
+    codes = [code for batch in reader.read(1, 10) for code in batch.column(FOLD).to_pylist()]
+    assert codes == [1, 2, 0, 1, 2, 0, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("rotation", "validates"), [(0, {7, 8, 9}), (7, {4, 5, 6}), (4, {1, 2, 3})])
+def test_no_row_of_a_search_has_statistics_of_the_rows_that_validate(
+    rotation: int, validates: set[int]
+) -> None:
+    folds, rows = Folds(6, 3), Rows(True, 12, 7, 3, rotation=rotation)
+    of_rows = folds.of(np.arange(10), 10)
+    codes = folds.codes(rows, 0, 12)
+    for place, code in enumerate(codes.tolist()):
+        row = (place + rotation) % 10 if place < 10 else place
+        used = set(np.flatnonzero(folds.kept(code)[of_rows]).tolist())
+        if place >= 10:
+            assert used == set(range(10))  # test rows, as rows to predict
+        elif row in validates:
+            assert used == set(range(10)) - validates - ({0} if 1 in validates else set())
+        else:
+            assert row not in used
+            assert len(used) >= 3
+            assert not used & validates
