@@ -81,6 +81,20 @@ def prediction(
     )
 
 
+def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
+    """Return the JobSpec of a PREDICT over rows in memory, which names no query and keeps none of their columns."""
+    trained = model.spec
+    return msgspec.structs.replace(
+        trained,
+        kind="predict",
+        validation=None,
+        weights=None,
+        search=None,
+        output=spec.Output(column=trained.label.column),
+        trained_model=reference,
+    )
+
+
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EVALUATE. Raises errors that need no database."""
     errors = _missing_select(statement)

@@ -14,29 +14,44 @@ def interval(
     """Return the interval that predict.interval asks for; add an error if the model cannot give it."""
     if written is None:
         return None
-    coverage = float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
+    try:
+        return interval_of(model, reference, float(written.value))  # type: ignore[arg-type]  # a number
+    except SemanticError as error:
+        error.span = written.written.value.span
+        errors.append(error)
+        return None
+
+
+def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interval:
+    """Return the interval around predictions with this coverage.
+
+    Raises SemanticError if the model cannot give it.
+    """
     margin = model.residuals.margin(coverage) if model.residuals is not None else None
     if margin is not None:
         return spec.Interval(coverage, margin)
     problem, hint = _missing(model, reference, coverage)
-    errors.append(SemanticError(problem, span=written.written.value.span, hint=hint))
-    return None
+    raise SemanticError(problem, hint=hint)
 
 
 def threshold(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> float | None:
     """Return the given least probability of the second of two classes; add an error if the label has other classes."""
     if written is None:
         return None
-    if not isinstance(label, spec.ClassLabel) or not label.binary:
-        has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
-        errors.append(
-            SemanticError(
-                f"a threshold is of two classes, and {label.column} {has}",
-                span=written.written.key_span,
-                hint=f"leave {written.written.key} out",
-            )
-        )
+    try:
+        check_threshold(label, written.written.key)
+    except SemanticError as error:
+        error.span = written.written.key_span
+        errors.append(error)
     return float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
+
+
+def check_threshold(label: spec.Label, key: str) -> None:
+    """Raise SemanticError, with the name of the setting, unless the label has two classes."""
+    if isinstance(label, spec.ClassLabel) and label.binary:
+        return
+    has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
+    raise SemanticError(f"a threshold is of two classes, and {label.column} {has}", hint=f"leave {key} out")
 
 
 def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:

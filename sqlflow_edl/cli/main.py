@@ -72,6 +72,7 @@ COMMANDS = {
     "attach": "attach.attach",
     "cancel": "cancel.cancel",
     "image": "image.image",
+    "serve": "serve.serve",
 }
 
 
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_console(commands)
     _add_compile(commands)
     _add_export(commands)
+    _add_serve(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -218,6 +220,46 @@ def _add_export(commands: Commands) -> None:
     _model_packages(export)
 
 
+def _add_serve(commands: Commands) -> None:
+    serve = _command(commands, "serve", "answer requests for predictions over HTTP, see docs/serving.md")
+    serve.add_argument(
+        "--model",
+        metavar="MODEL",
+        action="append",
+        default=[],
+        help="name of a model, or name@version, which is never replaced by a newer one; may be repeated (default: all)",
+    )
+    serve.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
+    )
+    serve.add_argument(
+        "--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: 8000)"
+    )
+    serve.add_argument(
+        "--token-file",
+        metavar="FILE",
+        type=Path,
+        help="file with the bearer token that requests must send (default: SQLFLOW_SERVE_TOKEN)",
+    )
+    limits = serve.add_argument_group("limits of a request")
+    limits.add_argument(
+        "--max-bytes", metavar="N", type=_positive, default=64 << 20, help="of its body (64 MiB)"
+    )
+    limits.add_argument("--max-rows", metavar="N", type=_positive, default=1_000_000, help="rows (1,000,000)")
+    limits.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, default=30.0, help="until its answer (30)"
+    )
+    serve.add_argument(
+        "--poll",
+        metavar="SECONDS",
+        type=_seconds,
+        default=5.0,
+        help="between two looks for newer versions (5)",
+    )
+    _model_store(serve)
+    _model_packages(serve)
+
+
 def _add_job_commands(commands: Commands) -> None:
     jobs = _job_command(commands, "jobs", "list the jobs, oldest first", of_one=False)
     jobs.add_argument("--format", choices=("table", "csv", "json"), default="table")
@@ -245,6 +287,23 @@ def _job_command(
         parser.add_argument("id", metavar="ID", help="id of the job; its beginning or end is enough")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds
 
 
 def workers(text: str) -> int:

@@ -6,6 +6,7 @@ as UTC. A type that neither features nor result tables can use is rejected with 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -122,6 +123,33 @@ def times_of_day(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 def fields(schema: pa.Schema) -> tuple[Field, ...]:
     """Return the schema in the form that a JobSpec stores."""
     return tuple(Field(field.name, str(field.type)) for field in schema)
+
+
+def schema_of(stored: Iterable[Field]) -> pa.Schema:
+    """Return the schema that `fields` described. Raises SourceError for a type that no JobSpec stores."""
+    return pa.schema([pa.field(field.name, _type_named(field.type)) for field in stored])
+
+
+_DECIMAL = re.compile(r"decimal(?:32|64|128|256)\((\d+), (-?\d+)\)")
+_ZONED = re.compile(r"timestamp\[(s|ms|us|ns), tz=(.+)\]")
+_LIST = re.compile(r"(?:fixed_size_list|large_list|list)<\w+: (.+?)(?: not null)?>(?:\[(\d+)\])?")
+_BINARY = re.compile(r"fixed_size_binary\[(\d+)\]")
+
+
+def _type_named(text: str) -> pa.DataType:
+    """Return the Arrow type that `str` wrote: numbers, texts, times, and lists of them."""
+    if found := _DECIMAL.fullmatch(text):
+        return pa.decimal128(int(found[1]), int(found[2]))
+    if found := _ZONED.fullmatch(text):
+        return pa.timestamp(found[1], found[2])
+    if found := _BINARY.fullmatch(text):
+        return pa.binary(int(found[1]))
+    if found := _LIST.fullmatch(text):
+        return pa.list_(_type_named(found[1]), int(found[2] or -1))
+    try:
+        return pa.type_for_alias(text)
+    except ValueError:
+        raise SourceError(f"{text} is no type of a column that a model reads") from None
 
 
 def _normal_field(field: pa.Field) -> pa.DataType:

@@ -29,6 +29,8 @@ from edl.features.hashing import hash_texts
 from edl.spec import ClassLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
 Mode = Literal["train", "evaluate", "predict"]
+_MANY = 8  # classes, of which NumPy adds rows up in another order than columns
+
 Labels = npt.NDArray[np.float32] | npt.NDArray[np.int64]
 Outputs = npt.NDArray[Any]  # float32 of a model, or float64
 MOST_RELEVANCE = 30  # as in LightGBM: a gain is 2^relevance - 1
@@ -233,10 +235,12 @@ def probabilities(logits: Outputs) -> Floats:
     wide = logits.astype(np.float64)
     if wide.shape[1] == 1:
         wide = np.concatenate([np.zeros_like(wide), wide], axis=1)
+    few = wide.shape[1] < _MANY
+    by_class = np.ascontiguousarray(wide.T) if few else wide.T  # NumPy is slow to reduce short rows
     with np.errstate(invalid="ignore"):  # infinities of a diverged model; its scores are NaN
-        powers: Floats = np.exp(wide - wide.max(axis=1, keepdims=True))
-        found: Floats = powers / powers.sum(axis=1, keepdims=True)
-    return found
+        powers = np.exp(by_class - by_class.max(axis=0))
+        found: Floats = (powers / powers.sum(axis=0)).T
+    return np.ascontiguousarray(found)
 
 
 # Checks ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data.arrow_types import canonical, columns_and_batches, fields, normal_schema, normalised, rechunked
+from edl.data.arrow_types import (
+    canonical,
+    columns_and_batches,
+    fields,
+    normal_schema,
+    normalised,
+    rechunked,
+    schema_of,
+)
 from edl.errors import SourceError
 from edl.spec import Field
 
@@ -175,3 +183,18 @@ def test_columns_are_known_from_a_reader_or_the_first_batch() -> None:
 def test_fields_are_the_schema_as_text() -> None:
     schema = pa.schema([("a", pa.int64()), ("t", pa.timestamp("us", "UTC"))])
     assert fields(schema) == (Field("a", "int64"), Field("t", "timestamp[us, tz=UTC]"))
+
+
+def test_stored_types_are_read_again() -> None:
+    kinds = [
+        pa.null(), pa.bool_(), pa.uint8(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.binary(4),
+        pa.date32(), pa.time64("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.duration("ms"),
+        pa.decimal128(10, 2), pa.list_(pa.int64()), pa.list_(pa.float32(), 3), pa.list_(pa.list_(pa.string())),
+    ]  # fmt: skip
+    schema = pa.schema([(f"c{number}", kind) for number, kind in enumerate(kinds)])
+    assert schema_of(fields(schema)) == schema
+
+
+def test_a_stored_type_that_no_model_reads_is_named() -> None:
+    with pytest.raises(SourceError, match="struct<a: int64> is no type of a column that a model reads"):
+        schema_of([Field("x", "struct<a: int64>")])

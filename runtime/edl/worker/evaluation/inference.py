@@ -15,7 +15,7 @@ from edl.arrays import Array
 from edl.data import Reader
 from edl.data.results import ResultSink
 from edl.errors import JobError
-from edl.frameworks import create
+from edl.frameworks import Adapter, create
 from edl.jobs.events import PHASES, Observer
 from edl.jobs.outcome import Outcome
 from edl.program import Mode, Program
@@ -29,7 +29,7 @@ from edl.worker.evaluation.reports import MeasurementReport, finding
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.evaluation.shapley import Explainer, draw, row_values
 from edl.worker.evaluation.tree_shap import TreeExplainer
-from edl.worker.input.blocks import Blocks
+from edl.worker.input.blocks import Block, Blocks
 from edl.worker.loop import Worker
 from edl.worker.progress import Meter
 from edl.worker.strategies.base import Local
@@ -127,10 +127,7 @@ def scoring_worker(
     """Return a worker with the model's weights for the program's kind of job."""
     spec, blocks = program.spec, Blocks(program, reader)
     mode: Mode = "evaluate" if spec.kind == "evaluate" else "predict"
-    example = blocks.read(0, min(2, reader.rows), mode)
-    labels = None if mode == "predict" else example.arrays.labels
-    adapter = create(program, example.arrays.features, labels, seed=spec.training.seed)
-    adapter.set_weights(weights)
+    adapter = trained_adapter(program, blocks.read(0, min(2, reader.rows), mode), mode, weights)
     scorer = Scorer(program, adapter, spec.batch_size)
     if spec.kind == "explain" and spec.framework in TREES:
         scorer = TreeExplainer(program, adapter, spec.batch_size)
@@ -147,6 +144,14 @@ def scoring_worker(
         draining or threading.Event(),
         measured_as=mode,
     )
+
+
+def trained_adapter(program: Program, example: Block, mode: Mode, weights: Mapping[str, Array]) -> Adapter:
+    """Return the program's model with the weights. A few rows build layers that are created lazily."""
+    labels = None if mode == "predict" else example.arrays.labels
+    adapter = create(program, example.arrays.features, labels, seed=program.spec.training.seed)
+    adapter.set_weights(weights)
+    return adapter
 
 
 def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:

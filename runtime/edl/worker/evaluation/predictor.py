@@ -1,0 +1,105 @@
+"""Predictions without a job: rows in memory in, the columns of PREDICT out, in the process of the caller."""
+
+from __future__ import annotations
+
+import queue
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from edl.arrays import Array
+from edl.data.batch_reader import BatchReader
+from edl.program import Program
+from edl.spec import TREES, Interval
+from edl.tasks.ranges import LEAST_ROWS
+from edl.worker.evaluation.inference import trained_adapter
+from edl.worker.evaluation.prediction import Results, results
+from edl.worker.evaluation.scoring import Scorer
+from edl.worker.input.blocks import Blocks
+
+SMALL = 4 << 20  # numbers of a network of which there may be several copies
+
+
+class Predictor:
+    """Trained model in memory. Any number of threads may use it, and their random states stay as they are.
+
+    `program` is of a PREDICT without kept columns, and `schema` has the columns that the model reads. A copy of the
+    model does one forward pass at a time, so there are several of a small network; large ones, and trees, use all
+    `threads` themselves.
+    """
+
+    def __init__(
+        self, program: Program, weights: Mapping[str, Array], schema: pa.Schema, threads: int = 1
+    ) -> None:
+        self.schema = schema
+        self._program = program
+        nulls = pa.RecordBatch.from_arrays([pa.nulls(2, field.type) for field in schema], schema=schema)
+        example = Blocks(program, BatchReader(nulls)).read(0, 2, "predict")
+        is_small = sum(values.size for values in weights.values()) <= SMALL
+        self._copies = threads if is_small and program.spec.framework not in TREES else 1
+        self._idle: queue.SimpleQueue[Scorer] = queue.SimpleQueue()
+        for _ in range(self._copies):
+            with _same_random_states():
+                adapter = trained_adapter(program, example, "predict", weights)
+            scorer = Scorer(program, adapter, program.spec.batch_size)
+            scorer.predict(example)  # the first forward pass takes long
+            self._idle.put(scorer)
+        rows = program.spec.batch_size
+        self.rows = -(-LEAST_ROWS // rows) * rows  # of a block
+
+    def results(self, interval: Interval | None = None, threshold: float | None = None) -> Results:
+        """Return the format of predictions with an interval around numbers, or a threshold of the second class."""
+        spec = msgspec.structs.replace(self._program.spec, interval=interval, threshold=threshold)
+        return results(replace(self._program, spec=spec))
+
+    def predict(self, batch: pa.RecordBatch, wanted: Results | None = None) -> pa.RecordBatch:
+        """Return the columns that PREDICT adds to the rows, by default without an interval or a threshold.
+
+        Raises SemanticError for a missing column or one of another kind.
+        """
+        return (wanted or self.results()).batch(batch, self.scores(batch))
+
+    def scores(self, batch: pa.RecordBatch) -> Array:
+        """Return the scores of the rows, (n, classes): numbers, or probabilities of classes.
+
+        The rows are computed in the blocks of a PREDICT, and so to the same bits.
+        """
+        if not batch.num_rows:
+            return np.empty((0, self.results().scores))
+        blocks = [batch.slice(start, self.rows) for start in range(0, batch.num_rows, self.rows)]
+        if len(blocks) == 1:
+            return self._block(batch)
+        with ThreadPoolExecutor(self._copies) as threads:
+            return np.concatenate(list(threads.map(self._block, blocks)))
+
+    def _block(self, batch: pa.RecordBatch) -> Array:
+        block = Blocks(self._program, BatchReader(batch)).read(0, batch.num_rows, "predict")
+        scorer = self._idle.get()
+        try:
+            return scorer.predict(block)
+        finally:
+            self._idle.put(scorer)
+
+
+@contextmanager
+def _same_random_states() -> Iterator[None]:
+    """Restore the random states of Python, NumPy and PyTorch, which the creation of a model seeds."""
+    kept: list[Callable[[], object]] = []
+    python, numpy = random.getstate(), np.random.get_state()
+    kept += [lambda: random.setstate(python), lambda: np.random.set_state(numpy)]
+    if "torch" in sys.modules:
+        torch = sys.modules["torch"]
+        state = torch.get_rng_state()
+        kept.append(lambda: torch.set_rng_state(state))
+    try:
+        yield
+    finally:
+        for restore in kept:
+            restore()

@@ -1,0 +1,233 @@
+"""Models that a server has loaded, and their replacement when a newer version is in the registry.
+
+The registry is open only while it is read, because an embedded database can be open in one process alone; that of a
+file is read again when the file has changed. A model is replaced in one step: requests that have begun end on the
+version that they began with.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from edl.data import connect
+from edl.data.url import SourceURL, database_file, parse
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.models.registry.base import Registry
+from edl.models.registry.factory import open_registry
+from edl.models.registry.records import ModelVersion, split_reference
+from sqlflow_edl.serving.model import Model, load_model
+
+MOST_OLD = 4  # versions in memory besides the current ones
+_FILES = ("", ".wal", "-wal")  # a database and its logs
+
+Fingerprint = tuple[tuple[int, int], ...]
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Version of a model in the registry, and the same in memory."""
+
+    version: ModelVersion
+    model: Model
+
+
+class Store:
+    """Registry of a data source or a model store, opened anew for each use."""
+
+    def __init__(self, source: str, model_store: str = "") -> None:
+        self._source = source
+        self._model_store = model_store
+
+    @contextmanager
+    def opened(self) -> Iterator[Registry]:
+        """Open the registry. Raises SourceError if it cannot be reached, or another process has it open."""
+        if self._model_store:
+            from edl.models.registry.object_store import open_store
+
+            yield open_store(self._model_store)
+            return
+        with connect(self._source) as source:
+            yield open_registry(source)
+
+    def fingerprint(self) -> Fingerprint | None:
+        """Return what changes when the file of the source does, or None if only the registry can tell."""
+        url = parse(self._source) if not self._model_store else None
+        if not isinstance(url, SourceURL) or url.scheme not in ("duckdb", "sqlite"):
+            return None
+        path = database_file(url, create=False)
+        found = [Path(f"{path}{suffix}") for suffix in _FILES]
+        return tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in found if file.is_file())
+
+
+class Catalog:
+    """Models of a server by name. `look` may run in a thread; all else belongs to the event loop.
+
+    wanted: names, or name@version for a version that is never replaced; none are all models of the registry.
+    """
+
+    def __init__(self, store: Store, wanted: Sequence[str] = (), log: Log = lambda text: None) -> None:
+        self._store = store
+        self._pins = dict(map(split_reference, wanted))
+        self._log = log
+        self._seen: Fingerprint | None = None
+        self._refused: set[str] = set()  # versions that could not be loaded
+        self._old: OrderedDict[str, Loaded] = OrderedDict()
+        self.versions: dict[str, list[ModelVersion]] = {}
+        self.loaded: dict[str, Loaded] = {}
+        self.failures = 0
+
+    def start(self) -> None:
+        """Load the models. Raises SQLFlowError if there are none, or one that is wanted by name cannot be loaded."""
+        with self._store.opened() as registry:
+            for name, number in self._pins.items():
+                registry.find(name if number is None else f"{name}@{number}")
+        found = self.look()
+        if found is not None:
+            self.take(*found)
+        if missing := [name for name in self._pins if name not in self.loaded]:
+            raise SemanticError(f"model {missing[0]} cannot be served; the reason is above")
+        if not self.loaded:
+            raise SemanticError(
+                "there is no model to serve", hint="train one: SELECT … TO TRAIN … INTO my_model"
+            )
+
+    def look(self) -> tuple[dict[str, list[ModelVersion]], dict[str, Loaded]] | None:
+        """Read the registry and load what is new in it; return all versions and the new models.
+
+        None if nothing can have changed. Raises SQLFlowError if the registry cannot be read.
+        """
+        state = self._store.fingerprint()
+        if state is not None and state == self._seen:
+            return None
+        with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            with self._store.opened() as registry:
+                versions = self._listed(registry)
+                wanted = [found for name in versions if (found := self._current(name, versions[name]))]
+                changed = [found for found in wanted if self._is_new(found)]
+                files = [_fetched(registry, found, Path(folder), self._refuse) for found in changed]
+            new = {
+                found.name: loaded
+                for found, file in zip(changed, files, strict=True)
+                if file is not None and (loaded := self._load(found, file))
+            }
+        self._seen = state
+        return versions, new
+
+    def take(self, versions: dict[str, list[ModelVersion]], new: dict[str, Loaded]) -> None:
+        """Serve what `look` found, and nothing that is dropped."""
+        for name, loaded in new.items():
+            before = self.loaded.get(name)
+            if before is not None:
+                self.keep(before)
+            verb = "replaces" if before is not None else "is loaded"
+            self._log(
+                f"{loaded.version.reference} {verb}{f' version {before.version.version}' if before else ''}"
+            )
+        self.versions = versions
+        self.loaded = {name: each for name, each in {**self.loaded, **new}.items() if name in versions}
+        known = {each.archive for each in chain.from_iterable(versions.values())}
+        for reference, old in list(self._old.items()):
+            if old.version.archive not in known:
+                del self._old[reference]
+
+    def find(self, name: str, number: int | None = None) -> Loaded | None:
+        """Return the model in memory, or None if that version must be loaded by `load_version`.
+
+        Raises SemanticError if there is no such model.
+        """
+        current = self.loaded.get(name)
+        if current is None and name not in self.versions:
+            raise SemanticError(f"there is no model {name}", hint=did_you_mean(name, self.loaded))
+        if current is not None and number in (None, current.version.version):
+            return current
+        self._version(name, number)
+        reference = f"{name}@{number}"
+        if reference in self._old:
+            self._old.move_to_end(reference)
+        return self._old.get(reference)
+
+    def load_version(self, name: str, number: int) -> Loaded:
+        """Load a version that is not the current one; `keep` it. Raises SQLFlowError if that is impossible."""
+        found = self._version(name, number)
+        with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            file = Path(folder) / "model.zip"
+            with self._store.opened() as registry:
+                registry.load(found.reference, file)
+            return Loaded(found, load_model(file, found.reference))
+
+    def in_memory(self) -> list[Loaded]:
+        """Return the current models, and the old versions that are kept."""
+        return [*self.loaded.values(), *self._old.values()]
+
+    def keep(self, loaded: Loaded) -> None:
+        """Keep an old version in memory, instead of the one that was not used for longest."""
+        self._old[loaded.version.reference] = loaded
+        while len(self._old) > MOST_OLD:
+            self._old.popitem(last=False)
+
+    def _version(self, name: str, number: int | None) -> ModelVersion:
+        """Return a version that can be loaded. Raises SemanticError if there is none."""
+        found = next((each for each in self.versions.get(name, ()) if each.version == number), None)
+        if found is None or (self._pins.get(name) not in (None, number)):
+            known = ", ".join(str(each.version) for each in self.versions.get(name, ()))
+            raise SemanticError(
+                f"model {name} has no version {number}"
+                if number is not None
+                else f"model {name} is not loaded",
+                hint=f"known: {known}",
+            )
+        return found
+
+    def _listed(self, registry: Registry) -> dict[str, list[ModelVersion]]:
+        """Return the ready versions of the models to be served, by name."""
+        found: dict[str, list[ModelVersion]] = {}
+        for each in registry.list():
+            pinned = self._pins.get(each.name)
+            is_wanted = not self._pins or each.name in self._pins
+            if each.state == "ready" and is_wanted and pinned in (None, each.version):
+                found.setdefault(each.name, []).append(each)
+        return found
+
+    def _current(self, name: str, versions: Sequence[ModelVersion]) -> ModelVersion | None:
+        pinned = self._pins.get(name)
+        return next((each for each in versions if (each.current if pinned is None else True)), None)
+
+    def _is_new(self, found: ModelVersion) -> bool:
+        before = self.loaded.get(found.name)
+        is_served = before is not None and before.version.archive == found.archive
+        return not is_served and found.archive not in self._refused
+
+    def _load(self, found: ModelVersion, file: Path) -> Loaded | None:
+        try:
+            return Loaded(found, load_model(file, found.reference))
+        except SQLFlowError as error:
+            self._refuse(found, error)
+            return None
+
+    def _refuse(self, found: ModelVersion, error: SQLFlowError) -> None:
+        self._refused.add(found.archive)
+        self.failures += 1
+        self._log(f"{found.reference} cannot be loaded: {error.message}")
+
+
+def _fetched(
+    registry: Registry,
+    found: ModelVersion,
+    folder: Path,
+    refuse: Callable[[ModelVersion, SQLFlowError], None],
+) -> Path | None:
+    """Return the archive of a version, or None if it is damaged."""
+    file = folder / f"{found.archive}.zip"
+    try:
+        registry.load(found.reference, file)
+    except SemanticError as error:  # dropped meanwhile
+        refuse(found, error)
+        return None
+    return file

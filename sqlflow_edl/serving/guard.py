@@ -1,0 +1,72 @@
+"""Middleware in front of all requests: bearer tokens, hosts, and sizes of bodies."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+import msgspec
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+OPEN = ("/healthz", "/readyz")  # for probes, which have no token
+_LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+class Guard:
+    """Guard of an application.
+
+    token: what requests must send as `Authorization: Bearer …`; None if everybody may ask. local: the server listens
+    on the loopback interface only, so that another host's name in a request is a page that tricks a browser.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, *, local: bool) -> None:
+        self._app = app
+        self._token = token.encode() if token is not None else None
+        self._local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            answer = self._refusal(scope["path"], headers)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _refusal(self, path: str, headers: Headers) -> Response | None:
+        if self._local and self._token is None and not is_local(_host(headers.get("host", ""))):
+            return error_response(403, "host", "this server answers requests to this machine only")
+        if self._token is None or path in OPEN:
+            return None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token):
+            return None
+        refused = error_response(401, "unauthorized", "the bearer token is missing or wrong")
+        refused.headers["WWW-Authenticate"] = "Bearer"
+        return refused
+
+
+def is_local(host: str) -> bool:
+    """Return True if the host is that of the loopback interface."""
+    if host.casefold() in _LOCAL:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _host(written: str) -> str:
+    """Return the host of a Host header, without its port."""
+    if written.startswith("["):
+        return written[1:].partition("]")[0]
+    return written.partition(":")[0]
+
+
+def error_response(status: int, code: str, message: str, **more: object) -> Response:
+    """Return an error as JSON: `{"error": {"code": …, "message": …}}`."""
+    shown = {name: value for name, value in more.items() if value is not None}
+    body = msgspec.json.encode({"error": {"code": code, "message": message, **shown}}, enc_hook=repr)
+    return Response(body, status, media_type="application/json")
