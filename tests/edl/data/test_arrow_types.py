@@ -187,8 +187,8 @@ def test_fields_are_the_schema_as_text() -> None:
 
 def test_stored_types_are_read_again() -> None:
     kinds = [
-        pa.null(), pa.bool_(), pa.uint8(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.binary(4),
-        pa.date32(), pa.time64("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.duration("ms"),
+        pa.null(), pa.bool_(), pa.uint8(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(),
+        pa.binary(4), pa.date32(), pa.time64("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.duration("ms"),
         pa.decimal128(10, 2), pa.list_(pa.int64()), pa.list_(pa.float32(), 3), pa.list_(pa.list_(pa.string())),
     ]  # fmt: skip
     schema = pa.schema([(f"c{number}", kind) for number, kind in enumerate(kinds)])
