@@ -1,7 +1,8 @@
 """Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
 ONNX, and the files of LightGBM and XGBoost.
 
-Trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values. Another exported model takes
+Trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values; for their ONNX model see
+`edl.frameworks.trees.onnx`. Another exported model takes
 what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`,
 `f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
 members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
@@ -176,7 +177,11 @@ def _onnx(model: Any, features: Features, path: Path) -> None:
 
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
-    "lightgbm": {".txt": ("a LightGBM model", _trees)},
-    "xgboost": {".ubj": ("an XGBoost model", _trees), ".json": ("an XGBoost model in JSON", _trees)},
+    "lightgbm": {".txt": ("a LightGBM model", _trees), ".onnx": ("an ONNX model", _trees)},
+    "xgboost": {
+        ".ubj": ("an XGBoost model", _trees),
+        ".json": ("an XGBoost model in JSON", _trees),
+        ".onnx": ("an ONNX model", _trees),
+    },
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.engine import Engine, first_line
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import mean_loss
+from edl.frameworks.trees.onnx import encoded
 from edl.program import Program
 
 BOOSTER, ROUNDS = "booster", "rounds"
@@ -180,8 +180,13 @@ class TreeAdapter:
         self._rate = rate
 
     def standalone(self) -> Callable[[str], bytes]:
-        """Return the function from the suffix of a file to the library's own file."""
-        return partial(self.engine.file, self.rounds)
+        """Return the function from the suffix of a file to its content: the library's own file, or ONNX."""
+        return self._file
+
+    def _file(self, suffix: str) -> bytes:
+        if suffix != ".onnx":
+            return self.engine.file(self.rounds, suffix)
+        return encoded(self.engine.forest(self.rounds), self.model.width, self.engine.objective.link)
 
 
 class _Margins:

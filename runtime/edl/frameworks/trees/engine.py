@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edl.arrays import Array
+from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import Objective
 
@@ -104,6 +105,10 @@ class Engine(abc.ABC):
     def file(self, last: int, suffix: str) -> bytes:
         """Return the first `last` rounds as a file of the library with that suffix."""
         return self.dump(last)
+
+    @abc.abstractmethod
+    def forest(self, last: int) -> Forest:
+        """Return the first `last` rounds as arrays. Raises JobError for a kind of trees that only the library knows."""
 
     @abc.abstractmethod
     def load(self, data: bytes) -> None:

@@ -21,6 +21,7 @@ from edl.frameworks.trees.engine import (
     threads_for,
     unknown_objective,
 )
+from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import LightGBM
 from edl.frameworks.trees.objectives import LIGHTGBM, Objective
@@ -141,6 +142,9 @@ class LightGBMEngine(Engine):
     def dump(self, last: int) -> bytes:
         text = self._trees.model_to_string(num_iteration=last or -1)
         return _THREADS.sub(b"[num_threads: 0]", text.encode())
+
+    def forest(self, last: int) -> Forest:
+        return of_lightgbm(self.dump(last).decode())
 
     def load(self, data: bytes) -> None:
         self._rows = None

@@ -19,6 +19,7 @@ from edl.frameworks.trees.engine import (
     threads_for,
     unknown_objective,
 )
+from edl.frameworks.trees.forest import Forest, of_xgboost
 from edl.frameworks.trees.imports import without_extras
 from edl.frameworks.trees.models import XGBoost
 from edl.frameworks.trees.objectives import XGBOOST, Objective, mean_loss
@@ -141,6 +142,9 @@ class XGBoostEngine(Engine):
 
     def file(self, last: int, suffix: str) -> bytes:
         return bytes(self._first(last).save_raw(suffix.removeprefix(".")))
+
+    def forest(self, last: int) -> Forest:
+        return of_xgboost(self.file(last, ".json"), self.objective.link, self.outputs)
 
     def _first(self, last: int) -> xgboost.Booster:
         """Return the first `last` rounds."""
