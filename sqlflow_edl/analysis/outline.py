@@ -12,9 +12,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from edl.errors import StatementSyntaxError
 from sqlflow_edl.syntax.ast import Kind, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import name_value, sql_tokens
+from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import trees
 
 if TYPE_CHECKING:
@@ -148,7 +150,8 @@ def _dotted(text: str, start: int, dialect: str) -> str:
 def effects(statement: Statement, dialect: str) -> Effects:
     """Return the tables and models that the statement makes and uses."""
     if statement.kind == "sql":
-        return sql_effects(statement.text, dialect)
+        found = sql_effects(statement.text, dialect)
+        return Effects(found.makes, (*found.uses, *_models(*_predicting(statement, dialect))))
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
     queries = [statement.select, (statement.validate and statement.validate.query) or ""]
@@ -157,6 +160,16 @@ def effects(statement: Statement, dialect: str) -> Effects:
     used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))
+
+
+def _predicting(statement: Statement, dialect: str) -> list[Name]:
+    """Return the models of the calls of PREDICT in ordinary SQL."""
+    if not calls_predict(statement.text):
+        return []
+    try:
+        return [call.model for call in predict_calls(statement.text, dialect)]
+    except StatementSyntaxError:  # reported when the statement runs
+        return []
 
 
 def depends(effects: Effects, missing: Iterable[Thing]) -> Thing | None:

@@ -11,8 +11,10 @@ from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.predictions import used_statements
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import objection
 
 
@@ -65,6 +67,11 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     Queries are described because most mistakes are in queries; other SQL cannot be tried without executing
     it.
     """
+    if calls_predict(statement.text) and predict_calls(statement.text, compiler.dialect):
+        done = "is passed to the database, with predictions in it"
+        rows = [("statement", title(statement, compiler.dialect), done, "")]
+        used = used_statements(statement, compiler.dialect)
+        return [*rows, *(row for each in used for row in _use(compiler, each))]
     rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
     if objection(statement.text, dialect_named(compiler.dialect)) is None:
         with placed(statement.span):

@@ -8,7 +8,7 @@ refused that would run:
   view, any table; and never after SQL whose effects are unknown (`USE`, `ATTACH`, SQL that sqlglot cannot
   read);
 * a model that an earlier statement trains is known by its name alone;
-* ordinary SQL belongs to the database and is not checked.
+* ordinary SQL belongs to the database and is not checked, but for the models and queries of PREDICT in it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from sqlflow_edl.analysis.outline import Thing, effects
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.plan import not_there_yet
+from sqlflow_edl.session.predictions import refuse_in_job, used_statements
 from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.predict_calls import calls_predict
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
 _VIEWS = {  # scheme of a source -> query for its view names; without one, any table may be a view
@@ -83,6 +85,7 @@ class ProgramCheck:
 
     def _check(self, statement: Statement) -> None:
         """Raise all errors of the statement together."""
+        refuse_in_job(statement, self._compiler.dialect)
         match statement.kind:
             case "train" | "auto":
                 self._check_training(statement)
@@ -92,6 +95,9 @@ class ProgramCheck:
                 self._stored(statement.model, ready=False)
             case "drop_model" if not statement.if_exists:
                 self._stored(statement.model, ready=False)
+            case "sql" if calls_predict(statement.text):
+                for used in used_statements(statement, self._compiler.dialect):
+                    self._check_use(used)
             case "optimize" | "run":
                 raise not_there_yet(statement)
 

@@ -28,11 +28,13 @@ from sqlflow_edl.session import detached
 from sqlflow_edl.session.compiler import KINDS, Compiled, Compiler
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain, not_there_yet
+from sqlflow_edl.session.predictions import Predictions, refuse_in_job
 from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.session.runner import JobRunner
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.parse import read
+from sqlflow_edl.syntax.predict_calls import calls_predict
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration
@@ -71,6 +73,7 @@ class Session:
         self._priority = priority
         self._place = place
         self._store = self.registry.url if model_store else ""
+        self._predictions = Predictions(self.source, self.dialect, self._predicted)
         job_folder.sweep()
         self._remove_unstarted()
         report(self.observer, detached.commit_finished(self.source))
@@ -79,6 +82,7 @@ class Session:
             self.source.sweep(job_folder.is_over)
 
     def close(self) -> None:
+        self._predictions.drop()
         self._submitter.close()
         self.source.close()
 
@@ -178,9 +182,11 @@ class Session:
 
     def _start(self, statement: Statement) -> None:
         self.observer.started(statement)
+        self._predictions.drop()
         self._commit_finished()
 
     def _run(self, statement: Statement, *, detached: bool = False) -> Result:
+        refuse_in_job(statement, self.dialect)
         compiler = replace(self.compiler, detached=detached)
         return JobRunner(compiler, self._submitter, self.observer, self._store).run(statement)
 
@@ -206,10 +212,22 @@ class Session:
             for job_id, why in refresh(unstarted).items():
                 self.observer.note(f"job {job_id} could not be deleted from the cluster yet: {why}")
 
+    def _predicted(self, statement: Statement) -> Result:
+        """Return the predictions of a call in a query."""
+        found = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
+        self.observer.doing("running the query")
+        return found
+
     def _sql(self, statement: Statement) -> Result:
+        text = self._predictions.staged(statement) if calls_predict(statement.text) else None
         try:
             with placed(statement.span):
-                reader = self.source.execute(statement.text)
+                reader = self.source.execute(statement.text if text is None else text)
         except SourceError as error:
-            raise statement.refused or error from None
+            raise statement.refused or self._predictions.named(error) from None
+        if text is not None:
+            if reader is None:
+                self._predictions.drop()
+            else:
+                reader = self._predictions.dropped_at_end(reader)
         return Result(statement, message="" if reader is not None else "OK", reader=reader)

@@ -159,6 +159,17 @@ class Source(Results, Protocol):
         """
         ...
 
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        """Make the rows a table that only this connection sees. `name` has letters, digits and underscores.
+
+        Raises SourceError if the database has no such tables.
+        """
+        ...
+
+    def drop_temporary(self, name: str) -> None:
+        """Drop such a table, if it is there."""
+        ...
+
     def transaction(self) -> AbstractContextManager[None]:
         """Commit at the end, roll back on an exception. A nested transaction joins the outer one."""
         ...

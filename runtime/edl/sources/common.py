@@ -62,6 +62,18 @@ class BaseSource(ABC):
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         return self._results.sweep(is_over)
 
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        """Refuse: the database has no temporary tables."""
+        from edl.errors import SourceError
+
+        raise SourceError(
+            "predictions inside a query need temporary tables, which this data source does not have",
+            hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
+        )
+
+    def drop_temporary(self, name: str) -> None:  # noqa: B027 - there are none
+        """Do nothing: there are none."""
+
 
 class EmbeddedSource(BaseSource):
     """Database that one process opens. Pinned rows are in the folders of jobs."""

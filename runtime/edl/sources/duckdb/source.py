@@ -128,6 +128,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
             with suppress(duckdb.Error):
                 self.connection.unregister(name)
 
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        """Expose the rows, which stay in memory, as a view of this connection."""
+        rows = batches.read_all()
+        with self._errors(name):
+            self.connection.register(name, rows)
+
+    def drop_temporary(self, name: str) -> None:
+        with self._errors(name):
+            self.connection.unregister(name)
+
     # Inside ----------------------------------------------------------------------------------------------
 
     def _plain(self, query: str) -> tuple[str, list[Column]]:

@@ -120,6 +120,7 @@ class MySQLSource(Transactional, BaseSource):
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
     ) -> Pinned:
+        self._check_no_transaction(self.live())
         columns = self._columns(query)
         schema = mysql_types.schema(columns)
         text = _one(query)
@@ -208,6 +209,17 @@ class MySQLSource(Transactional, BaseSource):
         with self._errors(""), self._mode(connection, _STRICT):
             load = upload.may_load(connection)
             upload.write(connection, table, names, batches, load=load)
+
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        columns = ", ".join(f"{quoted(field.name, '`')} {upload.declared(field)}" for field in batches.schema)
+        self.execute(
+            f"CREATE TEMPORARY TABLE {quoted(name, '`')} ({columns})"
+            f" DEFAULT CHARSET = utf8mb4 COLLATE = {self.collation()}"
+        )
+        self.append(quoted(name, "`"), batches.schema.names, batches)
+
+    def drop_temporary(self, name: str) -> None:
+        self.execute(f"DROP TEMPORARY TABLE IF EXISTS {quoted(name, '`')}")
 
     def alter(self, sql: str) -> None:
         """Run an internal ALTER TABLE. Raises SourceError if a value does not fit its new type."""
@@ -309,14 +321,18 @@ class MySQLSource(Transactional, BaseSource):
     def _begin(self) -> None:
         """Begin with READ COMMITTED: stricter levels lock gaps, so that concurrent writers would block each other."""
         connection = self.live()
+        self._check_no_transaction(connection)
+        with self._errors(""):
+            connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            connection.run("START TRANSACTION")
+
+    def _check_no_transaction(self, connection: Connection) -> None:
+        """Raise SourceError if the user has begun a transaction, which our statements would commit."""
         if connection.in_transaction:
             raise SourceError(
                 "a transaction is open on this connection",
                 hint="end the open transaction with COMMIT or ROLLBACK",
             )
-        with self._errors(""):
-            connection.run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")
-            connection.run("START TRANSACTION")
 
     def _roll_back(self) -> None:
         if not self._connection.open:

@@ -85,7 +85,7 @@ class SQLiteResults(NumberedStaging):
             yield Existing(kind == "view", sql.removeprefix(made) if (sql or "").startswith(made) else "")
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
-        columns = ", ".join(f"{quoted(field.name)} {_stored(field)[0]}".rstrip() for field in schema)
+        columns = ", ".join(map(declared, schema))
         mark = f"/* {MARK}, job {quote(job, safe='')} */"
         self._source.execute(f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ( {mark} {columns})")
 
@@ -136,7 +136,7 @@ class SQLiteResults(NumberedStaging):
     def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
         names = ", ".join([_row_name(schema.names), *map(quoted, schema.names)])
         marks = ", ".join("?" * (len(schema) + 1))
-        self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", _rows(batches))
+        self._source.insert(f"INSERT INTO {stage} ({names}) VALUES ({marks})", values_of(batches))
 
     def _there(self, database: str, name: str) -> list[tuple[Any, ...]]:
         """Return kind, name and text of the object with this name, ignoring case."""
@@ -170,7 +170,12 @@ def _stored(field: pa.Field) -> tuple[str, pa.DataType]:
     )
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+def declared(field: pa.Field) -> str:
+    """Return the definition of a column of this type. Raises SourceError if SQLite has no such type."""
+    return f"{quoted(field.name)} {_stored(field)[0]}".rstrip()
+
+
+def values_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows as Python values, batch by batch."""
     for batch in batches:
         columns = [_values(field, column) for field, column in zip(batch.schema, batch.columns, strict=True)]

@@ -21,11 +21,11 @@ from typing import Any
 import pyarrow as pa
 
 from edl.data.arrow_types import BATCH_ROWS
-from edl.data.names import check_unique
+from edl.data.names import check_unique, quoted
 from edl.data.url import SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS, CursorSource
-from edl.sources.sqlite import queries, types
+from edl.sources.sqlite import queries, results, types
 from edl.sources.sqlite.errors import LEXICON, check_query, opening, translated
 from edl.sources.sqlite.results import SQLiteResults
 from edl.sources.sqlite.types import Column
@@ -112,6 +112,23 @@ class SQLiteSource(CursorSource[Column]):
     def insert(self, sql: str, rows: Iterable[Sequence[object]]) -> None:
         self._changes += 1
         super().insert(sql, rows)
+
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        columns = ", ".join(results.declared(field) for field in batches.schema)
+        table = f"temp.{quoted(name)}"
+        self.execute(f"SAVEPOINT {name}")
+        try:
+            self.execute(f"CREATE TABLE {table} ({columns})")
+            marks = ", ".join("?" * len(batches.schema))
+            self.insert(f"INSERT INTO {table} VALUES ({marks})", results.values_of(batches))
+        except BaseException:
+            self.execute(f"ROLLBACK TO {name}")
+            raise
+        finally:
+            self.execute(f"RELEASE {name}")
+
+    def drop_temporary(self, name: str) -> None:
+        self.execute(f"DROP TABLE IF EXISTS temp.{quoted(name)}")
 
     def attached(self) -> dict[str, str]:
         """Return the databases in the order of name lookup, and their files."""

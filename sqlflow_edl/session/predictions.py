@@ -1,0 +1,171 @@
+"""PREDICT(model, query) inside a query: the predictions are a temporary table, and the rest is the database's.
+
+The rows are predicted by a job, as those of a PREDICT statement. The table belongs to the connection, and is dropped
+when the rows of the statement have been read, or when the next statement begins.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from edl.data import Source
+from edl.errors import SemanticError, SourceError, Span, SQLFlowError
+from sqlflow_edl.analysis.ddl import tables_read
+from sqlflow_edl.errors.spans import at
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replaced, shared_queries
+
+NAME = "_edl_"
+_LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
+_ALL = "SELECT * FROM "
+
+
+class Predictions:
+    """Temporary tables of predictions in one source. predict: runs a PREDICT statement without a target."""
+
+    def __init__(self, source: Source, dialect: str, predict: Callable[[Statement], Result]) -> None:
+        self._source = source
+        self._dialect = dialect
+        self._predict = predict
+        self._tables: dict[str, str] = {}  # name -> how errors call it
+
+    def drop(self) -> None:
+        """Drop the tables of the last statement. A table that the database does not let go now is dropped later."""
+        for name in list(self._tables):
+            with suppress(SQLFlowError):
+                self._source.drop_temporary(name)
+                del self._tables[name]
+
+    def staged(self, statement: Statement) -> str | None:
+        """Return ordinary SQL with a table in place of each call of PREDICT, or None if there is none.
+
+        Raises SQLFlowError, with the place, if a model or a query is wrong.
+        """
+        calls = predict_calls(statement.text, self._dialect, statement.span.start)
+        if not calls:
+            return None
+        check_statement(statement)
+        try:
+            return self._replaced(statement.text, statement.span.start, statement, calls)
+        except BaseException:
+            self.drop()
+            raise
+
+    def named(self, error: SourceError) -> SourceError:
+        """Return the error of a statement with calls in place of the tables' names."""
+        for name, call in self._tables.items():
+            error.message = error.message.replace(name, call)
+            error.hint = error.hint and error.hint.replace(name, call)
+        return error
+
+    def dropped_at_end(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """Return the reader; the tables are dropped when all its rows are read."""
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from reader
+            self.drop()
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
+
+    def _replaced(self, text: str, start: int, statement: Statement, calls: list[PredictCall]) -> str:
+        """Return the text with tables in place of the calls, from left to right."""
+        parts: list[tuple[Span, str]] = []
+        for call in calls:
+            before = replaced(text[: call.span.start], parts)
+            used = self._statement(statement, call, start, before + text[call.span.start :], len(before))
+            parts.append((call.span, self._table(used, call, start)))
+        return replaced(text, parts)
+
+    def _statement(
+        self, statement: Statement, call: PredictCall, start: int, around: str, place: int
+    ) -> Statement:
+        """Return the PREDICT statement of a call. around: the statement, in which the call begins at `place`."""
+        begin = start + call.query_span.start
+        select = _ALL + call.query if call.is_table else call.query
+        span = Span(begin - len(select) + len(call.query), begin + len(call.query))
+        inner = predict_calls(call.query, self._dialect, begin)
+        if inner:
+            select = self._replaced(call.query, begin, statement, inner)
+        return Statement(
+            "predict",
+            text=statement.text,
+            span=statement.span,
+            select=self._with_shared(select, around, place),
+            select_span=span,
+            using=call.model,
+            attributes=call.attributes,
+        )
+
+    def _with_shared(self, select: str, around: str, place: int) -> str:
+        """Return the query with the common table expressions in front of the call that it reads."""
+        word, shared = shared_queries(around, self._dialect)
+        before = [each for each in shared if each.span.end <= place]
+        read = tables_read(select, self._dialect) or ()
+        names = {thing.parts[0].casefold() for thing in read if len(thing.parts) == 1}
+        if names.isdisjoint(each.name.casefold() for each in before):
+            return select
+        texts = ", ".join(around[each.span.start : each.span.end] for each in before)
+        return f"{word} {texts}\n{_ALL}(\n{select}\n) AS q"
+
+    def _table(self, used: Statement, call: PredictCall, start: int) -> str:
+        """Predict the rows into a new temporary table, and return its name."""
+        found = self._predict(used)
+        if found.reader is None:
+            raise RuntimeError("a PREDICT without a table has rows")
+        name = NAME + secrets.token_hex(4)[: _LENGTH - len(NAME)]
+        self._tables[name] = f"PREDICT({used.using}, …)"
+        with at(call.span.shifted(start)):
+            self._source.stage_temporary(name, found.reader)
+        return name.ljust(call.span.end - call.span.start)
+
+
+def check_statement(statement: Statement) -> None:
+    """Raise SemanticError for a view: it would be over a table that is dropped at once."""
+    words = statement.text.upper().split(None, 6)
+    if words[0] == "CREATE" and {"VIEW", "MACRO", "FUNCTION", "TRIGGER"} & set(words[:5]):
+        raise SemanticError(
+            "PREDICT in a query is computed once, so a view cannot have it",
+            span=statement.span,
+            hint="write the predictions into a table: SELECT … TO PREDICT my_table USING my_model",
+        )
+
+
+def refuse_in_job(statement: Statement, dialect: str) -> None:
+    """Raise SemanticError if the query of a job has predictions, which another process could not read again."""
+    span = statement.select_span
+    if span is None or "predict" not in statement.select.lower():
+        return
+    for call in predict_calls(statement.select, dialect, span.start):
+        raise SemanticError(
+            f"the query of {statement.kind.upper()} cannot have predictions",
+            span=call.span.shifted(span.start),
+            hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
+        )
+
+
+def used_statements(statement: Statement, dialect: str) -> list[Statement]:
+    """Return PREDICT statements for the calls whose queries read only what is there, for plans and checks."""
+    start = statement.span.start
+    found = []
+    for call in predict_calls(statement.text, dialect, start):
+        select = _ALL + call.query if call.is_table else call.query
+        begin = start + call.query_span.start
+        span = Span(begin - len(select) + len(call.query), begin + len(call.query))
+        if predict_calls(call.query, dialect) or shared_queries(statement.text, dialect)[1]:
+            continue
+        found.append(
+            replace(
+                Statement("predict", statement.text, statement.span),
+                select=select,
+                select_span=span,
+                using=call.model,
+                attributes=call.attributes,
+            )
+        )
+    return found

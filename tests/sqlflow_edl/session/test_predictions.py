@@ -1,0 +1,197 @@
+"""PREDICT(model, query) inside a query: its rows are those of a PREDICT statement, and no table stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from edl.errors import SemanticError, SourceError, SQLFlowError
+from sqlflow_edl.session.session import Session
+from tests.databases import Databases, fill
+from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, new_sales, sales
+
+ROWS = "SELECT id, amount, city, day, is_new FROM fresh"
+
+
+@pytest.fixture(
+    scope="module",
+    params=["duckdb", "sqlite", pytest.param("mysql", marks=pytest.mark.soak)],
+)
+def session(
+    request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Session]:
+    """With two models, and rows to predict in the table `fresh`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        with Session(databases.url(request.param), create=True) as found:
+            fill(found, "sales", sales())
+            fill(found, "fresh", new_sales())
+            for _ in found.run(TRAIN):
+                pass
+            yield found
+
+
+def rows(session: Session, text: str) -> list[dict[str, object]]:
+    """Of the last statement."""
+    return [found.to_arrow() for found in session.run(text)][-1].to_pylist()
+
+
+def test_a_query_has_the_predictions_of_the_statement(session: Session) -> None:
+    columns = ("id", "kind", "kind_prob", "kind_prob_far", "kind_prob_large", "kind_prob_near")
+    expected, *found = (
+        [[row[name] for name in columns] for row in rows(session, text)]
+        for text in (
+            f"{ROWS} ORDER BY id TO PREDICT USING kinds",
+            f"SELECT * FROM PREDICT(kinds, ({ROWS})) AS p ORDER BY id",
+            "SELECT * FROM PREDICT(kinds, fresh) ORDER BY id",
+        )
+    )
+    assert found == [expected, expected]
+    assert len(expected) == new_sales().num_rows
+
+
+def test_the_database_does_the_rest(session: Session) -> None:
+    expected = rows(session, f"{ROWS} TO PREDICT USING kinds")
+    large = {row["id"] for row in expected if row["kind"] == "large"}
+    joined = rows(
+        session,
+        "SELECT f.id FROM fresh f JOIN PREDICT(kinds@1, fresh) p ON f.id = p.id WHERE p.kind = 'large'",
+    )
+    assert {row["id"] for row in joined} == large
+    counted = rows(session, f"SELECT kind, count(*) AS n FROM PREDICT(kinds, ({ROWS})) GROUP BY kind")
+    assert {row["kind"]: row["n"] for row in counted}["large"] == len(large)
+
+
+def test_predictions_stand_in_common_table_expressions_and_read_them(session: Session) -> None:
+    text = """WITH early AS (SELECT * FROM fresh WHERE id < 4),
+        guessed AS (SELECT * FROM PREDICT(kinds, early)),
+        priced AS (SELECT * FROM PREDICT(costs, guessed, interval = 0.9))
+        SELECT count(*) AS n, count(kind) AS kinds, sum(cost_high > cost) AS higher FROM priced"""
+    assert rows(session, text) == [{"n": 4, "kinds": 4, "higher": 4}]
+
+
+def test_predictions_are_predicted_from(session: Session) -> None:
+    text = "SELECT * FROM PREDICT(costs, (SELECT * FROM PREDICT(kinds, fresh) WHERE id > 5)) ORDER BY id"
+    found = rows(session, text)
+    assert [row["id"] for row in found] == [6, 7]
+    assert {"kind_prob", "cost"} <= found[0].keys()
+
+
+def test_several_models_predict_in_one_query(session: Session) -> None:
+    text = "SELECT a.id FROM PREDICT(kinds, fresh) a JOIN PREDICT(costs, fresh) b ON a.id = b.id WHERE b.cost > 0"
+    assert len(rows(session, text)) == new_sales().num_rows
+
+
+def test_rows_of_a_query_become_a_table(session: Session) -> None:
+    text = "CREATE TABLE guesses AS SELECT id, kind FROM PREDICT(kinds, fresh)"
+    assert rows(session, f"{text}; SELECT count(*) AS n FROM guesses; DROP TABLE guesses; SELECT 8 AS n") == [
+        {"n": 8}
+    ]
+
+
+def test_no_table_stays(session: Session) -> None:
+    before = session.source.tables()
+    rows(session, "SELECT * FROM PREDICT(kinds, fresh)")
+    assert temporary(session) == []
+    unread = next(session.run("SELECT * FROM PREDICT(kinds, fresh)"))
+    assert unread.reader is not None
+    rows(session, "SELECT 1 AS a")
+    assert temporary(session) == []
+    with pytest.raises(SourceError):
+        rows(session, "SELECT nothing FROM PREDICT(kinds, fresh)")
+    rows(session, "SELECT 1 AS a")
+    assert temporary(session) == []
+    assert session.source.tables() == before
+
+
+def temporary(session: Session) -> list[object]:
+    """The temporary tables of the connection that we made. MySQL does not list them."""
+    lists = {
+        "duckdb": "SELECT view_name FROM duckdb_views() WHERE view_name LIKE '\\_edl\\_%' ESCAPE '\\'",
+        "sqlite": "SELECT name FROM sqlite_temp_master WHERE name LIKE '\\_edl\\_%' ESCAPE '\\'",
+        "mysql": "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '\\_edl\\_%'",
+    }
+    reader = session.source.execute(lists[session.dialect])
+    return [] if reader is None else reader.read_all().column(0).to_pylist()
+
+
+def test_a_transaction_of_the_user_stays_open(session: Session) -> None:
+    if session.dialect == "mysql":  # its rows are pinned in a table, which would end the transaction
+        list(session.run("START TRANSACTION; DELETE FROM sales WHERE id < 10"))
+        with pytest.raises(SourceError, match="a transaction is open on this connection"):
+            rows(session, "SELECT count(*) AS n FROM PREDICT(kinds, fresh)")
+        list(session.run("ROLLBACK"))
+    else:
+        text = "BEGIN; DELETE FROM sales WHERE id < 10; SELECT count(*) AS n FROM PREDICT(kinds, fresh); ROLLBACK"
+        assert [found.to_arrow().to_pylist() for found in session.run(text)][2] == [{"n": 8}]
+    assert rows(session, "SELECT count(*) AS n FROM sales") == [{"n": sales().num_rows}]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "place"),
+    [
+        ("SELECT * FROM PREDICT(kind, fresh)", "there is no model kind", "kind"),
+        (
+            "SELECT * FROM PREDICT(kinds, (SELECT id FROM fresh))",
+            "the query lacks the columns amount, city, day, is_new that the model reads",
+            "SELECT id FROM fresh",
+        ),
+        ("CREATE VIEW v AS SELECT * FROM PREDICT(kinds, fresh)", "a view cannot have it", "CREATE VIEW"),
+        (
+            "SELECT * FROM PREDICT(kinds, fresh) TO TRAIN LinearClassifier LABEL kind INTO x",
+            "the query of TRAIN cannot have predictions",
+            "PREDICT(kinds, fresh)",
+        ),
+        ("SELECT * FROM PREDICT(kinds, fresh, often = 1)", "predict.often", "often"),
+    ],
+)
+def test_an_error_has_the_place_in_the_call(session: Session, text: str, message: str, place: str) -> None:
+    before = "SELECT 1 AS a;\n"
+    for program in (text, before + text):
+        with pytest.raises(SQLFlowError, match=message) as caught:
+            list(session.run(program))
+        span = caught.value.span
+        assert span is not None
+        assert program[span.start : span.end].startswith(place)
+
+
+def test_an_error_of_the_database_has_the_place_behind_the_call() -> None:
+    table = pa.table({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]})
+    with Session("duckdb:") as session:
+        fill(session, "t", table)
+        list(session.run("SELECT * FROM t TO TRAIN BoostedTreesRegressor LABEL y INTO m"))
+        text = "SELECT p.x FROM PREDICT(m, (SELECT * FROM t)) p WHERE p.nothing > 1"
+        with pytest.raises(SourceError) as caught:
+            list(session.run(text))
+    assert caught.value.span is not None
+    assert text[caught.value.span.start :].startswith(("nothing", "p.nothing"))
+    assert "_edl_" not in caught.value.message
+
+
+def test_a_database_without_temporary_tables_says_what_helps(tmp_path: object) -> None:
+    from edl.sources.common import BaseSource
+
+    class Source(BaseSource):
+        def close(self) -> None: ...
+
+    with pytest.raises(SourceError, match="which this data source does not have") as caught:
+        Source().stage_temporary("x", pa.table({"a": [1]}).to_reader())
+    assert caught.value.hint is not None
+    assert "TO PREDICT my_table" in caught.value.hint
+
+
+def test_a_program_is_refused_before_it_runs_if_a_model_is_missing(session: Session) -> None:
+    with pytest.raises(SemanticError, match="there is no model nobody"):
+        session.program("SELECT 1 AS a; SELECT * FROM PREDICT(nobody, fresh)")
+    assert session.program(
+        f"{TRAIN.replace('INTO kinds', 'INTO later')}; SELECT * FROM PREDICT(later, fresh)"
+    )
+
+
+def test_the_plan_names_the_model(session: Session) -> None:
+    (statement,) = session.parse("SELECT * FROM PREDICT(kinds, fresh)")
+    found = session.plan(statement).to_arrow().to_pylist()
+    assert found[0]["value"] == "is passed to the database, with predictions in it"
+    assert any("kinds@1" in str(row.values()) for row in found)
