@@ -61,9 +61,12 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     chosen = sorted((trial for trial in trials if trial.weight), key=lambda trial: -trial.weight)
     if len(chosen) == 1:
         yield "chosen", f"trial {chosen[0].number}, {chosen[0].name}"
-        return
-    for position, trial in enumerate(chosen):
-        yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
+    else:
+        for position, trial in enumerate(chosen):
+            yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
+    refit = [f"trial {trial.number} for {trial.refit:,} epochs" for trial in chosen if trial.refit]
+    if refit:
+        yield "refit", f"on all rows, after the figures were measured: {', '.join(refit)}"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:

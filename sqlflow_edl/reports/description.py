@@ -74,9 +74,10 @@ def _members(archive: Archive) -> Rows:
     """List the models of an ensemble by their share in it, with their trials in the search."""
     chosen = sorted((trial for trial in archive.trials if trial.weight), key=lambda trial: -trial.weight)
     for trial in chosen:
+        refit = f"; {trial.refit:,} epochs on all rows" if trial.refit else ""
         yield (
             f"{words.percent(trial.weight)}",
-            f"trial {trial.number}: {trial.name}; {words.figures(trial.figures)}",
+            f"trial {trial.number}: {trial.name}; {words.figures(trial.figures)}{refit}",
         )
 
 

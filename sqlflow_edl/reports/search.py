@@ -35,6 +35,7 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     yield "search", "time_limit", f"{search.time_limit:g} s", origin(settings.TIME_LIMIT, by_rows)
     yield "search", "metric", search.metric, origin(settings.METRIC)
     yield "search", "folds", f"{search.folds:,}", origin(settings.FOLDS, by_rows)
+    yield "search", "refit", "yes" if search.refit else "no", origin(settings.REFIT)
     yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
     for number, candidate in enumerate(search.candidates, 1):
         model, _, parameters = candidate.name.partition(", ")

@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NoReturn, get_args
 
-import msgspec
-
 from edl import exit_codes
 from edl.cli.progress import shown
 from edl.cluster.logs import log_to
@@ -141,12 +139,8 @@ class Server:
         folder = Path(request.program)
         weights = Path(request.weights) if request.weights else None
         spec = read_spec(folder)
-        if request.trial:
-            training = msgspec.structs.replace(
-                spec.training, time_limit=request.time_limit or spec.training.time_limit
-            )
-            rows = msgspec.structs.replace(spec.rows, rotation=request.rotation)
-            spec = msgspec.structs.replace(spec, training=training, rows=rows)
+        if request.trial is not None:
+            spec = trial.adapted(spec, request.trial)
         write(
             f"{spec.kind}: {spec.model.name} in {spec.framework}, {self._threads} threads, process {os.getpid()}"
         )

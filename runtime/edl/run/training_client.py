@@ -18,7 +18,7 @@ from edl.errors import JobError
 from edl.jobs.events import ProcessEvent
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import Outcome
-from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, to_event, to_line
+from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, TrialRun, to_event, to_line
 
 END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
 
@@ -91,14 +91,12 @@ class TrainingProcess:
         on_event: OnEvent,
         *,
         weights: Path | None = None,
-        trial: bool = False,
-        time_limit: float = 0.0,
-        rotation: int = 0,
+        trial: TrialRun | None = None,
         keeps_best: bool = False,
     ) -> Outcome:
         """Run the program's job in the job folder, and wait for its end.
 
-        For `weights`, `trial`, `time_limit` and `rotation` see `Run`. An error of the job is raised unchanged. Raises
+        For `weights` and `trial` see `Run`. An error of the job is raised unchanged. Raises
         JobCancelledError after `cancel`, ProcessDiedError with the exit status and the log if the process dies. Other
         exceptions during the wait (a KeyboardInterrupt, an error of `on_event`) cancel the job and are raised once it
         has ended; a second interrupt kills the process. `keeps_best`: the first KeyboardInterrupt ends the job early
@@ -112,8 +110,6 @@ class TrainingProcess:
             str(job.absolute()),
             str(weights.absolute()) if weights else "",
             trial,
-            time_limit,
-            rotation,
         )
         try:
             self._submit(request, log)

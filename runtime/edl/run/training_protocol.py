@@ -17,21 +17,30 @@ from edl.jobs.outcome import Outcome
 LOG = "logs/worker-0.log"  # in the job folder
 
 
+class TrialRun(msgspec.Struct, frozen=True):
+    """Deviations of a trial of a search from its program.
+
+    `time_limit` in seconds, 0 is that of the program; `rotation` of the rows. With `epochs` the model is trained on all
+    rows for so many epochs, and no rows validate.
+    """
+
+    time_limit: float = 0.0
+    rotation: int = 0
+    epochs: int = 0
+
+
 class Run(msgspec.Struct, frozen=True, tag="run"):
     """Request to run the program's job on the rows pinned in the job folder.
 
     `weights` is a model's archive or its weights.safetensors: the model that a statement uses, or from which TRAIN
-    starts. `trial`: the job is a trial of a search, with `time_limit` in seconds; 0 is that of the program. `rotation`
-    is that of the rows.
+    starts. `trial`: the job is a trial of a search.
     """
 
     number: int
     program: str
     job: str
     weights: str = ""
-    trial: bool = False
-    time_limit: float = 0.0
-    rotation: int = 0
+    trial: TrialRun | None = None
 
 
 class Cancel(msgspec.Struct, frozen=True, tag="cancel"):

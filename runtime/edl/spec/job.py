@@ -258,7 +258,8 @@ class Search(Struct, frozen=True):
     The search trains `candidates` in their order until `time_limit`, in seconds, is up; 0 is no limit. `metric` of
     the validation rows chooses at most `max_members` of them. The last `test` rows are neither trained nor validated
     on: the figures of the ensemble are of them, if there are any. With several `folds` each candidate is trained as
-    many times, and each time another part of the other rows is its validation rows.
+    many times, and each time another part of the other rows is its validation rows. `refit`: the chosen models are
+    trained once more, on all rows, as far as the time allows.
     """
 
     candidates: tuple[Candidate, ...]
@@ -267,6 +268,7 @@ class Search(Struct, frozen=True):
     max_members: int = 5
     test: int = 0
     folds: int = 1
+    refit: bool = False
 
 
 class JobSpec(Struct, frozen=True):

@@ -180,6 +180,7 @@ class SearchPlan:
                 _given(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
                 divided.test,
                 divided.folds,
+                self._refit(divided.folds),
             ),
         )
 
@@ -190,6 +191,13 @@ class SearchPlan:
             return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
         with at(given.written.value.span):
             return metrics.by_name(str(given.value), metrics.kind_of(label)).name
+
+    def _refit(self, folds: int) -> bool:
+        """Return True if the chosen models are trained once more on all rows."""
+        given = _given(self.written, settings.REFIT)
+        if given is not None:
+            return bool(given)
+        return self.statement.kind == "auto" and folds == 1 and not (self.validates or self.held_out.query)
 
     @property
     def _names(self) -> set[str]:
@@ -245,6 +253,12 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     if folds is None and statement.kind != "auto":
         folds = 1
     found = SearchPlan(statement, drafts, tuple(plans), own, plans[0].splitting, written, folds, notes=notes)
+    if own.query and _given(written, settings.REFIT):
+        raise SemanticError(
+            f"{settings.REFIT} trains on the validation rows, and a query of their own selects them",
+            span=written[settings.REFIT].written.span,
+            hint="keep one of them",
+        )
     if folds not in (None, 1) and (own.query or found.validates):
         raise SemanticError(
             f"{settings.FOLDS} divides the query's rows, and the validation rows are given",

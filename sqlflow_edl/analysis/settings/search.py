@@ -10,8 +10,8 @@ from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
-TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS = (
-    "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds",
+TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT = (
+    "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds", "auto.refit",
 )  # fmt: skip
 SEARCH = (
     Attribute(
@@ -44,6 +44,12 @@ SEARCH = (
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
+    ),
+    Attribute(
+        REFIT,
+        "boolean",
+        "Train the chosen models once more at the end, on all rows and for the epochs that were best, as far as the "
+        "time allows. By default true in the short form, unless it trains in folds or its validation rows are written.",
     ),
     Attribute(
         MEMBERS,

@@ -1,4 +1,4 @@
-"""Search in one process with its training processes: trials, the choice among them, and the archive.
+"""Search in one process with its training processes: trials, the choice among them, refits, and the archive.
 
 The program of a search holds those of its candidates in `candidates/0`, `candidates/1`, ….
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 from edl.jobs.events import Observer, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
@@ -16,6 +17,7 @@ from edl.program import Program
 from edl.program.folders import CANDIDATES
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
+from edl.run.search.refitting import refits, reserved
 from edl.run.search.trial_pool import TrialPool
 from edl.run.search.trial_runner import TrialResult
 from edl.spec import Search
@@ -49,13 +51,20 @@ def run(
         slots=slots,
         threads=max(1, threads // slots),
         ended=ended,
+        reserved=partial(reserved, judge, slots),
     )
+    ensembling = Ensembling(program, job, judge, began)
     observer(Progress("search", 0, len(search.candidates), 0.0))
-    pool.run(cancelled)
-    interrupted = cancelled.is_set()
-    if interrupted and not any(each.value is not None for each in judge.trials().values()):
-        raise JobCancelledError
-    return Ensembling(program, job, judge, began).store("interrupted" if interrupted else "")
+    try:
+        pool.run(cancelled)
+        interrupted = cancelled.is_set()
+        if interrupted and not any(each.value is not None for each in judge.trials().values()):
+            raise JobCancelledError
+        weights = ensembling.choose()
+        refitted = {} if interrupted else pool.refit(refits(judge, weights), cancelled)
+    finally:
+        pool.close()
+    return ensembling.store(weights, refitted, "interrupted" if interrupted else "")
 
 
 def event(search: Search, trial: Trial, *, best: bool = False, left: float | None = None) -> TrialEnd:

@@ -21,14 +21,14 @@ from edl.errors import JobError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.trials import Trial
-from edl.models.archive import read_archive, write_archive
+from edl.models.archive import Archive, read_archive, write_archive
 from edl.models.fitting import read_fitting
 from edl.program import SPEC_FILE, Program, load, unload
 from edl.program.folders import CANDIDATES, MEMBERS
 from edl.run.archive import save
 from edl.run.search.judge import Judge
 from edl.run.search.selection import select
-from edl.run.search.trial_runner import folder_of
+from edl.run.search.trial_runner import folder_of, refit_folder_of
 from edl.spec import JobSpec, Member, Rows, to_json
 
 
@@ -41,25 +41,36 @@ class Ensembling:
     judge: Judge
     began: float
 
-    def store(self, ending: str = "") -> Outcome:
-        """Choose among the ended trials and write the archive. Return the outcome of the search.
+    def choose(self) -> dict[int, float]:
+        """Return the weights of the models of the best ensemble, by the number of the trial.
 
-        ending: the reason why the search ended early, if it was interrupted. Raises JobError if no trial has a model.
+        Raises JobError if no trial has a model.
         """
         trials = self.judge.trials()
+        part = self.judge.validation
         scores = {
-            number: self.judge.scores(number) for number, each in trials.items() if each.value is not None
+            number: self.judge.scores(number)[part]
+            for number, each in trials.items()
+            if each.value is not None
         }
         if not scores:
             errors = [trial.error for trial in trials.values()]
             hint = f"the first one: {errors[0]}" if errors else None
             raise JobError("no candidate of the search could be trained", hint=hint)
-        validation = {number: found[self.judge.validation] for number, found in scores.items()}
-        weights = select(validation, self.judge.measure, self.judge.search.max_members)
+        return select(scores, self.judge.measure, self.judge.search.max_members)
+
+    def store(self, weights: Mapping[int, float], refitted: Mapping[int, int], ending: str = "") -> Outcome:
+        """Write the archive of the chosen models. Return the outcome of the search.
+
+        refitted: the epochs of those that were trained on all rows. ending: the reason why the search ended early, if
+        it was interrupted.
+        """
+        trials = self.judge.trials()
         missing = len(self.judge.search.candidates) - len(trials)
         limit = f"the time limit of {self.judge.search.time_limit:g} s" if missing else ""
         part = self.judge.reported
-        mean = functools.reduce(np.add, [weight * scores[number][part] for number, weight in weights.items()])
+        weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
+        mean = functools.reduce(np.add, weighted)
         outcome = Outcome(
             "train",
             self.program.spec.rows.training,
@@ -68,29 +79,40 @@ class Ensembling:
             "test" if self.judge.search.test else "validation",
             stopped=ending or limit,
             archive=self.job.archive.name,
-            trials=tuple(_weighed(trials, weights)),
+            trials=tuple(_weighed(trials, weights, refitted)),
             residuals=self.judge.residuals(mean, part),
         )
-        if len(weights) * self.judge.search.folds == 1:
-            self._store_alone(next(iter(weights)), outcome)
+        models = {number: self._models(number, refit=number in refitted) for number in weights}
+        if sum(map(len, models.values())) == 1:
+            self._store_alone(next(iter(weights)), outcome, models)
         else:
-            self._store_ensemble(weights, outcome)
+            self._store_ensemble(weights, outcome, models)
         return msgspec.structs.replace(outcome, residuals=None)  # they are in the archive
 
     @property
     def _started(self) -> datetime:
         return datetime.fromtimestamp(self.began, UTC)
 
-    def _trained(self, number: int) -> JobSpec:
-        """Return the JobSpec of a trial's model, without the time that the search gave it."""
-        spec = read_archive(folder_of(self.job, number, 0).archive).spec
-        training = self.judge.search.candidates[number].spec.training
-        return msgspec.structs.replace(spec, training=training)
+    def _models(self, number: int, *, refit: bool) -> list[Archive]:
+        """Return the archives of a trial's models: of each fold, or of its refit."""
+        folders = [folder_of(self.job, number, fold) for fold in range(self.judge.search.folds)]
+        return [
+            read_archive(each.archive) for each in ([refit_folder_of(self.job, number)] if refit else folders)
+        ]
 
-    def _store_alone(self, number: int, outcome: Outcome) -> None:
+    def _trained(self, number: int, model: Archive) -> JobSpec:
+        """Return the JobSpec of a trial's model, without the time that the search gave it."""
+        limit = self.judge.search.candidates[number].spec.training.time_limit
+        training = msgspec.structs.replace(model.spec.training, time_limit=limit)
+        return msgspec.structs.replace(model.spec, training=training)
+
+    def _store_alone(self, number: int, outcome: Outcome, models: Mapping[int, list[Archive]]) -> None:
         """Store the model of a trial as it is, with the figures and the trials of the search."""
-        found = read_archive(folder_of(self.job, number, 0).archive)
-        spec = msgspec.structs.replace(self._trained(number), output=self.program.spec.output)
+        [model] = models[number]
+        found = read_archive(
+            folder_of(self.job, number, 0).archive
+        )  # which has the curve of the validation rows
+        spec = msgspec.structs.replace(self._trained(number, model), output=self.program.spec.output)
         lineage = msgspec.structs.replace(
             found.lineage,
             statement=self.program.spec.statement,
@@ -101,8 +123,8 @@ class Ensembling:
         write_archive(
             self.job.archive,
             spec=spec,
-            program=found.program,
-            weights=found.weights(),
+            program=model.program,
+            weights=model.weights(),
             metrics=outcome.figures,
             curve=found.curve,
             lineage=lineage,
@@ -111,29 +133,33 @@ class Ensembling:
             residuals=outcome.residuals,
         )
 
-    def _store_ensemble(self, weights: Mapping[int, float], outcome: Outcome) -> None:
+    def _store_ensemble(
+        self, weights: Mapping[int, float], outcome: Outcome, models: Mapping[int, list[Archive]]
+    ) -> None:
         """Store the weighted mean of the models of several trials."""
         arrays = {
             f"{position}.{fold}.{name}": values
             for position, number in enumerate(weights)
-            for fold in range(self.judge.search.folds)
-            for name, values in read_archive(folder_of(self.job, number, fold).archive).weights().items()
+            for fold, model in enumerate(models[number])
+            for name, values in model.weights().items()
         }
         pinned = self.judge.pinned
         rows = msgspec.structs.replace(self.program.spec.rows, pinned=True, digest=pinned.digest)
-        with self._ensemble(weights, rows) as ensemble:
+        with self._ensemble(weights, rows, models) as ensemble:
             fitting = read_fitting(self.job.rows)
             save(self.job.archive, ensemble, pinned, rows, arrays, outcome, self._started, fitting)
 
     @contextmanager
-    def _ensemble(self, weights: Mapping[int, float], rows: Rows) -> Iterator[Program]:
+    def _ensemble(
+        self, weights: Mapping[int, float], rows: Rows, models: Mapping[int, list[Archive]]
+    ) -> Iterator[Program]:
         """Write the program of the ensemble and load it."""
         source, folder = self.program.folder, self.job.search / "ensemble"
         shutil.copytree(source, folder, ignore=shutil.ignore_patterns(CANDIDATES), dirs_exist_ok=True)
         members = []
         for position, (number, weight) in enumerate(weights.items()):
-            trained = self._trained(number)
-            members.append(Member(weight, trained, self.judge.search.folds))
+            trained = self._trained(number, models[number][0])
+            members.append(Member(weight, trained, len(models[number])))
             copied = folder / MEMBERS / f"{position}"
             shutil.copytree(source / CANDIDATES / f"{number}", copied, dirs_exist_ok=True)
             (copied / SPEC_FILE).write_bytes(to_json(trained))
@@ -146,7 +172,9 @@ class Ensembling:
             unload(program.module)
 
 
-def _weighed(trials: Mapping[int, Trial], weights: Mapping[int, float]) -> Iterator[Trial]:
-    """Yield the trials in their order, with their weights in the ensemble."""
+def _weighed(
+    trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int]
+) -> Iterator[Trial]:
+    """Yield the trials in their order, with their weights in the ensemble and the epochs of their refits."""
     for number, trial in sorted(trials.items()):
-        yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0))
+        yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0), refit=refitted.get(number, 0))

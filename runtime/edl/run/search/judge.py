@@ -111,6 +111,7 @@ class Judge:
             value,
             figures,
             result.seconds,
+            epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
             ending=result.outcomes[0].ending if len(result.outcomes) == 1 else "",
             error=error,
         )
@@ -130,6 +131,10 @@ class Judge:
             except (msgspec.MsgspecError, ValueError) as error:
                 raise SpecError(f"{path} is damaged: {error}") from None
         return found
+
+
+def _mean(epochs: list[int]) -> int:
+    return round(sum(epochs) / len(epochs)) if epochs else 0
 
 
 def _truth(spec: JobSpec, reader: Reader, first: int) -> tuple[Array, Array | None]:

@@ -1,7 +1,7 @@
 """Trial: the training of one candidate, and the scores of the rows that it did not learn from.
 
 archive.zip    out: the trained model
-scores.npy     out: its scores of all rows after the training rows, float64 (rows, 1) or (rows, classes)
+scores.npy     out: its scores of the rows after the training rows, if any, float64 (rows, 1) or (rows, classes)
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from edl.jobs.outcome import Outcome
 from edl.models.archive import read_archive
 from edl.program import Program
 from edl.run import job_runner
-from edl.spec import ClassLabel
+from edl.run.training_protocol import TrialRun
+from edl.spec import ClassLabel, JobSpec
 from edl.tasks.ranges import partition
 from edl.worker.evaluation.prediction import probabilities
 from edl.worker.evaluation.scoring import Scorer
@@ -30,6 +31,20 @@ from edl.worker.trainer import train
 
 SCORES = "scores.npy"
 _ROWS = 65_536  # of one block
+
+
+def adapted(spec: JobSpec, trial: TrialRun) -> JobSpec:
+    """Return the JobSpec of a candidate as the trial trains it."""
+    replace = msgspec.structs.replace
+    if trial.epochs:
+        rows = replace(spec.rows, training=spec.rows.total, validation=0)
+        training = replace(
+            spec.training, epochs=trial.epochs, early_stopping=0, keep="last", validation_fraction=0.0
+        )
+    else:
+        rows, training = replace(spec.rows, rotation=trial.rotation), spec.training
+    limit = trial.time_limit or training.time_limit
+    return replace(spec, rows=rows, training=replace(training, time_limit=limit))
 
 
 def run(
@@ -42,8 +57,9 @@ def run(
     outcome, adapter = train(
         program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
     )
-    adapter.set_weights(read_archive(job.archive).weights())
-    np.save(job.path / SCORES, _scores(program, adapter, reader, rows.training))
+    if rows.training < reader.rows:
+        adapter.set_weights(read_archive(job.archive).weights())
+        np.save(job.path / SCORES, _scores(program, adapter, reader, rows.training))
     return msgspec.structs.replace(outcome, edited=program.edited)
 
 

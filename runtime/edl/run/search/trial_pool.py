@@ -1,21 +1,25 @@
-"""Trials in training processes on this machine, several at once, within the time of the search."""
+"""Trials in training processes on this machine, several at once, within the time of the search.
+
+Afterwards the same processes train the chosen models on all rows.
+"""
 
 from __future__ import annotations
 
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError
-from edl.run.search.trial_runner import TrialResult, TrialRunner
+from edl.logs import log
+from edl.run.search.refitting import Refit
+from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.spec import Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
 SHARE = 0.5  # of the remaining time that a trial may take while others wait
-GRACE = 1.25  # factor of a trial's time after which it is cancelled, once another has ended
 _POLL_SECONDS = 0.1
 
 
@@ -46,7 +50,7 @@ class TrialPool:
     """Pool of `slots` training processes with `threads` threads each.
 
     programs: folder with the candidates' programs. ended: called with the number and the result of each trial, by one
-    thread at a time.
+    thread at a time. reserved: returns the seconds that trials leave to the refits.
     """
 
     def __init__(
@@ -58,9 +62,11 @@ class TrialPool:
         slots: int,
         threads: int,
         ended: Callable[[int, TrialResult], None],
+        reserved: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._search = search
         self._ended = ended
+        self._reserved = reserved
         self._began = time.monotonic()
         self._lock = threading.RLock()
         self._next = 0
@@ -68,6 +74,8 @@ class TrialPool:
         self._runners = [TrialRunner(search, programs, job, threads) for _ in range(slots)]
         self._stopped = False
         self._error: Exception | None = None
+        self._refits: list[Refit] = []
+        self._refitted: dict[int, int] = {}
         self.results: dict[int, TrialResult] = {}
 
     @property
@@ -78,8 +86,26 @@ class TrialPool:
 
     def run(self, cancelled: threading.Event) -> Mapping[int, TrialResult]:
         """Run trials until all have ended, the time is up, or `cancelled` is set. Return their results."""
+        self._run(self._run_trials, cancelled)
+        return self.results
+
+    def refit(self, refits: Sequence[Refit], cancelled: threading.Event) -> Mapping[int, int]:
+        """Train models on all rows until all have ended, the time is up, or `cancelled` is set.
+
+        Return the epochs of those that have ended, by number.
+        """
+        self._refits = list(refits)
+        self._run(self._run_refits, cancelled)
+        return self._refitted
+
+    def close(self) -> None:
+        """End the training processes."""
+        for runner in self._runners:
+            runner.close()
+
+    def _run(self, work: Callable[[TrialRunner], None], cancelled: threading.Event) -> None:
         slots = [
-            threading.Thread(target=self._work, args=(runner,), name=f"edl-slot-{number}")
+            threading.Thread(target=self._work, args=(work, runner), name=f"edl-slot-{number}")
             for number, runner in enumerate(self._runners)
         ]
         for slot in slots:
@@ -87,7 +113,6 @@ class TrialPool:
         self._wait(slots, cancelled)
         if self._error is not None:
             raise self._error
-        return self.results
 
     def _wait(self, slots: list[threading.Thread], cancelled: threading.Event) -> None:
         """Wait for the slots, and meanwhile for `cancelled` and for trials that exceed their time."""
@@ -96,7 +121,7 @@ class TrialPool:
                 self._stop()
             elif self._has_result:  # a search waits for its first one
                 for runner in self._runners:
-                    runner.hurry(GRACE)
+                    runner.hurry()
             for slot in slots:
                 slot.join(_POLL_SECONDS)
 
@@ -114,23 +139,33 @@ class TrialPool:
 
     # In the thread of a slot -----------------------------------------------------------------------------------
 
-    def _work(self, runner: TrialRunner) -> None:
+    def _work(self, work: Callable[[TrialRunner], None], runner: TrialRunner) -> None:
         try:
-            while (number := self._take()) is not None:
-                waiting = len(self._search.candidates) - number - 1
-                needed = needed_seconds(self._search, self._ended_seconds, number)
-                seconds = trial_seconds(self.left, needed, last=waiting < len(self._runners))
-                result = runner.run(number, seconds)
-                with self._lock:
-                    self.results[number] = result
-                    self._ended(number, result)
+            work(runner)
         except JobCancelledError:
             return
         except Exception as error:  # not of a trial: a full disk, or an error of the caller's
             self._error = self._error or error
             self._stop()
-        finally:
-            runner.close()
+
+    def _run_trials(self, runner: TrialRunner) -> None:
+        while (number := self._take()) is not None:
+            waiting = len(self._search.candidates) - number - 1
+            needed = needed_seconds(self._search, self._ended_seconds, number)
+            left = self.left - self._reserved()
+            result = runner.run(number, trial_seconds(left, needed, last=waiting < len(self._runners)))
+            with self._lock:
+                self.results[number] = result
+                self._ended(number, result)
+
+    def _run_refits(self, runner: TrialRunner) -> None:
+        while (refit := self._take_refit()) is not None:
+            result = runner.refit(refit.number, refit.epochs, self.left)
+            with self._lock:
+                if result.outcomes:
+                    self._refitted[refit.number] = refit.epochs
+                else:
+                    log(f"trial {refit.number + 1} is not trained on all rows: {result.error}")
 
     @property
     def _ended_seconds(self) -> dict[int, float]:
@@ -140,9 +175,19 @@ class TrialPool:
     def _take(self) -> int | None:
         """Return the next candidate that has the time it needs, or None if no other trial is to begin."""
         with self._lock:
-            out_of_time = self.left < LEAST_SECONDS and self._has_result
+            left = self.left - self._reserved()
+            out_of_time = left < LEAST_SECONDS and self._has_result
             while not (self._stopped or out_of_time or self._next == len(self._search.candidates)):
                 self._next += 1
-                if needed_seconds(self._search, self._ended_seconds, self._next - 1) <= self.left:
+                if needed_seconds(self._search, self._ended_seconds, self._next - 1) <= left:
                     return self._next - 1
+            return None
+
+    def _take_refit(self) -> Refit | None:
+        """Return the next model that has the time it needs, or None."""
+        with self._lock:
+            while self._refits and not self._stopped:
+                refit = self._refits.pop(0)
+                if refit.seconds <= self.left:
+                    return refit
             return None

@@ -1,6 +1,7 @@
 """Run of one trial at a time in a training process, which is kept for the next trial of the same framework.
 
-A trial whose process dies is begun again from its first fold that has not ended.
+A trial whose process dies is begun again from its first fold that has not ended. A model that was chosen may be trained
+once more on all rows.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import contextlib
 import math
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from edl.errors import JobError, SQLFlowError
 from edl.jobs.job_folder import JobFolder
@@ -18,14 +22,16 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
 from edl.program import SPEC_FILE
 from edl.run.training_client import ProcessDiedError, TrainingProcess
+from edl.run.training_protocol import TrialRun
 from edl.spec import Rows, Search
 
 ATTEMPTS = 5  # of a trial whose processes die
+GRACE = 1.25  # factor of a trial's time after which it is cancelled
 
 
 @dataclass(frozen=True, slots=True)
 class TrialResult:
-    """End of a trial. outcomes: of the training, of each fold; none after an `error`."""
+    """End of a trial. outcomes: of its trainings, one for each fold; none after an `error`."""
 
     outcomes: tuple[Outcome, ...]
     seconds: float
@@ -35,6 +41,11 @@ class TrialResult:
 def folder_of(job: JobFolder, number: int, fold: int) -> JobFolder:
     """Return the job folder of a fold of a trial, both counted from 0."""
     return JobFolder(job.search / f"{number:03}" / f"{fold}")
+
+
+def refit_folder_of(job: JobFolder, number: int) -> JobFolder:
+    """Return the job folder in which the model of a trial, counted from 0, is trained on all rows."""
+    return JobFolder(job.search / f"{number:03}" / "all")
 
 
 def rotation_of(rows: Rows, fold: int) -> int:
@@ -72,18 +83,38 @@ class TrialRunner:
 
         A failure is the error of the result. Raises JobCancelledError after `stop`.
         """
+        rows = self._search.candidates[number].spec.rows
+        trainings = [
+            (folder_of(self._job, number, fold), TrialRun(rotation=rotation_of(rows, fold)))
+            for fold in range(self._search.folds)
+        ]
+        return self._run(number, trainings, seconds, limited=True)
+
+    def refit(self, number: int, epochs: int, seconds: float) -> TrialResult:
+        """Train a candidate on all rows for so many epochs. It is cancelled if it takes longer than `seconds`.
+
+        For errors see `run`.
+        """
+        training = refit_folder_of(self._job, number), TrialRun(epochs=epochs)
+        return self._run(number, [training], seconds / GRACE, limited=False)
+
+    def _run(
+        self, number: int, trainings: Iterable[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
+    ) -> TrialResult:
+        """Run the trainings of a trial one after another. limited: each ends early within its share of `seconds`."""
+        trainings = list(trainings)
         began = time.monotonic()
         with self._lock:
             self._trial = began, seconds
         outcomes: list[Outcome] = []
         attempts = 0
         error = ""
-        while not error and len(outcomes) < self._search.folds:
+        while not error and len(outcomes) < len(trainings):
             left = max(seconds - (time.monotonic() - began), seconds / 10)
+            share = left / (len(trainings) - len(outcomes)) if limited and math.isfinite(left) else 0.0
+            folder, run = trainings[len(outcomes)]
             try:
-                outcomes.append(
-                    self._fold(number, len(outcomes), left / (self._search.folds - len(outcomes)))
-                )
+                outcomes.append(self._train(number, folder, msgspec.structs.replace(run, time_limit=share)))
             except ProcessDiedError as died:
                 attempts += 1
                 error = died.message if attempts == ATTEMPTS or self._stopped else ""
@@ -103,10 +134,10 @@ class TrialRunner:
             self._stopped = True
             self._cancel()
 
-    def hurry(self, grace: float) -> None:
-        """Cancel a trial that has taken `grace` times its seconds: a step or an epoch may be long."""
+    def hurry(self) -> None:
+        """Cancel a trial that has taken GRACE times its seconds: a step or an epoch may be long."""
         with self._lock:
-            if self._trial is not None and time.monotonic() > self._trial[0] + grace * self._trial[1]:
+            if self._trial is not None and time.monotonic() > self._trial[0] + GRACE * self._trial[1]:
                 self._cancel()
 
     def close(self) -> None:
@@ -117,9 +148,9 @@ class TrialRunner:
         if self._runs and self._process is not None:
             self._process.cancel()
 
-    def _fold(self, number: int, fold: int, seconds: float) -> Outcome:
+    def _train(self, number: int, folder: JobFolder, run: TrialRun) -> Outcome:
         candidate = self._search.candidates[number]
-        job = _prepared(folder_of(self._job, number, fold), self._job)
+        job = _prepared(folder, self._job)
         program = self._programs / f"{number}"
         if not (program / SPEC_FILE).exists():
             raise JobError(f"there is no program of {candidate.name}")
@@ -129,14 +160,7 @@ class TrialRunner:
             process = self._started(candidate.spec.framework)
             self._runs = True
         try:
-            return process.run(
-                program,
-                job.path,
-                lambda event: None,
-                trial=True,
-                time_limit=seconds if math.isfinite(seconds) else 0.0,
-                rotation=rotation_of(candidate.spec.rows, fold),
-            )
+            return process.run(program, job.path, lambda event: None, trial=run)
         finally:
             with self._lock:
                 self._runs = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from edl.errors import JobError
@@ -20,8 +20,9 @@ from edl.program.folders import CANDIDATES
 from edl.run.search.driver import event, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.judge import Judge
-from edl.run.search.trial_pool import GRACE, LEAST_SECONDS, needed_seconds, trial_seconds
-from edl.run.search.trial_runner import TrialRunner
+from edl.run.search.refitting import refits, reserved
+from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds
+from edl.run.search.trial_runner import TrialRunner, refit_folder_of
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
 
 BEGAN = "began"  # file with the second at which the search began
@@ -70,7 +71,7 @@ class SearchWorker:
     def _run_trial(self, task: Task) -> None:
         search, trials = self._judge.search, self._judge.trials()
         has_model = any(each.value is not None for each in trials.values())
-        left = self._left
+        left = self._left - reserved(self._judge, 1)
         ended = {number: each.seconds for number, each in trials.items() if each.value is not None}
         needed = needed_seconds(search, ended, task.start)
         if task.start in trials:  # recorded by a worker that was lost before it could report
@@ -94,13 +95,31 @@ class SearchWorker:
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=found)))
 
     def _export(self, task: Task) -> None:
+        ensembling = Ensembling(self._program, self._job, self._judge, self._began)
         try:
-            outcome = self._keep(Ensembling(self._program, self._job, self._judge, self._began).store())
+            weights = ensembling.choose()
+            with self._watched(has_model=True):
+                refitted = self._refit(weights)
+            outcome = self._keep(ensembling.store(weights, refitted))
+        except JobCancelledError:
+            self._tasks.give_back(Report(task))
+            return
         except JobError as error:
             if not self._tasks.failed(task, error):
                 raise
             return
         self._tasks.report(Report(task, conclusion=Conclusion(outcome.figures, outcome=outcome)))
+
+    def _refit(self, weights: Mapping[int, float]) -> dict[int, int]:
+        """Train the chosen models on all rows while there is time; return the epochs of those that have ended."""
+        found = {}
+        for refit in refits(self._judge, weights):
+            ended = refit_folder_of(self._job, refit.number).archive.exists()  # by a worker that was lost
+            if not ended and refit.seconds <= self._left:
+                ended = bool(self._runner.refit(refit.number, refit.epochs, self._left).outcomes)
+            if ended:
+                found[refit.number] = refit.epochs
+        return found
 
     @contextmanager
     def _watched(self, has_model: bool) -> Iterator[None]:
@@ -113,7 +132,7 @@ class SearchWorker:
                     self._runner.stop()
                     return
                 if has_model:
-                    self._runner.hurry(GRACE)
+                    self._runner.hurry()
 
         thread = threading.Thread(target=watch, name="edl-trial-watch", daemon=True)
         thread.start()

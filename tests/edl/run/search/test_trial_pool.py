@@ -10,10 +10,11 @@ import pytest
 from edl.data.rotated import RotatedReader
 from edl.jobs.outcome import Outcome
 from edl.program import read_spec
-from edl.run.search import trial_pool
+from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial_pool import TrialPool, needed_seconds, trial_seconds
 from edl.run.search.trial_runner import rotation_of
 from edl.run.training_client import TrainingProcess
+from edl.run.training_protocol import TrialRun
 from edl.spec import Rows
 from tests.edl.programs import rows_of
 from tests.edl.run.search.conftest import LONG, PLAIN, ROWS, run, searching, waves
@@ -25,9 +26,9 @@ def limits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     train = TrainingProcess.run
 
-    def noted(self: TrainingProcess, *arguments: Any, time_limit: float, **options: Any) -> Outcome:
-        found.append(time_limit)
-        return train(self, *arguments, time_limit=time_limit, **options)
+    def noted(self: TrainingProcess, *arguments: Any, trial: TrialRun) -> Outcome:
+        found.append(trial.time_limit)
+        return train(self, *arguments, trial=trial)
 
     monkeypatch.setattr(TrainingProcess, "run", noted)
     return found
@@ -47,7 +48,7 @@ def test_while_others_wait_a_trial_has_half_of_the_time_and_its_folds_share_that
 def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial_pool, "GRACE", -1.0)
+    monkeypatch.setattr(trial_runner, "GRACE", -1.0)
     outcome = run(searching(tmp_path / "program", [PLAIN[1], LONG], time_limit=1e6), threads=1)
     assert [trial.error for trial in outcome.trials] == ["", "its time was up"]
 

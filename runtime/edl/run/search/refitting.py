@@ -1,0 +1,61 @@
+"""Refits: trainings of the chosen models on all rows, for as many epochs as validation rows found best.
+
+They come last in a search, and its time may be too short for all of them; the others stay as their trials made them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from edl.jobs.trials import Trial
+from edl.run.search.judge import Judge
+from edl.spec import TREES, Rows
+
+MOST = 0.4  # share of a search's time that is kept for refits
+USUAL = 0.25  # the same, before enough trials have ended
+
+
+@dataclass(frozen=True, slots=True)
+class Refit:
+    """Training of the model of a trial, `number` from 0, on all rows. seconds: that it probably takes."""
+
+    number: int
+    epochs: int
+    seconds: float
+
+
+def refits(judge: Judge, weights: Mapping[int, float]) -> list[Refit]:
+    """Return the refits of the models in an ensemble; the first ones weigh most for their time."""
+    if not judge.search.refit:
+        return []
+    trials = judge.trials()
+    found = [_refit(judge, number, trials[number]) for number in weights]
+    return sorted(found, key=lambda each: (-weights[each.number] / max(each.seconds, 1e-3), each.number))
+
+
+def reserved(judge: Judge, slots: int) -> float:
+    """Return the seconds that refits will probably take, `slots` at once."""
+    search = judge.search
+    if not (search.refit and search.time_limit):
+        return 0.0
+    ended = {number: each for number, each in judge.trials().items() if each.value is not None}
+    if len(ended) < search.max_members:
+        return USUAL * search.time_limit
+    best = sorted(ended, key=lambda number: judge.measure.error(ended[number].value or 0.0))
+    needed = sum(_refit(judge, number, ended[number]).seconds for number in best[: search.max_members])
+    return min(needed / slots, MOST * search.time_limit)
+
+
+def _refit(judge: Judge, number: int, trial: Trial) -> Refit:
+    spec = judge.search.candidates[number].spec
+    more = _growth(spec.rows)
+    # Each round of boosting learns less from more rows; an epoch of a network has more steps by itself.
+    epochs = round(trial.epochs * math.sqrt(more)) if spec.framework in TREES else trial.epochs
+    return Refit(number, max(1, epochs), trial.seconds / judge.search.folds * more)
+
+
+def _growth(rows: Rows) -> float:
+    """Return the ratio of all rows to the training rows of a trial."""
+    return rows.total / rows.training

@@ -1,0 +1,108 @@
+"""Trainings of the chosen models on all rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.jobs.trials import Trial
+from edl.models.archive import read_archive
+from edl.program import load, unload
+from edl.run.search import refitting
+from edl.run.search.judge import Judge
+from edl.run.search.refitting import MOST, USUAL, refits, reserved
+from edl.spec import Rows
+from tests.edl.run.conftest import new_job
+from tests.edl.run.search.conftest import PLAIN, ROWS, dies, loads, run, searching, waves
+
+WITH_TEST = Rows(True, ROWS, 60, 40)
+
+
+def test_the_chosen_models_learn_from_all_rows_at_the_end(tmp_path: Path) -> None:
+    job = new_job(waves())
+    program = searching(tmp_path / "program", PLAIN[:2], rows=WITH_TEST, test=20, refit=True, max_members=1)
+    outcome = run(program, job)
+    [chosen] = [trial for trial in outcome.trials if trial.weight]
+    archive = read_archive(job.archive)
+    assert chosen.refit == round(chosen.epochs * 2**0.5)
+    assert (archive.spec.rows.training, archive.spec.rows.validation) == (ROWS, 0)
+    assert archive.spec.training.epochs == chosen.refit
+    assert len(archive.curve) == 10  # of the trial: that of the refit has no validation rows
+
+
+def test_the_figures_are_those_of_the_models_before_the_refit(tmp_path: Path) -> None:
+    found = [
+        run(searching(tmp_path / f"{refit}", PLAIN[:2], rows=WITH_TEST, test=20, refit=refit))
+        for refit in (False, True)
+    ]
+    assert found[0].figures == found[1].figures
+    assert found[0].measured_on == "test"
+
+
+def test_a_refit_model_of_an_ensemble_takes_the_place_of_those_of_its_folds(tmp_path: Path) -> None:
+    job = new_job(waves())
+    run(searching(tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 80, 40), folds=3, refit=True), job)
+    members = read_archive(job.archive).spec.members
+    assert [member.folds for member in members] == [1] * len(members)
+
+
+def test_a_refit_that_fails_leaves_the_model_of_its_trial(tmp_path: Path) -> None:
+    job = new_job(waves())
+    died = dies(tmp_path / "died", *range(2, 20))
+    outcome = run(searching(tmp_path / "program", [died], refit=True), job)
+    assert [trial.refit for trial in outcome.trials] == [0]
+    assert read_archive(job.archive).spec.rows.training == 60
+
+
+def test_a_refit_whose_process_dies_begins_again(tmp_path: Path) -> None:
+    outcome = run(searching(tmp_path / "program", [dies(tmp_path / "died", 2)], refit=True))
+    assert [trial.refit for trial in outcome.trials] == [14]
+    assert loads(tmp_path / "died") == 3
+
+
+def test_a_refit_that_has_not_the_time_it_needs_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refitting, "_growth", lambda rows: 1e9)
+    outcome = run(searching(tmp_path / "program", PLAIN[:1], refit=True, time_limit=1e6))
+    assert [trial.refit for trial in outcome.trials] == [0]
+
+
+@pytest.fixture
+def judge(tmp_path: Path) -> Judge:
+    program = load(searching(tmp_path / "program", PLAIN, refit=True, time_limit=100.0, max_members=2))
+    try:
+        return Judge(program, new_job(waves()))
+    finally:
+        unload(program.module)
+
+
+def trials(*seconds: float) -> dict[int, Trial]:
+    return {
+        number: Trial(number + 1, "", "", value=number, seconds=each, epochs=10)
+        for number, each in enumerate(seconds)
+    }
+
+
+def test_the_first_refits_are_those_that_weigh_most_for_their_time(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "trials", lambda: trials(10.0, 1.0, 2.0))
+    found = refits(judge, {0: 0.6, 1: 0.1, 2: 0.3})
+    assert [(each.number, each.epochs, each.seconds) for each in found] == [
+        (2, 14, 4.0),
+        (1, 14, 2.0),
+        (0, 14, 20.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ended", "kept"),
+    [((), USUAL * 100), ((3.0,), USUAL * 100), ((3.0, 1.0, 20.0), 4.0), ((60.0, 60.0), MOST * 100)],
+)
+def test_a_search_keeps_time_for_the_refits_of_the_best_models(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, ended: tuple[float, ...], kept: float
+) -> None:
+    monkeypatch.setattr(judge, "trials", lambda: trials(*ended))
+    assert reserved(judge, slots=2) == pytest.approx(kept)
