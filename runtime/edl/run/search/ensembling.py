@@ -95,10 +95,10 @@ class Ensembling:
 
     def _models(self, number: int, *, refit: bool) -> list[Archive]:
         """Return the archives of a trial's models: of each fold, or of its refit."""
-        folders = [folder_of(self.job, number, fold) for fold in range(self.judge.search.folds)]
-        return [
-            read_archive(each.archive) for each in ([refit_folder_of(self.job, number)] if refit else folders)
-        ]
+        if refit:
+            return [read_archive(refit_folder_of(self.job, number).archive)]
+        folds = range(self.judge.search.folds)
+        return [read_archive(folder_of(self.job, number, fold).archive) for fold in folds]
 
     def _trained(self, number: int, model: Archive) -> JobSpec:
         """Return the JobSpec of a trial's model, without the time that the search gave it."""
@@ -107,12 +107,13 @@ class Ensembling:
         return msgspec.structs.replace(model.spec, training=training)
 
     def _store_alone(self, number: int, outcome: Outcome, models: Mapping[int, list[Archive]]) -> None:
-        """Store the model of a trial as it is, with the figures and the trials of the search."""
+        """Store the model of a trial as it is, with the figures and the trials of the search.
+
+        Of a refit it has the weights alone: the figures and the curve are of the trial's validation rows.
+        """
         [model] = models[number]
-        found = read_archive(
-            folder_of(self.job, number, 0).archive
-        )  # which has the curve of the validation rows
-        spec = msgspec.structs.replace(self._trained(number, model), output=self.program.spec.output)
+        found = read_archive(folder_of(self.job, number, 0).archive)
+        spec = msgspec.structs.replace(self._trained(number, found), output=self.program.spec.output)
         lineage = msgspec.structs.replace(
             found.lineage,
             statement=self.program.spec.statement,
@@ -123,7 +124,7 @@ class Ensembling:
         write_archive(
             self.job.archive,
             spec=spec,
-            program=model.program,
+            program=found.program,
             weights=model.weights(),
             metrics=outcome.figures,
             curve=found.curve,

@@ -12,6 +12,7 @@ from edl.program import load, unload
 from edl.run.search import refitting
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import MOST, USUAL, refits, reserved
+from edl.run.search.trial_runner import refit_folder_of
 from edl.spec import Rows
 from tests.edl.run.conftest import new_job
 from tests.edl.run.search.conftest import PLAIN, ROWS, dies, loads, run, searching, waves
@@ -24,11 +25,15 @@ def test_the_chosen_models_learn_from_all_rows_at_the_end(tmp_path: Path) -> Non
     program = searching(tmp_path / "program", PLAIN[:2], rows=WITH_TEST, test=20, refit=True, max_members=1)
     outcome = run(program, job)
     [chosen] = [trial for trial in outcome.trials if trial.weight]
-    archive = read_archive(job.archive)
     assert chosen.refit == round(chosen.epochs * 2**0.5)
-    assert (archive.spec.rows.training, archive.spec.rows.validation) == (ROWS, 0)
-    assert archive.spec.training.epochs == chosen.refit
-    assert len(archive.curve) == 10  # of the trial: that of the refit has no validation rows
+    refit = read_archive(refit_folder_of(job, chosen.number - 1).archive)
+    assert (refit.spec.rows.training, refit.spec.rows.validation) == (ROWS, 0)
+    assert refit.spec.training.epochs == chosen.refit
+    archive = read_archive(job.archive)
+    assert archive.weights()["booster"].tobytes() == refit.weights()["booster"].tobytes()
+    rows = archive.spec.rows  # those that its figures and its curve are of
+    assert (rows.training, rows.validation) == (60, 40)
+    assert len(archive.curve) == 10
 
 
 def test_the_figures_are_those_of_the_models_before_the_refit(tmp_path: Path) -> None:
