@@ -17,7 +17,7 @@ import msgspec
 from edl import spec
 from edl.data import Source
 from edl.embeddings.sizes import table_memory
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.strategy import chosen
@@ -132,21 +132,8 @@ class Compiler:
             train.check_without_columns(statement, self.parent(statement), self.workers)
 
     def _searches(self, statement: Statement) -> bool:
-        """Return True if the statement is a search.
-
-        On Kubernetes the short form trains the default network. Raises SemanticError for another search there.
-        """
-        if not search.is_search(statement):
-            return False
-        if statement.kind == "auto":
-            return self.place is None and statement.using is None
-        if self.place is not None:
-            raise SemanticError(
-                "a search runs on this machine, not on Kubernetes",
-                span=statement.span,
-                hint="leave --on out, or write one value for each attribute",
-            )
-        return True
+        """Return True if the statement is a search. The short form with USING trains its model further."""
+        return search.is_search(statement) and not (statement.kind == "auto" and statement.using is not None)
 
     def parent(self, statement: Statement) -> Parent | None:
         """Load the model that TRAIN … USING starts from; return None without USING."""

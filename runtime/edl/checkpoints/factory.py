@@ -16,7 +16,7 @@ from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.master_store import Keeper
 from edl.cluster import Instance
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import DEPLOYMENT, ClusterFolder
+from edl.jobs.run_folder import ClusterFolder
 from edl.spec import Checkpoints
 
 VARIABLE = "EDL_CHECKPOINTS"
@@ -27,8 +27,7 @@ MASTER = "master"
 def are_with_master(job: Path) -> bool:
     """Return True if instances send their checkpoints to the master, because they share no disk."""
     named = os.environ.get(VARIABLE, "")
-    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
-    return named == MASTER or (deployed and not named)
+    return named == MASTER or (ClusterFolder(job).is_deployed and not named)
 
 
 def keeper(job: Path) -> Keeper | None:
@@ -61,7 +60,7 @@ def curves(job: Path) -> str:
     Only a job whose folder vanishes with its pods has copies.
     """
     named = os.environ.get(VARIABLE, "")
-    deployed = (ClusterFolder(job).path / DEPLOYMENT).exists()
+    deployed = ClusterFolder(job).is_deployed
     return f"{named.rstrip('/')}/tensorboard/{job.name}" if deployed and named not in ("", MASTER) else ""
 
 

@@ -20,6 +20,7 @@ from edl.jobs.run_folder import ClusterFolder
 from edl.metrics import Metric, merge_kind
 from edl.program import Program
 from edl.run import initial_weights, job_runner
+from edl.run.search.trial_store import TrialStore
 from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
 from edl.spec import Rows
@@ -115,7 +116,15 @@ def _search(duty: Duty) -> None:
         threads=duty.folder.spec().threads,
         workers=duty.program.spec.cluster.workers,
         keep=duty.storage.keep,
+        store=_trial_store(duty),
     ).run()
+
+
+def _trial_store(duty: Duty) -> TrialStore | None:
+    """Return the store of trials, or None if all workers see the job folder."""
+    if not duty.folder.is_deployed:
+        return None
+    return TrialStore(duty.job, factory.for_instance(duty.job.path, duty.instance))
 
 
 def _train(duty: Duty) -> None:

@@ -101,6 +101,11 @@ class ClusterFolder:
         return self.job / "cluster"
 
     @property
+    def is_deployed(self) -> bool:
+        """True if the instances are pods, which share no folder."""
+        return (self.path / DEPLOYMENT).exists()
+
+    @property
     def events(self) -> Path:
         return self.path / "events.jsonl"
 
@@ -118,8 +123,7 @@ class ClusterFolder:
 
     def shown_log(self, name: str) -> str:
         """Return the log's location for a user: a file, or the command that shows the log of a pod."""
-        deployed = (self.path / DEPLOYMENT).exists()
-        return f"sqlflow logs {self.job.name} {name}" if deployed else str(self.log(name))
+        return f"sqlflow logs {self.job.name} {name}" if self.is_deployed else str(self.log(name))
 
     # Each file is written atomically, for concurrent readers ---------------------------------------------
 

@@ -1,7 +1,7 @@
 """Worker of a search with a master: it runs the trials that it is assigned, and one worker makes the ensemble.
 
-A trial is a task under a lease: that of a lost worker is assigned to another one. The trials of all workers are in the
-folder of the job.
+A trial is a task under a lease: that of a lost worker is assigned to another one. Workers on one machine have all
+trials in the folder of the job; others exchange them through a store.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from edl.errors import JobError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
 from edl.run.search.driver import event, is_best
@@ -23,6 +24,7 @@ from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
 from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds
 from edl.run.search.trial_runner import TrialRunner, refit_folder_of
+from edl.run.search.trial_store import TrialStore
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
 
 BEGAN = "began"  # file with the second at which the search began
@@ -32,7 +34,8 @@ _WATCH_SECONDS = 0.2
 class SearchWorker:
     """Worker of the search of a program. draining: set when the worker has to leave.
 
-    workers: number of workers of the job. keep: stores the archive and returns the outcome with its place.
+    workers: number of workers of the job. keep: stores the archive and returns the outcome with its place. store: of
+    the trials, if the workers share no folder.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class SearchWorker:
         threads: int,
         workers: int,
         keep: Callable[[Outcome], Outcome],
+        store: TrialStore | None = None,
     ) -> None:
         self._judge = Judge(program, job)
         self._program = program
@@ -53,7 +57,8 @@ class SearchWorker:
         self._draining = draining
         self._workers = workers
         self._keep = keep
-        self._began = _began(job)
+        self._store = store
+        self._began = _began(job) if store is None else store.began()
         self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, threads)
 
     def run(self) -> None:
@@ -68,8 +73,14 @@ class SearchWorker:
         finally:
             self._runner.close()
 
+    def _trials(self) -> dict[int, Trial]:
+        """Return the trials of all workers that have ended."""
+        if self._store is not None:
+            self._store.fetch()
+        return self._judge.trials()
+
     def _run_trial(self, task: Task) -> None:
-        search, trials = self._judge.search, self._judge.trials()
+        search, trials = self._judge.search, self._trials()
         has_model = any(each.value is not None for each in trials.values())
         left = self._left - reserved(self._judge, 1)
         ended = {number: each.seconds for number, each in trials.items() if each.value is not None}
@@ -90,6 +101,8 @@ class SearchWorker:
             if not self._tasks.valid(task):  # another worker has it by now
                 return
             trial = self._judge.record(task.start, result)
+            if self._store is not None:
+                self._store.publish(task.start)
         others = [each for number, each in trials.items() if number != task.start]
         found = event(search, trial, best=is_best(self._judge, trial, others), left=self._left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=found)))
@@ -97,6 +110,7 @@ class SearchWorker:
     def _export(self, task: Task) -> None:
         ensembling = Ensembling(self._program, self._job, self._judge, self._began)
         try:
+            self._trials()
             weights = ensembling.choose()
             with self._watched(has_model=True):
                 refitted = self._refit(weights)

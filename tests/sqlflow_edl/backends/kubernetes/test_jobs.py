@@ -15,6 +15,7 @@ import pytest
 from edl.jobs import job_folder
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
+from tests.searches import short
 from tests.sqlflow_edl.backends.kubernetes.place import Place, place, until
 
 __all__ = ["place"]
@@ -161,3 +162,41 @@ def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.C
     [model] = run(points, capsys, "SHOW MODELS")
     assert (model["name"], model["version"]) == ("m", 1)
     until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))
+
+
+def test_the_trials_of_a_search_are_shared_by_pods_and_its_model_predicts_in_pods(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = (
+        "SELECT a, b, y FROM points LABEL y "
+        "WITH auto.models = [linear, lightgbm], auto.trials = 3, auto.folds = 2 INTO m"
+    )
+    with short():
+        run(points, capsys, search, "--workers", "2")
+    trials = run(points, capsys, "SHOW TRIALS m")
+    assert sorted((row["trial"], row["error"]) for row in trials) == [(1, None), (2, None), (3, None)]
+    run(points, capsys, f"{QUERY} TO PREDICT scores.y USING m WITH predict.num_workers = 2")
+    [scored] = points.query(
+        "SELECT COUNT(*) AS n, MAX(ABS(s.y - p.y)) AS off FROM scores s JOIN points p ON p.n = s.n"
+    )
+    assert (scored["n"], scored["off"] < 1.5) == (ROWS, True)
+
+
+@pytest.mark.soak
+def test_a_search_goes_on_when_one_of_its_pods_is_lost(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = (
+        "SELECT a, b, y FROM points LABEL y "
+        "WITH auto.models = lightgbm, auto.trials = 3, auto.folds = 2, train.time_limit = 3600 INTO {}"
+    )
+    with sqlflow("run", "-e", search.format("m"), "--workers", "2", *points.options) as said:
+        said.until("trial ")
+        points.delete(points.pods("worker")[0], grace=0)
+        assert said.end() == exit_codes.OK, said
+    run(points, capsys, search.format("undisturbed"), "--workers", "2")
+    chosen = [
+        [(row["trial"], row["weight"], row["rmse"]) for row in run(points, capsys, f"SHOW TRIALS {name}")]
+        for name in ("m", "undisturbed")
+    ]
+    assert chosen[0] == chosen[1]
