@@ -12,6 +12,7 @@ import numpy as np
 from edl.arrays import Array, Features
 from edl.errors import JobError
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
+from edl.frameworks.trees.compiled import ENOUGH, Compiled, is_available
 from edl.frameworks.trees.engine import (
     GROWING,
     SCORING,
@@ -73,6 +74,8 @@ class LightGBMEngine(Engine):
         self._booster: lightgbm.Booster | None = None
         self._rows: lightgbm.Dataset | None = None
         self._rate = self.rate
+        self._fast: tuple[int, Compiled | None] | None = None  # for that number of rounds
+        self._work = 0  # rows times trees predicted since the trees were loaded
 
     @property
     def rate(self) -> float:
@@ -124,12 +127,29 @@ class LightGBMEngine(Engine):
         return float(mean)
 
     def margins(self, matrix: Array, last: int, before: tuple[int, Array] | None = None) -> Array:
+        if before is None and (compiled := self._compiled(len(matrix), last)):
+            return compiled.margins(matrix, threads_for(matrix, _threads, SCORING))
         first, known = before if before is not None and self.additive else (0, None)
         if known is not None and first == last:
             return known
         added = self._predicted(matrix, last - first, start_iteration=first, raw_score=True)
         added = added.reshape(len(matrix), self.outputs)
         return added if known is None else known + added
+
+    def _compiled(self, rows: int, last: int) -> Compiled | None:
+        """Return compiled code for loaded trees, once they have so many rows to predict that it pays, or None."""
+        self._work += rows * last * self.outputs
+        if self._rows is not None or self._work < ENOUGH or not is_available():
+            return None
+        if self._fast is None or self._fast[0] != last:
+            self._fast = (last, self._made(last))
+        return self._fast[1]
+
+    def _made(self, last: int) -> Compiled | None:
+        try:
+            return Compiled(self.forest(last))
+        except JobError:  # a kind of trees that only the library evaluates
+            return None
 
     def contributions(self, matrix: Array, last: int) -> Array:
         found = self._predicted(matrix, last, pred_contrib=True)
@@ -147,7 +167,7 @@ class LightGBMEngine(Engine):
         return of_lightgbm(self.dump(last).decode())
 
     def load(self, data: bytes) -> None:
-        self._rows = None
+        self._rows, self._fast, self._work = None, None, 0
         if not data:
             self._booster = None
             return
