@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
+    from edl.models.registry.base import Registry
+    from sqlflow_edl.serving.functions import Connection
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
-__all__ = ["connect", "parse"]
+__all__ = ["connect", "parse", "register"]
 
 
 def connect(
@@ -50,3 +53,24 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     from sqlflow_edl.syntax import parse as parse_program
 
     return parse_program(text, dialect)
+
+
+def register(
+    connection: Connection,
+    model: str | Path,
+    *,
+    name: str = "",
+    source: Session | Registry | None = None,
+) -> tuple[str, ...]:
+    """Add functions that predict to a DuckDB or SQLite connection, and return their names.
+
+    `predict_m(a, b)` gives the predicted value of a row, `predict_m_all(a, b)` all predicted columns: a struct in
+    DuckDB, a JSON text in SQLite. The arguments are the model's columns in the order of its features. model: a name,
+    name@version, or the path of an archive file. name: of the first function, instead of predict_ and the model's name.
+    source: session or registry that has the model; by default the connection's own database. Raises SQLFlowError.
+    """
+    from sqlflow_edl.serving.functions import register_model
+    from sqlflow_edl.session.session import Session
+
+    registry = source.registry if isinstance(source, Session) else source
+    return register_model(connection, model, name, registry)
