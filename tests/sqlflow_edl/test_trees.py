@@ -221,6 +221,31 @@ def test_an_exported_model_is_one_of_its_library(
     np.testing.assert_allclose(found, np.asarray(predicted), rtol=1e-6)
 
 
+def test_an_onnx_model_takes_the_columns_of_the_table(session: Session, tmp_path: Path) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    query = "SELECT age, city, born, grade FROM people"
+    predicted = last(
+        session,
+        f"""{query} TO TRAIN XGBClassifier WITH num_boost_round = 5 COLUMN age, city, born
+        LABEL grade INTO carried; {query} TO PREDICT USING carried""",
+    )
+    program, archive = tmp_path / "program", tmp_path / "model.zip"
+    session.registry.load("carried", archive)
+    generate(read_archive(archive).spec).write(program)
+    with job_runner.loaded(program, read_spec(program), threads=1) as loaded:
+        written = job_runner.export(loaded, archive, tmp_path / "model.onnx")
+    assert written == "an ONNX model of the columns age, city, born"
+    given = {
+        "age": np.asarray(PEOPLE["age"], np.float64),
+        "city": np.array([city or "" for city in PEOPLE["city"].to_pylist()], dtype=object),
+        "born": np.array([day.toordinal() - 719_163 for day in BORN], np.float64) * 86_400,
+    }
+    _, scores = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, given)
+    chances = [name for name in predicted.column_names if name.startswith("grade_prob_")]
+    wanted = np.column_stack([np.asarray(predicted[name]) for name in chances])
+    np.testing.assert_allclose(scores, wanted, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "model", "library", "params"),
     [

@@ -1,12 +1,11 @@
 """Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
 ONNX, and the files of LightGBM and XGBoost.
 
-Trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values; for their ONNX model see
-`edl.frameworks.trees.onnx`. Another exported model takes
-what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`,
-`f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
-members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
-`Ragged.padded`, with any number of ids per row.
+The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values; for
+their ONNX model see `edl.frameworks.trees.onnx`. Another exported model takes what the program's `feed` makes of a batch,
+a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits
+for classes; of an ensemble the mean of its members' numbers, or the logits of their mean probabilities. The number of
+rows is free. Lists of ids are given as by `Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from edl.errors import JobError
 from edl.ragged import Ragged
 from edl.spec import ENSEMBLE, ClassLabel, Label
 
-Write = Callable[[Any, Features, Path], None]
+Write = Callable[[Any, Features, Path], str | None]  # what it wrote, if the words of `FORMATS` do not say all
 
 
 def check_target(framework: str, path: Path) -> None:
@@ -60,13 +59,13 @@ def export(framework: str, model: Any, features: Features, path: Path) -> str:
     partial = path.with_name(f".{path.stem}.partial{path.suffix}")
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # the exporters praise themselves on it
-            write(model, features, partial)
+            written = write(model, features, partial)
         partial.replace(path)
     except OSError as error:
         raise JobError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True) if partial.is_dir() else partial.unlink(missing_ok=True)
-    return words
+    return written or words
 
 
 def _keras(model: Any, features: Features, path: Path) -> None:
@@ -78,7 +77,12 @@ def _saved_model(model: Any, features: Features, path: Path) -> None:
 
 
 def _trees(model: Any, features: Features, path: Path) -> None:
-    path.write_bytes(model(path.suffix))
+    path.write_bytes(model.of_library(path.suffix))
+
+
+def _trees_onnx(model: Any, features: Features, path: Path) -> str:
+    path.write_bytes(model.of_onnx())
+    return f"an ONNX model of {model.onnx_inputs}"
 
 
 def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
@@ -177,11 +181,11 @@ def _onnx(model: Any, features: Features, path: Path) -> None:
 
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
-    "lightgbm": {".txt": ("a LightGBM model", _trees), ".onnx": ("an ONNX model", _trees)},
+    "lightgbm": {".txt": ("a LightGBM model", _trees), ".onnx": ("an ONNX model", _trees_onnx)},
     "xgboost": {
         ".ubj": ("an XGBoost model", _trees),
         ".json": ("an XGBoost model in JSON", _trees),
-        ".onnx": ("an ONNX model", _trees),
+        ".onnx": ("an ONNX model", _trees_onnx),
     },
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

@@ -25,8 +25,9 @@ from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.engine import Engine, first_line
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import mean_loss
-from edl.frameworks.trees.onnx import encoded
+from edl.frameworks.trees.onnx import DENSE, by_column, encoded
 from edl.program import Program
+from edl.spec import source_columns
 
 BOOSTER, ROUNDS = "booster", "rounds"
 
@@ -35,6 +36,7 @@ class TreeAdapter:
     """Adapter of one model of trees, whose library is behind `engine`."""
 
     def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
+        self.program = program
         self.framework = program.spec.framework
         self.model = model
         self.engine = engine
@@ -179,14 +181,28 @@ class TreeAdapter:
     def set_learning_rate(self, rate: float) -> None:
         self._rate = rate
 
-    def standalone(self) -> Callable[[str], bytes]:
-        """Return the function from the suffix of a file to its content: the library's own file, or ONNX."""
-        return self._file
+    def standalone(self) -> Files:
+        return Files(self)
 
-    def _file(self, suffix: str) -> bytes:
-        if suffix != ".onnx":
-            return self.engine.file(self.rounds, suffix)
-        return encoded(self.engine.forest(self.rounds), self.model.width, self.engine.objective.link)
+
+class Files:
+    """Files of a model for export: the library's own, and ONNX."""
+
+    def __init__(self, adapter: TreeAdapter) -> None:
+        self._engine, self._rounds, self._width = adapter.engine, adapter.rounds, adapter.model.width
+        self._features = by_column(() if adapter.program.edited else adapter.program.spec.features)
+
+    def of_library(self, suffix: str) -> bytes:
+        return self._engine.file(self._rounds, suffix)
+
+    def of_onnx(self) -> bytes:
+        forest = self._engine.forest(self._rounds)
+        return encoded(forest, self._engine.objective.link, self._width, self._features)
+
+    @property
+    def onnx_inputs(self) -> str:
+        names = dict.fromkeys(name for feature in self._features for name in source_columns(feature))
+        return f"the columns {', '.join(names)}" if names else f"the matrix {DENSE}"
 
 
 class _Margins:

@@ -1,6 +1,7 @@
-"""Model of trees as ONNX: the operator TreeEnsemble of ai.onnx.ml, between the matrix and the outputs.
+"""Model of trees as ONNX: raw columns or the matrix, the operator TreeEnsemble of ai.onnx.ml, the outputs.
 
-    dense     float64 (rows, columns), NaN for missing values, as the program's `feed` makes it
+    inputs    the columns of the table by their names (`edl.frameworks.trees.onnx_columns`), or, if a feature has no
+              operator, `dense`, float64 (rows, columns), NaN for missing values, as the program's `feed` makes it
     outputs   float64 (rows, outputs): numbers, scores of a ranking, or logits of classes
     scores    float64, for classes only: (rows, classes) probabilities
 
@@ -10,6 +11,7 @@ The leaves are added up in float64. XGBoost does so in float32, so the last digi
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,59 +19,55 @@ import numpy as np
 from edl.errors import JobError
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
+from edl.frameworks.trees.onnx_columns import matrix, unsupported
+from edl.frameworks.trees.onnx_graph import ML, Graph, Value, tensor
+from edl.spec import Feature, source_columns
 
 DENSE, OUTPUTS, SCORES = "dense", "outputs", "scores"
 _LESS_OR_EQUAL, _LESS, _MEMBER = 0, 1, 6  # comparisons of TreeEnsemble
 _SUM, _NONE = 1, 0
-_IR, _OPSET, _ML_OPSET = 10, 18, 5
 
 
-def encoded(forest: Forest, width: int, link: Link) -> bytes:
-    """Return the file of the model. Raises JobError if the package onnx is missing."""
+def by_column(features: Sequence[Feature]) -> Sequence[Feature]:
+    """Return the features if operators make all of them from the columns of the table, else none."""
+    return () if unsupported(features) else features
+
+
+def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature]) -> bytes:
+    """Return the file of the model. Raises JobError if the package onnx is missing.
+
+    `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
+    """
     if importlib.util.find_spec("onnx") is None:
         raise JobError("ONNX needs the package onnx", hint="pip install onnx")
-    from onnx import TensorProto, helper
-
-    steps, matrix = [], DENSE
-    if not forest.doubles:
-        steps += [_cast(DENSE, "singles", TensorProto.FLOAT), _cast("singles", "matrix", TensorProto.DOUBLE)]
-        matrix = "matrix"
-    steps.append(
-        helper.make_node("TreeEnsemble", [matrix], ["sums"], domain="ai.onnx.ml", **_ensemble(forest))
-    )
-    margins = "margins" if link == "log" else OUTPUTS
-    steps.append(helper.make_node("Add", ["sums", "base"], [margins]))
-    if link == "log":
-        steps.append(helper.make_node("Exp", [margins], [OUTPUTS]))
-    initial = [helper.make_tensor("base", TensorProto.DOUBLE, [len(forest.base)], forest.base.tolist())]
-    shapes = {OUTPUTS: len(forest.base)}
+    columns = [name for feature in features for name in source_columns(feature)] or [DENSE]
+    graph = Graph(columns)
+    dense = matrix(graph, features) if features else graph.input(DENSE, "DOUBLE", ["rows", width])
+    margins = _margins(graph, forest, dense)
+    outputs = graph.add("Exp", margins) if link == "log" else margins
+    count = len(forest.base)
+    graph.output(_free(OUTPUTS, columns), outputs, count)
     if link == "logit":
-        initial.append(helper.make_tensor("one", TensorProto.DOUBLE, [1], [1.0]))
-        steps += [
-            helper.make_node("Sigmoid", [OUTPUTS], ["second"]),
-            helper.make_node("Sub", ["one", "second"], ["first"]),
-            helper.make_node("Concat", ["first", "second"], [SCORES], axis=1),
-        ]
-        shapes[SCORES] = 2
+        second = graph.add("Sigmoid", outputs)
+        both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
+        graph.output(_free(SCORES, columns), both, 2)
     elif link == "softmax":
-        steps.append(helper.make_node("Softmax", [OUTPUTS], [SCORES], axis=1))
-        shapes[SCORES] = len(forest.base)
-    graph = helper.make_graph(
-        steps,
-        "trees",
-        [helper.make_tensor_value_info(DENSE, TensorProto.DOUBLE, ["rows", width])],
-        [helper.make_tensor_value_info(n, TensorProto.DOUBLE, ["rows", size]) for n, size in shapes.items()],
-        initial,
-    )
-    opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="sqlflow-edl")
-    return bytes(model.SerializeToString())
+        graph.output(_free(SCORES, columns), graph.add("Softmax", outputs, axis=1), count)
+    return graph.encoded()
 
 
-def _cast(source: str, target: str, kind: int) -> Any:
-    from onnx import helper
+def _free(name: str, taken: Sequence[str]) -> str:
+    return _free(f"{name}_", taken) if name in taken else name
 
-    return helper.make_node("Cast", [source], [target], to=kind)
+
+def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:
+    from onnx import TensorProto
+
+    if not forest.doubles:
+        single = graph.add("Cast", dense, to=TensorProto.FLOAT)
+        dense = graph.add("Cast", single, to=TensorProto.DOUBLE)
+    sums = graph.add("TreeEnsemble", dense, domain=ML, **_ensemble(forest))
+    return sums + graph.constant(forest.base.astype(np.float64))
 
 
 def _ensemble(forest: Forest) -> dict[str, Any]:
@@ -113,11 +111,7 @@ def _ensemble(forest: Forest) -> dict[str, Any]:
 
 def _attribute(name: str, value: Any) -> Any:
     """Return a value of an operator's attribute: a tensor, integers, or one integer."""
-    from onnx import TensorProto, helper
-
-    kinds = {np.dtype(np.float64): TensorProto.DOUBLE, np.dtype(np.uint8): TensorProto.UINT8}
     if isinstance(value, int):
         return value
-    if value.dtype in kinds:
-        return helper.make_tensor(name, kinds[value.dtype], [len(value)], value.tobytes(), raw=True)
-    return value.astype(np.int64).tolist()
+    is_tensor = value.dtype in (np.float64, np.uint8)
+    return tensor(name, value) if is_tensor else value.astype(np.int64).tolist()

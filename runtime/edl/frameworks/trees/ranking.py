@@ -41,7 +41,6 @@ class RankingAdapter(TreeAdapter):
 
     def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
         super().__init__(program, model, engine, features)
-        self._program = program
         self._without_irrelevant: Callable[[float], float] = lambda mean: mean
 
     def train(self, rows: Minibatches) -> Floats:
@@ -79,12 +78,12 @@ class RankingAdapter(TreeAdapter):
 
     def _metric(self) -> RankingMetric:
         """Return the first metric of the program that is one of rankings. Raises JobError if there is none."""
-        found = self._program.call("eval_metrics_fn").values()
+        found = self.program.call("eval_metrics_fn").values()
         for metric in found:
             if isinstance(metric, RankingMetric):
                 return metric
         raise JobError(
-            f"eval_metrics_fn in {self._program.file} has no metric of rankings, whose figure is the loss",
+            f"eval_metrics_fn in {self.program.file} has no metric of rankings, whose figure is the loss",
             hint='for example {"ndcg@10": metrics.NDCG(10)}',
         )
 

@@ -1,0 +1,145 @@
+"""Raw columns of a table to the matrix of trees, in ONNX: the transform of `edl.features` for features of trees.
+
+An input is a column by its name, (rows,): text as strings, in which NULL is any text that training did not have, such
+as the empty one; all else as float64, in which NULL is NaN. Booleans are 0 and 1, dates and timestamps seconds since
+1970 in UTC, times of day seconds since midnight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from edl.frameworks.trees.onnx_graph import ML, Graph, Value, tensor
+from edl.spec import (
+    Bucket,
+    CategoryId,
+    Codes,
+    DatePart,
+    Feature,
+    Raw,
+    Vocabulary,
+    source_columns,
+)
+from edl.spec.features import Plain
+
+_CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
+_FROM_ZERO = ("year", "hour", "minute")  # parts whose number is also their id
+_DAY = 86_400
+
+
+def unsupported(features: Sequence[Feature]) -> str:
+    """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none."""
+    text = {name for each in features if _is_text(each) for name in source_columns(each)}
+    for feature in features:
+        category = feature.category if isinstance(feature, Codes) else None
+        names = tuple(source_columns(feature))
+        if not isinstance(feature, Raw) and not isinstance(category, _CATEGORIES):
+            return " and ".join(names)
+        if not _is_text(feature) and names[0] in text:
+            return names[0]
+    return ""
+
+
+def matrix(graph: Graph, features: Sequence[Feature]) -> Value:
+    """Return the matrix of the features, float64 (rows, columns); all of them are supported."""
+    axis = graph.constant(np.array([1]))
+    columns = [graph.add("Unsqueeze", _number(graph, feature), axis) for feature in features]
+    return graph.add("Concat", *columns, axis=1)
+
+
+def _number(graph: Graph, feature: Feature) -> Value:
+    """Return the number of a feature by row, NaN if it is missing."""
+    if _is_text(feature) and isinstance(feature, Codes) and isinstance(feature.category, Vocabulary):
+        text = graph.input(feature.category.column, "STRING", ["rows"])
+        return _encoded(text, np.array(feature.category.values, dtype=object))
+    [column] = source_columns(feature)
+    number = graph.input(column, "DOUBLE", ["rows"])
+    if isinstance(feature, Codes):
+        return _code(number, feature.category)
+    if not isinstance(feature, Raw):
+        raise TypeError(f"{type(feature).__name__} has no operator")
+    if not feature.part:
+        return _finite(number)
+    part = _part(number, feature.part)
+    return part if feature.part in _FROM_ZERO else part + 1
+
+
+def _code(number: Value, category: Plain) -> Value:
+    if isinstance(category, Vocabulary):
+        return _encoded(number, np.array(category.values, dtype=np.float64))
+    if isinstance(category, DatePart):
+        return _part(number, category.part)
+    if isinstance(category, CategoryId):
+        return _id(number, category.size)
+    if not isinstance(category, Bucket):
+        raise TypeError(f"{type(category).__name__} has no operator")
+    graph, finite = number.graph, _finite(number)
+    axis = graph.constant(np.array([1]))
+    bounds = graph.constant(np.array([category.boundaries], dtype=np.float64))
+    above = graph.add("GreaterOrEqual", graph.add("Unsqueeze", finite, axis), bounds)
+    return graph.add("ReduceSum", graph.add("Cast", above, to=_double()), axis, keepdims=0) + finite * 0.0
+
+
+def _id(number: Value, size: int) -> Value:
+    """Return the numbers that are whole and in [0, size)."""
+    graph = number.graph
+    whole = graph.add("Equal", number, graph.add("Floor", number))
+    begun = graph.add("GreaterOrEqual", number, graph.constant(np.array(0.0)))
+    ended = graph.add("Less", number, graph.constant(np.array(float(size))))
+    return number.where(graph.add("And", graph.add("And", whole, begun), ended))
+
+
+def _encoded(value: Value, keys: np.ndarray) -> Value:
+    """Return the position of the value among the keys."""
+    return value.graph.add(
+        "LabelEncoder",
+        value,
+        domain=ML,
+        keys_tensor=tensor("keys", keys),
+        values_tensor=tensor("values", np.arange(len(keys), dtype=np.float64)),
+        default_tensor=tensor("default", np.array([np.nan])),
+    )
+
+
+def _finite(number: Value) -> Value:
+    graph = number.graph
+    return number.where(graph.add("Not", graph.add("IsInf", number)))
+
+
+def _part(seconds: Value, part: str) -> Value:
+    """Return part of a time, of month, day and weekday from 0.
+
+    Days become dates as in H. Hinnant's `civil_from_days`: years begin in March, and 400 of them are an era.
+    """
+    if part == "hour":
+        return seconds % _DAY // 3600
+    if part == "minute":
+        return seconds % 3600 // 60
+    days = seconds // _DAY
+    if part == "weekday":
+        return (days + 3) % 7
+    shifted = days + 719_468  # since the first of March of the year 0
+    era = shifted // 146_097
+    of_era = shifted - era * 146_097
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (year * 365 + year // 4 - year // 100)
+    month = (of_year * 5 + 2) // 153  # 0 is March
+    next_year = month // 10
+    if part == "year":
+        return year + era * 400 + next_year
+    if part == "month":
+        return month + 2 - next_year * 12
+    return of_year - (month * 153 + 2) // 5
+
+
+def _is_text(feature: Feature) -> bool:
+    category = feature.category if isinstance(feature, Codes) else None
+    return isinstance(category, Vocabulary) and isinstance(category.values[0], str)
+
+
+def _double() -> int:
+    from onnx import TensorProto
+
+    return int(TensorProto.DOUBLE)

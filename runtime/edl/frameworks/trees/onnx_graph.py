@@ -1,0 +1,112 @@
+"""ONNX graphs, written as expressions of float64 numbers by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array
+
+_IR, _OPSET, _ML_OPSET = 10, 18, 5
+ML = "ai.onnx.ml"
+
+
+class Graph:
+    """Graph in the making. Names of values between inputs and outputs begin as no given name does."""
+
+    def __init__(self, given: Iterable[str]) -> None:
+        self._prefix = "/"
+        while any(name.startswith(self._prefix) for name in given):
+            self._prefix += "/"
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._inputs: dict[str, Any] = {}
+        self._outputs: list[Any] = []
+        self._made = 0
+
+    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> Value:
+        """Return an input of that type, such as DOUBLE; the same one if it is there already."""
+        from onnx import TensorProto, helper
+
+        self._inputs[name] = helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
+        return Value(self, name)
+
+    def output(self, name: str, value: Value, columns: int) -> None:
+        """Declare a float64 output (rows, columns)."""
+        from onnx import TensorProto, helper
+
+        self._nodes.append(helper.make_node("Identity", [value.name], [name]))
+        self._outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["rows", columns]))
+
+    def constant(self, values: Array) -> Value:
+        name = self._name()
+        self._constants.append(tensor(name, values))
+        return Value(self, name)
+
+    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+        """Return the output of an operator."""
+        from onnx import helper
+
+        names = [value.name for value in inputs]
+        made = self._name()
+        self._nodes.append(helper.make_node(operator, names, [made], domain=domain, **attributes))
+        return Value(self, made)
+
+    def encoded(self) -> bytes:
+        """Return the file of a model with this graph."""
+        from onnx import helper
+
+        graph = helper.make_graph(
+            self._nodes, "model", list(self._inputs.values()), self._outputs, self._constants
+        )
+        opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid(ML, _ML_OPSET)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=_IR, producer_name="sqlflow-edl")
+        return bytes(model.SerializeToString())
+
+    def _name(self) -> str:
+        self._made += 1
+        return f"{self._prefix}{self._made}"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Value of a graph, with arithmetic; NaN stays NaN."""
+
+    graph: Graph
+    name: str
+
+    def __add__(self, other: Value | float) -> Value:
+        return self.graph.add("Add", self, self._value(other))
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self.graph.add("Sub", self, self._value(other))
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self.graph.add("Mul", self, self._value(other))
+
+    def __floordiv__(self, other: Value | float) -> Value:
+        return self.graph.add("Floor", self.graph.add("Div", self, self._value(other)))
+
+    def __mod__(self, other: float) -> Value:
+        return self - (self // other) * other
+
+    def where(self, condition: Value) -> Value:
+        """Return the value where the condition is true, NaN elsewhere."""
+        return self.graph.add("Where", condition, self, self._value(np.nan))
+
+    def _value(self, other: Value | float) -> Value:
+        return other if isinstance(other, Value) else self.graph.constant(np.array(float(other)))
+
+
+def tensor(name: str, values: Array) -> Any:
+    """Return a constant of float64, uint8, int64 or text."""
+    from onnx import TensorProto, helper
+
+    if values.dtype == object:
+        encoded = [value.encode() for value in values.tolist()]
+        return helper.make_tensor(name, TensorProto.STRING, values.shape, encoded)
+    kinds = {"float64": TensorProto.DOUBLE, "uint8": TensorProto.UINT8, "int64": TensorProto.INT64}
+    return helper.make_tensor(name, kinds[values.dtype.name], values.shape, values.tobytes(), raw=True)
