@@ -2,10 +2,10 @@
 ONNX, and the files of LightGBM and XGBoost.
 
 The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values; for
-their ONNX model see `edl.frameworks.trees.onnx`. Another exported model takes what the program's `feed` makes of a batch,
-a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits
-for classes; of an ensemble the mean of its members' numbers, or the logits of their mean probabilities. The number of
-rows is free. Lists of ids are given as by `Ragged.padded`, with any number of ids per row.
+their ONNX model see `edl.frameworks.trees.onnx`. Another exported model takes what the program's `feed` makes of a
+batch, a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs,
+logits for classes; of an ensemble the mean of its members' numbers, or the logits of their mean probabilities. The
+number of rows is free. Lists of ids are given as by `Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
