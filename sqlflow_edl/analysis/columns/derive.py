@@ -7,6 +7,7 @@ first pass over the rows finds the delimiter; a second one then examines the ite
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -64,6 +65,7 @@ def derive(
     return []
 
 
+@functools.lru_cache(maxsize=10_000)  # the candidates of a search derive from the same columns
 def ids_too(column: str, *, encoded: bool) -> Draft:
     """Derive a category of whole numbers, in addition to the number, if they seem to be names.
 

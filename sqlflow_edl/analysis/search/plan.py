@@ -248,6 +248,8 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     """Check the statement of a search against its query's columns; raises all errors of one candidate together."""
     notes: list[str] = []
     drafts, written = _drafts(statement, notes)
+    if statement.kind == "auto" and settings.TRIALS not in written and len(schema.names) > portfolio.WIDE:
+        drafts = drafts[: portfolio.FEWER]
     plans = [train.plan(each.statement, query, schema) for each in drafts]
     own, folds = plans[0].held_out, _given(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":

@@ -59,7 +59,26 @@ PORTFOLIO = (
     _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),
     _network(hidden_units=(128,), dropout=0.0, rate=0.003, decay=0.05),
     _trees("xgboost", rate=0.05, max_depth=4, subsample=0.9, colsample_bytree=0.5, reg_lambda=3.0),
+    _trees("lightgbm", rate=0.02, num_leaves=31, colsample_bytree=0.4, subsample=0.6, min_child_samples=5),
+    _network(hidden_units=(512, 256), dropout=0.3, decay=0.01),
+    _trees("xgboost", rate=0.02, max_depth=12, min_child_weight=10.0, subsample=0.6, colsample_bytree=0.4),
+    _trees("lightgbm", rate=0.1, num_leaves=4, colsample_bytree=0.6, min_child_samples=30),
+    _network(hidden_units=(64, 64, 64), dropout=0.05, rate=0.002),
+    _trees(
+        "xgboost",
+        rate=0.03,
+        max_depth=7,
+        min_child_weight=2.0,
+        subsample=0.9,
+        colsample_bytree=0.9,
+        reg_lambda=10.0,
+    ),
+    _trees(
+        "lightgbm", rate=0.015, num_leaves=255, min_child_samples=100, colsample_bytree=0.6, subsample=0.8
+    ),
+    _trees("xgboost", rate=0.1, max_depth=2, subsample=0.8, colsample_bytree=0.7),
 )
+FEWER, WIDE = 12, 300  # variants for more than so many columns, whose plans take long
 
 
 def installed(framework: str) -> bool:

@@ -9,8 +9,10 @@ import msgspec
 from edl import spec
 
 VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
-FOLDS = ((5_000, 5), (20_000, 3))  # rows, and the folds by default up to as many
-SMALL = 5_000  # rows up to which none are tested on, if test rows are not written
+SMALL, FOLDS = (
+    5_000,
+    5,
+)  # rows up to which none are tested on, and the folds of as many, if they are not written
 
 
 class Division(NamedTuple):
@@ -30,7 +32,7 @@ def divide(rows: spec.Rows, test: int, *, written: bool, folds: int | None) -> D
     if not written and total <= SMALL:
         test = 0
     if folds is None:
-        folds = next((folds for most, folds in FOLDS if total <= most), 1)
+        folds = FOLDS if total <= SMALL else 1
     validation = (total - test) // folds if folds > 1 else rows.validation - test
     training = total - test - validation
     return Division(msgspec.structs.replace(rows, training=training, validation=validation), test, folds)

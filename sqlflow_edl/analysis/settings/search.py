@@ -39,8 +39,7 @@ SEARCH = (
         FOLDS,
         "integer",
         "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
-        "1 is a single training. By default 5 for up to 5,000 rows, 3 for up to 20,000, else 1, and 1 where validation "
-        "rows are written.",
+        "1 is a single training. By default 5 for up to 5,000 rows, else 1, and 1 where validation rows are written.",
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
