@@ -50,6 +50,11 @@ _KINDS = (
         "trees rank here",
         hint="train a BoostedTreesRanker WITH train.group_column = query_id",
     ),
+    _Kind(
+        "auto_?ml|auto_?gluon|auto_?sklearn|^auto_?(classifier|regressor|model)$|tpot",
+        "a search chooses the model",
+        hint="name no model: SELECT … LABEL my_label INTO my_model",
+    ),
     _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
     _Kind(
