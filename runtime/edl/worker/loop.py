@@ -274,8 +274,12 @@ class Worker:
 
     @contextlib.contextmanager
     def _stream(self, task: Task, kind: Mode, meter: Meter | None) -> Iterator[Iterator[Block]]:
-        """Yield the blocks of a task in order, read ahead by a thread."""
-        with Prefetch(self.blocks.stream(task, kind, self.scorer.streamed), AHEAD) as blocks:
+        """Yield the blocks of a task in order, read ahead by a thread unless they are in memory."""
+        found = self.blocks.stream(task, kind, self.scorer.streamed)
+        if self.blocks.are_kept(task, self.scorer.streamed):
+            yield self._counted(task, found, meter)
+            return
+        with Prefetch(found, AHEAD) as blocks:
             yield self._counted(task, blocks, meter)
 
     def _counted(self, task: Task, blocks: Iterable[Block], meter: Meter | None) -> Iterator[Block]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError
 from edl.logs import log
+from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.refitting import Refit
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.spec import Search
@@ -71,7 +72,8 @@ class TrialPool:
         self._lock = threading.RLock()
         self._next = 0
         slots = min(slots, len(search.candidates))
-        self._runners = [TrialRunner(search, programs, job, threads) for _ in range(slots)]
+        self._idle = IdleProcesses(MOST_IDLE, threads)
+        self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
         self._stopped = False
         self._error: Exception | None = None
         self._refits: list[Refit] = []
@@ -100,8 +102,7 @@ class TrialPool:
 
     def close(self) -> None:
         """End the training processes."""
-        for runner in self._runners:
-            runner.close()
+        self._idle.close()
 
     def _run(self, work: Callable[[TrialRunner], None], cancelled: threading.Event) -> None:
         slots = [

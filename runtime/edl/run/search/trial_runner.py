@@ -1,4 +1,4 @@
-"""Run of one trial at a time in a training process, which is kept for the next trial of the same framework.
+"""Run of one trial at a time in a training process.
 
 A trial whose process dies is begun again from its first fold that has not ended. A model that was chosen may be trained
 once more on all rows.
@@ -21,6 +21,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
 from edl.program import SPEC_FILE
+from edl.run.search.idle_processes import IdleProcesses
 from edl.run.training_client import ProcessDiedError, TrainingProcess
 from edl.run.training_protocol import TrialRun
 from edl.spec import Rows, Search
@@ -60,17 +61,16 @@ def rotation_of(rows: Rows, fold: int) -> int:
 class TrialRunner:
     """Runner of the trials of a search, from one thread; `stop` and `hurry` may be called from others.
 
-    programs: folder with the candidates' programs. threads: of the training process.
+    programs: folder with the candidates' programs. idle: the training processes between trials.
     """
 
-    def __init__(self, search: Search, programs: Path, job: JobFolder, threads: int) -> None:
+    def __init__(self, search: Search, programs: Path, job: JobFolder, idle: IdleProcesses) -> None:
         self._search = search
         self._programs = programs
         self._job = job
-        self._threads = threads
+        self._idle = idle
         self._lock = threading.RLock()
-        self._process: TrainingProcess | None = None
-        self._runs = False  # a fold is being trained
+        self._process: TrainingProcess | None = None  # in which a fold is being trained
         self._trial: tuple[float, float] | None = None  # start and seconds of the present trial
         self._stopped = False
 
@@ -140,12 +140,8 @@ class TrialRunner:
             if self._trial is not None and time.monotonic() > self._trial[0] + GRACE * self._trial[1]:
                 self._cancel()
 
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
-
     def _cancel(self) -> None:
-        if self._runs and self._process is not None:
+        if self._process is not None:
             self._process.cancel()
 
     def _train(self, number: int, folder: JobFolder, run: TrialRun) -> Outcome:
@@ -157,22 +153,16 @@ class TrialRunner:
         with self._lock:
             if self._stopped:
                 raise JobCancelledError
-            process = self._started(candidate.spec.framework)
-            self._runs = True
+            process = self._process = self._idle.take(candidate.spec.framework)
         try:
             return process.run(program, job.path, lambda event: None, trial=run)
         finally:
             with self._lock:
-                self._runs = False
-
-    def _started(self, framework: str) -> TrainingProcess:
-        """Return a living training process of the framework."""
-        process = self._process
-        if process is not None and not (process.alive and process.framework == framework):
-            process.close()
-            process = None
-        self._process = process or TrainingProcess.start(framework, self._threads)
-        return self._process
+                self._process = None
+            if process.alive:
+                self._idle.put(process)
+            else:
+                process.close()
 
 
 def _prepared(trial: JobFolder, job: JobFolder) -> JobFolder:

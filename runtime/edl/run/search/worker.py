@@ -20,6 +20,7 @@ from edl.program import Program
 from edl.program.folders import CANDIDATES
 from edl.run.search.driver import event, is_best
 from edl.run.search.ensembling import Ensembling
+from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
 from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds
@@ -59,7 +60,8 @@ class SearchWorker:
         self._keep = keep
         self._store = store
         self._began = _began(job) if store is None else store.began()
-        self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, threads)
+        self._idle = IdleProcesses(MOST_IDLE, threads)
+        self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, self._idle)
 
     def run(self) -> None:
         """Run trials, and export the model at the end, until there are no tasks."""
@@ -71,7 +73,7 @@ class SearchWorker:
                 if task := self._tasks.next(*CONTROL):
                     self._export(task)
         finally:
-            self._runner.close()
+            self._idle.close()
 
     def _trials(self) -> dict[int, Trial]:
         """Return the trials of all workers that have ended."""

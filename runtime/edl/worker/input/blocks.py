@@ -108,6 +108,12 @@ class Blocks:
         order = generator(seed, task.number, task.start).permutation(task.end - task.start)
         return Block(len(order), made.take(order), None)
 
+    def are_kept(self, task: Task, rows: int = LEAST_ROWS) -> bool:
+        """Return True if the first block of an evaluation task is cached, and so are, probably, the others."""
+        if self.measured is None:
+            return False
+        return self.measured.get(task.start, min(task.start + rows, task.end)) is not None
+
     def stream(self, task: Task, mode: Mode, rows: int = LEAST_ROWS) -> Iterator[Block]:
         """Yield the rows of a task in order, in blocks of `rows` rows."""
         for start in range(task.start, task.end, rows):

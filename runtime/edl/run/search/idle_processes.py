@@ -1,0 +1,46 @@
+"""Training processes between two trials: a process has imported one framework, which takes seconds."""
+
+from __future__ import annotations
+
+import threading
+
+from edl.run.training_client import TrainingProcess
+
+MOST_IDLE = 4  # beside those that train
+
+
+class IdleProcesses:
+    """Idle training processes, at most `most`, each with so many threads. Thread-safe."""
+
+    def __init__(self, most: int, threads: int) -> None:
+        self._most = most
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._idle: list[TrainingProcess] = []
+
+    def take(self, framework: str) -> TrainingProcess:
+        """Return a living process of the framework, a new one if none is idle."""
+        with self._lock:
+            found = next((each for each in self._idle if each.framework == framework), None)
+            if found is not None:
+                self._idle.remove(found)
+        if found is not None and found.alive:
+            return found
+        if found is not None:
+            found.close()
+        return TrainingProcess.start(framework, self._threads)
+
+    def put(self, process: TrainingProcess) -> None:
+        """Keep a process for later trials; of too many, the one that has been idle longest is ended."""
+        with self._lock:
+            self._idle.append(process)
+            ended = self._idle.pop(0) if len(self._idle) > self._most else None
+        if ended is not None:
+            ended.close()
+
+    def close(self) -> None:
+        """End all idle processes."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.close()
