@@ -33,8 +33,8 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     if not wanted:
         return job
     blocks = job.search.folds if job.search is not None else 1
-    folds = Folds(blocks * -(-FOLDS // blocks), blocks)
     size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
+    folds = Folds(blocks * -(-FOLDS // blocks), size, blocks)
     passes = [_Pass(each, folds) for each in wanted]
     labels = target(job.label)
     weights = RowWeights(job.weights) if job.weights else None
@@ -42,7 +42,7 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     columns += [job.label.group] if isinstance(job.label, spec.RankingLabel) else []
     row = 0
     for batch in read(0, size, list(dict.fromkeys(columns))):
-        of_rows = folds.of(np.arange(row, row + batch.num_rows), size)
+        of_rows = folds.of(np.arange(row, row + batch.num_rows))
         row += batch.num_rows
         truth: Any = labels.transform(batch, "train")
         weight = None if weights is None else weights.transform(batch, "train")
@@ -82,6 +82,7 @@ class _Pass:
             counts=_rounded(self._counts),
             sums=_rounded(sums.ravel()),
             folds=folds.number,
+            rows=folds.rows,
             blocks=folds.blocks,
         )
 

@@ -60,7 +60,7 @@ def prediction(
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, trained.columns, errors)
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
-    threshold = uncertainty.threshold(attributes.get("predict.threshold"), trained.label, errors)
+    threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -76,6 +76,7 @@ def prediction(
         output=spec.Output(table, column, keep),
         interval=interval,
         threshold=threshold,
+        temperature=uncertainty.temperature(model),
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
         cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
     )
@@ -92,6 +93,8 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
         search=None,
         output=spec.Output(column=trained.label.column),
         trained_model=reference,
+        threshold=uncertainty.threshold_of_training(model),
+        temperature=uncertainty.temperature(model),
     )
 
 
@@ -121,12 +124,13 @@ def evaluation(
         trained = _measured_by_name(trained)
     own_label = row_groups.evaluated(trained.label, column, statement, schema, errors)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
-    threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), trained.label, errors)
+    threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), model, reference, errors)
     raise_all(errors)
     return msgspec.structs.replace(
         _used(trained, "evaluate", statement, reference, query, renamed),
         report=report,
         threshold=threshold,
+        temperature=uncertainty.temperature(model),
         label=own_label,
         metrics=names,
         weights=_weights(trained, schema),
@@ -191,6 +195,7 @@ def explanation(
         _used(trained, "explain", statement, reference, query, renamed),
         weights=None,
         metrics=(),
+        temperature=uncertainty.temperature(model),
         explanation=spec.Explanation(
             "rows" if of_rows else "model", _value(attributes, "explain.samples", spec.Explanation().samples)
         ),
@@ -239,10 +244,23 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
         if used.rows.total == 1:
             found.append("all values are 0 for a single row: select more rows to compare it with")
         return tuple(found)
+    decided = _of_training(statement, trained, used)
     if used.kind != "evaluate" or used.weights or not trained.weights:
-        return ()
+        return decided
     column = trained.weights.column
-    return (f"each row counts once: the query has no column {column}, which weighed the rows in training",)
+    return (
+        *decided,
+        f"each row counts once: the query has no column {column}, which weighed the rows in training",
+    )
+
+
+def _of_training(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+    """Return a note on a threshold that the training chose, and not the statement."""
+    written = any(each.key.casefold().endswith("threshold") for each in statement.attributes)
+    if used.threshold is None or written or not isinstance(trained.label, spec.ClassLabel):
+        return ()
+    why = f"validation.threshold = {trained.training.threshold} of the training"
+    return (f"{trained.label.classes[1]} is predicted from its probability {used.threshold:.4g} on: {why}",)
 
 
 def _used(

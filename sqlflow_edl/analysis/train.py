@@ -13,7 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, row_groups, splits, user_model, warm_start
+from sqlflow_edl.analysis import catalog, labels, row_groups, splits, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
@@ -160,6 +160,7 @@ class TrainingPlan:
         loss = losses.loss(self.settings, model, label, statistics[self.label], errors)
         theirs = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
+        uncertainty.check_training(self.settings.resolved, label, errors)
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)

@@ -1,6 +1,8 @@
-"""Attributes of PREDICT and EVALUATE about how sure a prediction is: interval of a number, threshold of a class."""
+"""Attributes about how sure a prediction is: interval of a number, threshold and calibration of classes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
@@ -34,16 +36,77 @@ def interval_of(model: Archive, reference: str, coverage: float) -> spec.Interva
     raise SemanticError(problem, hint=hint)
 
 
-def threshold(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> float | None:
-    """Return the given least probability of the second of two classes; add an error if the label has other classes."""
+def threshold(
+    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+) -> float | None:
+    """Return the least probability of the second of two classes: the written one, else that of the training.
+
+    A metric stands for the threshold that it chose on the validation rows. Adds an error if the label has other classes
+    or the model has no such threshold.
+    """
     if written is None:
+        return threshold_of_training(model)
+    if not _is_binary(model.spec.label, written, errors):
         return None
+    try:
+        return _chosen(model, reference, written.value)
+    except SemanticError as error:
+        error.span = written.written.value.span
+        errors.append(error)
+        return None
+
+
+def threshold_of_training(model: Archive) -> float | None:
+    """Return the threshold that the model's TRAIN wrote, or that its validation rows chose; None without one."""
+    wanted = model.spec.training.threshold
+    measured = model.calibration is not None and wanted in model.calibration.thresholds
+    return _chosen(model, "", wanted) if measured or isinstance(wanted, float) else None
+
+
+def _chosen(model: Archive, reference: str, wanted: object) -> float:
+    """Return the threshold that a number or a metric stands for. Raises SemanticError if the model has none."""
+    if not isinstance(wanted, str):
+        return float(wanted)  # type: ignore[arg-type]  # a number, says the dictionary
+    chosen = model.calibration.thresholds.get(wanted) if model.calibration is not None else None
+    if chosen is not None:
+        return chosen.probability
+    has_rows = model.spec.rows.validation
+    why = "its validation rows were not measured" if has_rows else "it was trained without validation rows"
+    raise SemanticError(
+        f"{reference} has no threshold by {wanted}: {why}",
+        hint="write a probability, or train it again with VALIDATE 0.1",
+    )
+
+
+def temperature(model: Archive) -> float:
+    """Return the temperature by which the model divides the logits of its classes; 1 without calibration."""
+    return model.calibration.temperature if model.calibration is not None else 1.0
+
+
+def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: list[SQLFlowError]) -> None:
+    """Add errors for attributes of TRAIN that its label does not allow."""
+    if "validation.threshold" in resolved:
+        _is_binary(label, resolved["validation.threshold"], errors)
+    written = resolved.get("validation.calibration")
+    if written is not None and not isinstance(label, spec.ClassLabel):
+        errors.append(
+            SemanticError(
+                f"probabilities of classes are calibrated, and {label.column} is a number",
+                span=written.written.key_span,
+                hint="leave it out; WITH predict.interval = 0.9 gives intervals of the predicted number",
+            )
+        )
+
+
+def _is_binary(label: spec.Label, written: Resolved, errors: list[SQLFlowError]) -> bool:
+    """Return True if the label has two classes; add an error otherwise."""
     try:
         check_threshold(label, written.written.key)
     except SemanticError as error:
         error.span = written.written.key_span
         errors.append(error)
-    return float(written.value)  # type: ignore[arg-type]  # a number, says the dictionary
+        return False
+    return True
 
 
 def check_threshold(label: spec.Label, key: str) -> None:

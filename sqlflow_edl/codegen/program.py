@@ -391,7 +391,7 @@ def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, byt
         values.append(("counts", _listed(feature.counts, f"{name}_counts", stored)))
     if isinstance(feature, TargetMean) and feature.counts:
         values.append(("sums", _listed(feature.sums, f"{name}_sums", stored)))
-        values.append(("folds", literal(feature.folds)))
+        values += [("folds", literal(feature.folds)), ("rows", literal(feature.rows))]
         if feature.blocks > 1:
             values.append(("blocks", literal(feature.blocks)))
     if not feature.scaled:

@@ -33,6 +33,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("members" if spec.members else "search", _members(archive)),
             ("training", _training(spec)),
             (_measured_on(archive), _metrics(archive)),
+            ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
             ("lineage", _lineage(archive.lineage)),
@@ -129,6 +130,23 @@ def _importances(archive: Archive) -> Rows:
         yield (
             column,
             f"gain {words.percent(gain / total)}, {words.counted(round(found['split'][column]), 'split')}",
+        )
+
+
+def _calibration(archive: Archive) -> Rows:
+    """List the temperature with what it changed, and the thresholds by metric."""
+    found = archive.calibration
+    if found is None:
+        return
+    if found.log_loss:
+        (loss, lower), (error, less) = found.log_loss, found.error
+        yield "temperature", words.number(found.temperature)
+        yield "log_loss", f"{words.number(lower)} instead of {words.number(loss)}"
+        yield "calibration error", f"{words.percent(less)} instead of {words.percent(error)}"
+    for metric, best in found.thresholds.items():
+        yield (
+            f"threshold by {metric}",
+            f"{words.number(best.probability)}, {metric} {words.number(best.value)}",
         )
 
 

@@ -98,7 +98,7 @@ def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
     """Yield name and value of each setting except those that reports show elsewhere."""
     for name, found in msgspec.structs.asdict(training).items():
-        if name not in _TOLD and (found or name != "time_limit"):
+        if name not in _TOLD and (found or name not in _OPTIONAL):
             yield name, value(found)
 
 
@@ -114,6 +114,7 @@ def split(found: spec.Split) -> str:
     return "at random"
 
 
+_OPTIONAL = ("time_limit", "calibration", "threshold")
 _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 

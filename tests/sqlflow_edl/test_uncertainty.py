@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -119,4 +121,52 @@ def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: W
 def test_a_threshold_of_a_number_is_an_error(workshop: Workshop, verb: str) -> None:
     with pytest.raises(SQLFlowError, match="a threshold is of two classes, and cost is none") as caught:
         workshop.rows(f"SELECT * FROM noisy TO {verb}.threshold = 0.3")
+    assert caught.value.span is not None
+
+
+@pytest.mark.parametrize("metric", ["f1", "balanced_accuracy"])
+def test_a_metric_of_the_validation_rows_chooses_the_threshold(
+    workshop: Workshop, metric: str, tmp_path: Path
+) -> None:
+    chosen = workshop.archive("kinds", tmp_path).calibration
+    assert chosen is not None
+    probability = chosen.thresholds[metric].probability
+    found = predicted(workshop, f"predict.threshold = {metric}", "kinds")
+    assert found.equals(predicted(workshop, f"predict.threshold = {probability!r}", "kinds"))
+
+
+def test_a_threshold_and_a_temperature_of_the_training_are_those_of_its_predictions(
+    workshop: Workshop, tmp_path: Path
+) -> None:
+    workshop.run(
+        "SELECT x, kind FROM noisy WHERE id < 600 TO TRAIN LinearClassifier WITH model.framework = torch, "
+        "optimizer = sgd, optimizer.learning_rate = 50, epochs = 3, train.keep = last, "
+        "validation.calibration = temperature, validation.threshold = f1 VALIDATE 0.3 LABEL kind INTO sure"
+    )
+    found = workshop.archive("sure", tmp_path).calibration
+    assert found is not None
+    assert found.temperature > 1.5
+    assert found.log_loss[1] < found.log_loss[0]
+    query = "SELECT * FROM noisy WHERE id >= 600 ORDER BY id"
+    truth = workshop.rows(query)["kind"].to_numpy() == "rare"
+    rows = workshop.rows(f"{query} TO PREDICT USING sure")
+    scores = rows["kind_prob_rare"].to_numpy()
+    second = scores >= found.thresholds["f1"].probability
+    assert rows["kind"].to_pylist() == np.where(second, "rare", "frequent").tolist()
+    [figures] = workshop.rows(f"{query} TO EVALUATE sure").to_pylist()
+    assert figures["log_loss"] == pytest.approx(-np.log(np.where(truth, scores, 1 - scores)).mean(), rel=1e-5)
+    assert figures["recall"] == pytest.approx(second[truth].mean())
+    assert figures["loss"] > figures["log_loss"]  # that of the training, of the logits
+
+
+def test_a_model_without_validation_rows_has_no_threshold_by_a_metric(workshop: Workshop) -> None:
+    workshop.run(
+        "SELECT x, kind FROM noisy WHERE id < 600 TO TRAIN LinearClassifier WITH model.framework = torch, epochs = 1, "
+        "validation.fraction = 0 LABEL kind INTO unmeasured"
+    )
+    with pytest.raises(SQLFlowError) as caught:
+        predicted(workshop, "predict.threshold = f1", "unmeasured")
+    assert (
+        caught.value.message == "unmeasured@1 has no threshold by f1: it was trained without validation rows"
+    )
     assert caught.value.span is not None

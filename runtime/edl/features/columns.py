@@ -192,6 +192,7 @@ def target_mean(
     counts: Iterable[float] = (),
     sums: Iterable[float] = (),
     folds: int = 0,
+    rows: int = 0,
     blocks: int = 1,
     scaled: bool = True,
 ) -> TargetMean:
@@ -199,7 +200,7 @@ def target_mean(
 
     `counts` are rows of (fold, id), `sums` of labels of (fold, output, id), each as one list.
     """
-    found = TargetMean(category, smoothing, outputs, tuple(counts), tuple(sums), folds, blocks, scaled)
+    found = TargetMean(category, smoothing, outputs, tuple(counts), tuple(sums), folds, rows, blocks, scaled)
     return check(found)
 
 
@@ -423,6 +424,7 @@ def _target_mean(column: TargetMean) -> None:
         raise SemanticError(f"smoothing of target_mean must not be negative, it is {column.smoothing}")
     if column.counts or column.sums:
         _count(column.folds, "folds of target_mean")
+        _count(column.rows, "rows of target_mean")
         if column.folds % column.blocks:
             raise SemanticError(
                 f"target_mean has {column.folds} folds, and {column.blocks} blocks of them are not equal"

@@ -49,7 +49,7 @@ class Encoder:
 
 
 def _means(feature: TargetMean, code: int) -> Floats:
-    folds = Folds(feature.folds, feature.blocks)
+    folds = Folds(feature.folds, feature.rows, feature.blocks)
     means, _ = _smoothed(feature, folds.kept(code))
     if not feature.scaled:
         return means.T

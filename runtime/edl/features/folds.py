@@ -5,7 +5,7 @@ in the pinned order, and the statistics are kept for each fold: a row has those 
 
 A search with several folds validates on one block of the rows after another (`edl.data.rotated`), so that its rows are
 divided into as many blocks first, and each block into folds. A row of a trial has the statistics without its own fold
-and without the block that validates the trial.
+and without the block that validates the trial, if one does.
 
 `FoldReader` adds the column `FOLD` to the rows of a training, with a code of the folds that a row's statistics leave
 out. Rows without the column, as those to predict, have the statistics of all folds.
@@ -35,32 +35,34 @@ class _Reader(Protocol):
 
 
 class Folds(NamedTuple):
-    """Division of rows into `number` folds, as many of them in each of the `blocks`."""
+    """Division of the first `rows` rows of the pinned order into `number` folds, as many in each of the `blocks`."""
 
     number: int
-    blocks: int
+    rows: int
+    blocks: int = 1
 
     def codes(self, rows: Rows, start: int, end: int) -> Ints:
         """Return the code of each of the rows [start, end) of a training, by their places in its order."""
-        size = rows.training if self.blocks == 1 else rows.training + rows.validation
+        rotated = rows.training + rows.validation
         places = np.arange(start, end)
-        pinned = (places + rows.rotation) % max(size, 1)
-        codes = np.where(places < rows.training, self.of(pinned, size), self.number)
-        if self.blocks > 1:
-            validates = self._block(np.array([(rows.training + rows.rotation) % size]), size)[0]
-            codes = np.where(places < size, codes + (self.number + 1) * (validates + 1), codes)
+        pinned = np.where(places < rotated, (places + rows.rotation) % max(rotated, 1), places)
+        counted = (places < rows.training) & (pinned < self.rows)
+        codes = np.where(counted, self.of(np.minimum(pinned, self.rows - 1)), self.number)
+        if self.blocks > 1 and rows.validation:
+            validates = self._block(np.array([(rows.training + rows.rotation) % rotated]))[0]
+            codes = np.where(places < rotated, codes + (self.number + 1) * (validates + 1), codes)
         return codes
 
-    def of(self, pinned: Ints, size: int) -> Ints:
-        """Return the folds of `size` rows by their places in the pinned order."""
+    def of(self, pinned: Ints) -> Ints:
+        """Return the folds of rows by their places in the pinned order."""
         each = self.number // self.blocks
-        return self._block(pinned, size) * each + pinned % each
+        return self._block(pinned) * each + pinned % each
 
-    def _block(self, pinned: Ints, size: int) -> Ints:
+    def _block(self, pinned: Ints) -> Ints:
         """Return the blocks of rows; block 0 are the last ones."""
         if self.blocks == 1:
             return np.zeros_like(pinned)
-        return np.minimum((size - 1 - pinned) // (size // self.blocks), self.blocks - 1)
+        return np.minimum((self.rows - 1 - pinned) // (self.rows // self.blocks), self.blocks - 1)
 
     def kept(self, code: int) -> Bools:
         """Return a mask of the folds that the statistics of rows with that code contain."""
@@ -74,7 +76,7 @@ class Folds(NamedTuple):
 def folds_of(features: Sequence[Feature]) -> Folds | None:
     """Return the folds of features that are statistics of the label; None without any."""
     found = (each for each in features if isinstance(each, TargetMean) and each.folds)
-    return next((Folds(each.folds, each.blocks) for each in found), None)
+    return next((Folds(each.folds, each.rows, each.blocks) for each in found), None)
 
 
 class FoldReader:

@@ -9,7 +9,7 @@ import msgspec
 from edl.errors import JobError
 from edl.jobs.events import EpochEnd, Figures
 from edl.jobs.trials import Trial
-from edl.spec import Residuals
+from edl.spec import Uncertainty
 from edl.spec.job import Kind
 
 MeasuredOn = Literal["", "validation", "training", "test", "all"]
@@ -51,7 +51,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     stored: str = ""  # result that the job itself stored in its data source: "m@3", or a table and its rows
     notes: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()  # of a search
-    residuals: Residuals | None = None  # of the validation rows, until the archive of the model has them
+    uncertainty: Uncertainty | None = None  # of the validation rows, until the archive of the model has them
 
     @property
     def ending(self) -> str:

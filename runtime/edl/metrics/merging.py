@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
+from edl.metrics.calibration import TemperedLoss
 from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
@@ -16,7 +17,7 @@ from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance)},
+    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance, TemperedLoss)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
     "ranking": NDCG(),

@@ -11,6 +11,7 @@ A zip file of fixed layout, with the same bytes for the same model:
     fitting.json           statistics of the training rows, and the reasons for these features; compiled jobs only
     trials.json            the trials of the search that found the model; searches only
     residuals.json         errors of the validation rows; models of a number that have such rows
+    calibration.json       temperature and thresholds by the validation rows; classifiers that have such rows
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -19,6 +20,7 @@ nothing executed. A damaged or hostile archive is a SpecError.
 from __future__ import annotations
 
 import io
+import math
 import re
 import zipfile
 import zlib
@@ -36,7 +38,7 @@ from edl.errors import SpecError
 from edl.jobs.trials import Trial
 from edl.models import weights as weight_files
 from edl.models.fitting import Fitting
-from edl.spec import JobSpec, Residuals, from_json, to_json
+from edl.spec import Calibration, JobSpec, Residuals, Uncertainty, from_json, to_json
 
 T = TypeVar("T")
 Figures = dict[str, float | None]  # None: NaN
@@ -45,7 +47,9 @@ FORMAT = b"sqlflow-edl model 1"  # comment of the zip file
 
 _WEIGHTS = "weights.safetensors"
 _JSON = ("job.json", "metrics.json", "curve.json", "lineage.json")
-_FITTING, _TRIALS, _RESIDUALS = "fitting.json", "trials.json", "residuals.json"
+_FITTING, _TRIALS = "fitting.json", "trials.json"
+_RESIDUALS, _CALIBRATION = "residuals.json", "calibration.json"
+_UNCERTAINTY: Mapping[type, str] = {Residuals: _RESIDUALS, Calibration: _CALIBRATION}
 _PROGRAM = re.compile(r"program/([^/\\\0:]+(?:/[^/\\\0:]+)*)")
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # time of every member, so that equal models are equal files
 _COPY_BYTES = 1 << 20
@@ -87,6 +91,7 @@ class Archive:
     fitting: Fitting | None
     trials: tuple[Trial, ...]
     residuals: Residuals | None
+    calibration: Calibration | None
     _file: Path | bytes
 
     def weights(self) -> dict[str, np.ndarray]:
@@ -118,7 +123,7 @@ def write_archive(
     lineage: Lineage,
     fitting: Fitting | None = None,
     trials: Sequence[Trial] = (),
-    residuals: Residuals | None = None,
+    uncertainty: Uncertainty | None = None,
 ) -> None:
     """Write a model's archive, which appears at `path` once it is complete.
 
@@ -132,7 +137,7 @@ def write_archive(
         "lineage.json": _json(lineage),
         **({_FITTING: _json(fitting)} if fitting is not None else {}),
         **({_TRIALS: _json(list(trials))} if trials else {}),
-        **({_RESIDUALS: _json(residuals)} if residuals is not None else {}),
+        **({_UNCERTAINTY[type(uncertainty)]: _json(uncertainty)} if uncertainty is not None else {}),
     }
     members = documents | {f"program/{name}": program[name] for name in sorted(program)}
     for name in members:
@@ -169,6 +174,7 @@ def read_archive(file: Path | bytes) -> Archive:
             fitting=_parsed(archive, _FITTING, Fitting) if _FITTING in names else None,
             trials=_parsed(archive, _TRIALS, tuple[Trial, ...]) if _TRIALS in names else (),
             residuals=_residuals(archive) if _RESIDUALS in names else None,
+            calibration=_calibration(archive) if _CALIBRATION in names else None,
             _file=file,
         )
 
@@ -254,7 +260,7 @@ def _check_name(name: str) -> None:
     match = _PROGRAM.fullmatch(name)
     if match and not any(part in (".", "..") for part in match[1].split("/")):
         return
-    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _WEIGHTS):
+    if name not in (*_JSON, _FITTING, _TRIALS, _RESIDUALS, _CALIBRATION, _WEIGHTS):
         raise SpecError(f"an archive cannot have a member named {name!r}")
 
 
@@ -275,6 +281,16 @@ def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
         return msgspec.json.decode(archive.read(name), type=kind)
     except msgspec.MsgspecError as error:
         raise SpecError(f"the archive's {name} is damaged: {error}") from None
+
+
+def _calibration(archive: zipfile.ZipFile) -> Calibration:
+    found = _parsed(archive, _CALIBRATION, Calibration)
+    probabilities = [each.probability for each in found.thresholds.values()]
+    if not (0 < found.temperature < math.inf and all(0 <= each <= 1 for each in probabilities)):
+        raise SpecError(
+            f"the archive's {_CALIBRATION} is damaged: a temperature or probability is out of range"
+        )
+    return found
 
 
 def _residuals(archive: zipfile.ZipFile) -> Residuals:

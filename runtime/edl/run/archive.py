@@ -52,7 +52,7 @@ def save(
         lineage=_lineage(spec, pinned, outcome, started),
         fitting=fitting if not program.edited else None,
         trials=outcome.trials,
-        residuals=outcome.residuals,
+        uncertainty=outcome.uncertainty,
     )
 
 

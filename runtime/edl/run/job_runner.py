@@ -111,7 +111,7 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
         fitting = read_fitting(job.rows)
         save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
         return msgspec.structs.replace(
-            outcome, archive=job.archive.name, edited=program.edited, residuals=None
+            outcome, archive=job.archive.name, edited=program.edited, uncertainty=None
         )
 
     return rows, write

@@ -1,5 +1,6 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
+from edl.spec.calibration import Calibration
 from edl.spec.features import (
     Bucket,
     Category,
@@ -73,6 +74,8 @@ from edl.spec.job import (
 )
 from edl.spec.residuals import Residuals
 
+Uncertainty = Residuals | Calibration  # of a model, by its validation rows
+
 __all__ = [
     "ALL_ROWS",
     "BLOCK",
@@ -80,6 +83,7 @@ __all__ = [
     "TREES",
     "VERSION",
     "Bucket",
+    "Calibration",
     "Candidate",
     "Category",
     "CategoryId",
@@ -128,6 +132,7 @@ __all__ = [
     "Standardize",
     "TargetMean",
     "Training",
+    "Uncertainty",
     "Vector",
     "Vocabulary",
     "Weights",

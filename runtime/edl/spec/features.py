@@ -262,8 +262,8 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     A training row has the statistics without those of its fold, so that its own label is in none of its features; other
     rows have those of all folds. `counts` are the rows, or the sum of their weights, of each id in each of the `folds`,
     shape (folds, ids); `sums` are those of the labels, (folds, outputs, ids); both are empty before the rows are known.
-    See `edl.features.folds` for the folds, which form `blocks` if a search validates on several parts of the rows.
-    `scaled`: minus the prior, divided by the deviation over the training rows.
+    See `edl.features.folds` for the folds of the first `rows` rows, which form `blocks` if a search validates on
+    several parts of them. `scaled`: minus the prior, divided by the deviation over the training rows.
     """
 
     category: Plain
@@ -272,6 +272,7 @@ class TargetMean(Column, frozen=True, tag="target_mean"):
     counts: tuple[float, ...] = ()
     sums: tuple[float, ...] = ()
     folds: int = 0
+    rows: int = 0
     blocks: int = 1
     scaled: bool = True
 

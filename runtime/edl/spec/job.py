@@ -133,6 +133,9 @@ class Training(Struct, frozen=True):
     `edl.tasks.ranges`. `early_stopping` ends training after so many epochs without a validation loss lower by more
     than `min_delta`; 0 is never. `keep` selects the weights of the epoch with the lowest validation loss, or of the
     last step. Both need validation rows.
+
+    `calibration` fits a temperature to the validation rows. `threshold`, of the second of two classes, is a probability
+    or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply both.
     """
 
     epochs: int = 1
@@ -146,6 +149,8 @@ class Training(Struct, frozen=True):
     min_delta: float = 0.0
     keep: Literal["best", "last"] = "last"
     time_limit: float = 0.0
+    calibration: Literal["", "temperature"] = ""
+    threshold: float | str | None = None
 
 
 class Checkpoints(Struct, frozen=True):
@@ -296,6 +301,7 @@ class JobSpec(Struct, frozen=True):
     report: EvaluationReport = "figures"  # of EVALUATE
     interval: Interval | None = None  # of PREDICT
     threshold: float | None = None  # of PREDICT, EVALUATE: from it on the second of two classes
+    temperature: float = 1.0  # of PREDICT, EVALUATE, EXPLAIN: divides the logits of classes
     split: Split | None = (
         None  # of the query's rows; None: the last of the query's order, or a query of their own
     )

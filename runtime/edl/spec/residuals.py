@@ -15,7 +15,7 @@ import msgspec
 _ROUNDING = 1e-9  # of the product of a whole number and a coverage
 
 
-class Residuals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Residuals(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="residuals", tag_field="kind"):
     """Absolute errors of a model on `rows` validation rows.
 
     Of m `quantiles`, number i (counted from 1) is the smallest error that i / m of the rows do not exceed. Up to 1,000

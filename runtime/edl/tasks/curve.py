@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from edl.jobs.events import EpochEnd, Figures
-from edl.spec import Residuals
+from edl.spec import Uncertainty
 
 LIMIT = 1000  # items kept of a series; even, so that the item after a halving is on the new stride
 
@@ -54,8 +54,8 @@ class Thinned(msgspec.Struct, Generic[T]):
 class Standing(msgspec.Struct, frozen=True):
     """The state of training, by its validation losses.
 
-    best: the epoch of the lowest loss, 0 before the first; figures and residuals are of it. since: epochs since a loss
-    was lower than `mark` by more than `min_delta`.
+    best: the epoch of the lowest loss, 0 before the first; figures and uncertainty are of it. since: epochs since a
+    loss was lower than `mark` by more than `min_delta`.
     """
 
     best: int = 0
@@ -63,10 +63,10 @@ class Standing(msgspec.Struct, frozen=True):
     figures: Figures = {}
     mark: float = math.inf
     since: int = 0
-    residuals: Residuals | None = None
+    uncertainty: Uncertainty | None = None
 
     def after(
-        self, epoch: int, figures: Figures, min_delta: float, residuals: Residuals | None = None
+        self, epoch: int, figures: Figures, min_delta: float, uncertainty: Uncertainty | None = None
     ) -> Standing:
         """Return the standing after an epoch whose validation rows gave `figures`; a loss that is no number gains
         nothing."""
@@ -75,7 +75,7 @@ class Standing(msgspec.Struct, frozen=True):
         standing = self
         if loss < self.loss:
             standing = msgspec.structs.replace(
-                standing, best=epoch, loss=loss, figures=figures, residuals=residuals
+                standing, best=epoch, loss=loss, figures=figures, uncertainty=uncertainty
             )
         if loss < self.mark - min_delta:
             return msgspec.structs.replace(standing, mark=loss, since=0)
@@ -94,14 +94,14 @@ class LearningCurve(msgspec.Struct):
     best: EpochEnd | None = None
     standing: Standing = Standing()
 
-    def add(self, row: EpochEnd, min_delta: float = 0.0, residuals: Residuals | None = None) -> None:
+    def add(self, row: EpochEnd, min_delta: float = 0.0, uncertainty: Uncertainty | None = None) -> None:
         """Append a row; the end of an epoch with validation rows moves the standing."""
         if not row.final:
             self.rounds.add(row)
             return
         self.ends.add(row)
         if row.metrics:
-            self.standing = self.standing.after(row.epoch, row.metrics, min_delta, residuals)
+            self.standing = self.standing.after(row.epoch, row.metrics, min_delta, uncertainty)
         if self.best is None or _loss(row) < _loss(self.best):
             self.best = row
 

@@ -21,7 +21,7 @@ import msgspec
 
 from edl.jobs.events import EpochEnd, Figures, TrialEnd
 from edl.jobs.outcome import MeasuredOn, Outcome
-from edl.spec import Evaluation, JobSpec, Residuals, Rows, Training
+from edl.spec import Evaluation, JobSpec, Rows, Training, Uncertainty
 from edl.spec.job import Work
 from edl.tasks.curve import LearningCurve
 from edl.tasks.pool import Merge, Pool, PoolState
@@ -83,7 +83,7 @@ class JobState(msgspec.Struct):
     loss: float = 0.0
     weight: float = 0.0
     callbacks: bool = False
-    residuals: Residuals | None = None  # of the last round, as the figures
+    uncertainty: Uncertainty | None = None  # of the last round, as the figures
 
 
 class Job:
@@ -284,7 +284,7 @@ class Job:
         if conclusion.figures:
             self.state.figures = conclusion.figures
             self.state.measured_on = found.measured_on
-            self.state.residuals = conclusion.residuals
+            self.state.uncertainty = conclusion.uncertainty
         if conclusion.rate is not None:
             self.state.rate = found.number, conclusion.rate
         if not found.epoch:  # the training rows were measured, after the last epoch
@@ -298,7 +298,7 @@ class Job:
             now - self._began,
             final=found.final,
         )
-        self.state.curve.add(row, self.plan.training.min_delta, conclusion.residuals)
+        self.state.curve.add(row, self.plan.training.min_delta, conclusion.uncertainty)
         self.state.callbacks = self.state.callbacks or conclusion.callbacks
         if found.final:
             self.state.trained.pop(found.epoch, None)
@@ -340,7 +340,7 @@ class Job:
             state.stopped,
             state.curve.epochs,
             state.curve.standing,
-            state.residuals,
+            state.uncertainty,
         )
         self._open("export", 0, msgspec.structs.replace(found, progress=progress))
 

@@ -14,7 +14,7 @@ import msgspec
 from edl.jobs.events import EpochEnd, Figures, TrialEnd, finite
 from edl.jobs.outcome import MeasuredOn, Outcome
 from edl.metrics import State
-from edl.spec import Residuals
+from edl.spec import Uncertainty
 from edl.tasks.curve import Standing
 
 TaskType = Literal["train", "evaluate", "predict", "conclude", "export"]
@@ -43,7 +43,7 @@ class Summary(msgspec.Struct):
 
 class JobProgress(msgspec.Struct, frozen=True):
     """Results of a job according to its tasks. `rows` are counted once per epoch, `epochs` are concluded. `curve` is
-    thinned. `standing` is that after the last epoch. `figures` and `residuals` are those of the last round.
+    thinned. `standing` is that after the last epoch. `figures` and `uncertainty` are those of the last round.
     """
 
     rows: int = 0
@@ -55,7 +55,7 @@ class JobProgress(msgspec.Struct, frozen=True):
     stopped: str = ""
     epochs: int = 0
     standing: Standing = Standing()
-    residuals: Residuals | None = None
+    uncertainty: Uncertainty | None = None
 
 
 class Round(msgspec.Struct, frozen=True):
@@ -110,7 +110,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
     `stop` is the reason to end training, or empty. `outcome` is that of an export. `rate` is the learning rate from now
     on if a callback sets one. `callbacks`: the program has callbacks, which receive each epoch. `trial` is the end of a
-    trial of a search. `residuals` are those of the validation rows, for a model of a number.
+    trial of a search. `uncertainty` is that of the validation rows.
     """
 
     figures: Figures = {}
@@ -119,7 +119,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     rate: float | None = None
     callbacks: bool = False
     trial: TrialEnd | None = None
-    residuals: Residuals | None = None
+    uncertainty: Uncertainty | None = None
 
 
 class Report(msgspec.Struct, frozen=True):

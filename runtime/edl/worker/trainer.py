@@ -27,7 +27,8 @@ from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
 from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
-from edl.worker.evaluation.measuring import LOSS, measured, residuals, training_metrics
+from edl.worker.evaluation.calibrating import calibration_notes
+from edl.worker.evaluation.measuring import LOSS, measured, training_metrics, uncertainty
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
 from edl.worker.input.cache import ArrayCache
@@ -232,12 +233,12 @@ class Trainer:
         """Return the figures of a round and the decision to stop."""
         measured_on = found.measured_on
         values = measured(found.measured, self.worker.metrics) if measured_on else {}
-        errors = residuals(found.measured, self.worker.metrics) if measured_on == "validation" else None
+        certain = uncertainty(found.measured, self.worker.metrics) if measured_on == "validation" else None
         self._round, self._rate = found.number, None
         if found.epoch and found.final:
             self._end_epoch(found, values)
         return Conclusion(
-            values, self._stop, rate=self._rate, callbacks=bool(self._callbacks), residuals=errors
+            values, self._stop, rate=self._rate, callbacks=bool(self._callbacks), uncertainty=certain
         )
 
     def export(self, found: Round) -> Conclusion:
@@ -249,6 +250,7 @@ class Trainer:
         kept, weights = self._weights(wanted)
         values = best.figures if kept else progress.figures
         self._notify_callbacks(lambda callback: callback.on_train_end(_known(values)))
+        certain = best.uncertainty if kept else progress.uncertainty
         outcome = Outcome(
             kind="train",
             rows=progress.rows,
@@ -262,7 +264,8 @@ class Trainer:
             measured_on=progress.measured_on,
             curve=progress.curve,
             stopped=progress.stopped,
-            residuals=best.residuals if kept else progress.residuals,
+            uncertainty=certain,
+            notes=calibration_notes(self._program.spec, certain),
         )
         return Conclusion(values, outcome=self._export(outcome, weights))
 

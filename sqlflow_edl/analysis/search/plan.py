@@ -169,7 +169,11 @@ class SearchPlan:
             loss=spec.Component(first.loss.name),
             schedule=None,
             training=spec.Training(
-                epochs=1, seed=self.seed, validation_fraction=first.training.validation_fraction
+                epochs=1,
+                seed=self.seed,
+                validation_fraction=first.training.validation_fraction,
+                calibration=first.training.calibration,
+                threshold=first.training.threshold,
             ),
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=spec.BLOCK,

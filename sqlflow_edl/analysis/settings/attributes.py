@@ -245,6 +245,21 @@ TRAIN = (
         aliases=("metrics", "eval_metrics", "eval_metric", "train.eval_metric"),
     ),
     Attribute(
+        "validation.calibration",
+        "text",
+        "Calibrates the probabilities of the classes on the validation rows. temperature: divides the logits by the "
+        "number with the lowest log loss; PREDICT, EVALUATE and EXPLAIN use it.",
+        choices=("temperature",),
+        aliases=("calibration",),
+    ),
+    Attribute(
+        "validation.threshold",
+        "threshold",
+        "Probability from which PREDICT and EVALUATE predict the second of two classes, or the metric of the "
+        "validation rows that chooses it: accuracy, balanced_accuracy, f1 or mcc.",
+        aliases=("predict.threshold", "threshold"),
+    ),
+    Attribute(
         "train.weight_column",
         "text",
         "Selected column with the weight of each row, in training and in all metrics; it is not a feature.",
@@ -321,10 +336,10 @@ PREDICT = (
     ),
     Attribute(
         "predict.threshold",
-        "number",
-        "Predicts the second of two classes where its probability is at least this; by default the more probable one.",
-        low=0,
-        high=1,
+        "threshold",
+        "Predicts the second of two classes where its probability is at least this, or at least what gives the "
+        "validation rows of the training the highest value of a metric (accuracy, balanced_accuracy, f1, mcc); "
+        "by default that of the training, else the more probable class.",
         aliases=("threshold",),
     ),
     Attribute(
@@ -383,11 +398,9 @@ EVALUATE = (
     ),
     Attribute(
         "evaluate.threshold",
-        "number",
+        "threshold",
         "Counts the second of two classes as predicted where its probability is at least this, in accuracy, precision, "
-        "recall, F1 and the confusion matrix; by default the more probable one.",
-        low=0,
-        high=1,
+        "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
         aliases=("threshold",),
     ),
     Attribute(

@@ -63,6 +63,7 @@ SEARCH = (
 SHARED = (
     "train.seed", "train.weight_column", "train.class_weights", "validation.fraction", "validation.select",
     "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
+    "validation.calibration", "validation.threshold",
 )  # fmt: skip
 _TIME = tuple(row for row in TRAIN if row.name == TIME_LIMIT)
 OF_SPACE = (

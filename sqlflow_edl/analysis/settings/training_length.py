@@ -48,6 +48,8 @@ def training(
         min_delta=get("train.min_delta", 0.0),
         keep=get("train.keep", "best" if held_out else "last"),
         time_limit=get("train.time_limit", 0.0),
+        calibration=get("validation.calibration", ""),
+        threshold=get("validation.threshold", None),
     )
 
 
@@ -55,6 +57,8 @@ def _held_out_rows_needed(settings: Settings) -> list[SQLFlowError]:
     """Return errors for settings that need validation rows."""
     wanted = {"train.early_stopping": settings.get("train.early_stopping")}
     wanted["train.keep"] = settings.get("train.keep") == "best"
+    wanted["validation.calibration"] = settings.get("validation.calibration")
+    wanted["validation.threshold"] = isinstance(settings.get("validation.threshold"), str)
     return [
         SemanticError(
             f"{name} needs validation rows, and there are none",

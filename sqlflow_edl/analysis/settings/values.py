@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from edl.cluster.kubernetes import quantities
+from edl.spec.calibration import THRESHOLD_METRICS
 from edl.spec.priorities import priority
 from sqlflow_edl.syntax import ast
 
@@ -19,6 +20,7 @@ Type = Literal[
     "texts",
     "pairs",
     "class weights",
+    "threshold",
     "priority",
     "processors",
     "processors or none",
@@ -42,6 +44,7 @@ WORDS: Mapping[Type, str] = {
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
     "pairs": "names with values, such as {'disk': 'ssd'} or 'disk=ssd,zone=a'",
     "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
+    "threshold": f"a number from 0 to 1, or the metric that chooses it: {', '.join(THRESHOLD_METRICS)}",
     "priority": "low, normal, high, or a whole number from -1000 to 1000",
     "processors": "a number of processors, such as 2, 0.5 or '500m'",
     "processors or none": "a number of processors, such as 2, 0.5 or '500m', or none",
@@ -121,6 +124,13 @@ def _text(value: Setting) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
+def _threshold(value: Setting) -> float | str | None:
+    if isinstance(value, str):
+        return value.casefold() if value.casefold() in THRESHOLD_METRICS else None
+    number = _number(value)
+    return number if number is not None and 0 <= number <= 1 else None
+
+
 def _priority(value: Setting) -> int | None:
     whole = value if isinstance(value, str) else _integer(value)
     return None if whole is None else priority(whole)
@@ -168,6 +178,7 @@ _SCALARS = {
     "boolean": _boolean,
     "text": _text,
     "class weights": _text,
+    "threshold": _threshold,
     "priority": _priority,
     "processors": _processors,
     "processors or none": _processors_or_none,

@@ -24,7 +24,9 @@ COLUMNS: list[Any] = [
     fc.piecewise_linear("x", [1, 2.5, 4], nulls=True),
     fc.periodic("x", mean=1.5, std=0, frequencies=4),
     fc.target_mean(fc.hash_bucket("x", 1), 0),
-    fc.target_mean(fc.hash_bucket("x", 1), 5, 2, [1, 2, 0, 1], [0.5] * 8, folds=2, blocks=2, scaled=False),
+    fc.target_mean(
+        fc.hash_bucket("x", 1), 5, 2, [1, 2, 0, 1], [0.5] * 8, folds=2, rows=4, blocks=2, scaled=False
+    ),
     fc.log_count(fc.cross(["a", "b"], 1), [1, 0]),
     fc.embedding(fc.ngrams("x", 3, 10), 4, "mean"),
     fc.one_hot(fc.concat(fc.ngrams("x", 3, 10), fc.category_id("y", 3))),
@@ -76,11 +78,11 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
         (lambda: fc.target_mean(fc.ngrams("x", 3, 9), 1), "target_mean takes a category with one id per row"),
         (lambda: fc.target_mean(fc.hash_bucket("x", 1), -1), "smoothing of target_mean must not be negative"),
         (
-            lambda: fc.target_mean(fc.hash_bucket("x", 1), 1, 1, [1, 2], [1], 1),
+            lambda: fc.target_mean(fc.hash_bucket("x", 1), 1, 1, [1, 2], [1], 1, 3),
             "sums has 1 numbers; the category has 2 in its folds",
         ),
         (
-            lambda: fc.target_mean(fc.hash_bucket("x", 1), 1, 1, [1] * 6, [1] * 6, 3, 2),
+            lambda: fc.target_mean(fc.hash_bucket("x", 1), 1, 1, [1] * 6, [1] * 6, 3, 6, 2),
             "target_mean has 3 folds, and 2 blocks of them are not equal",
         ),
         (lambda: fc.log_count(fc.hash_bucket("x", 1), [0, 0]), "counts must not be negative, and not all 0"),

@@ -26,7 +26,7 @@ def values(feature: Any, cities: Sequence[str | None], **columns: Any) -> Any:
 def test_a_category_becomes_its_mean_label_smoothed_towards_that_of_all_rows() -> None:
     """Rows of two folds: oslo 4 + 2, rome 1 + 1, NULL 0 + 2; their labels add up to 12 + 3, 9 + 0, 0 + 6."""
     found = fc.target_mean(
-        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, scaled=False
+        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, rows=10, scaled=False
     )
     prior = (15 + 9 + 6) / 10
     wanted = [(15 + 2 * prior) / 8, (9 + 2 * prior) / 4, prior, prior]
@@ -35,7 +35,7 @@ def test_a_category_becomes_its_mean_label_smoothed_towards_that_of_all_rows() -
 
 def test_a_training_row_has_the_statistics_of_the_other_folds_and_their_prior() -> None:
     found = fc.target_mean(
-        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, scaled=False
+        CITY, smoothing=2, counts=[4, 1, 0, 2, 1, 2], sums=[12, 9, 0, 3, 0, 6], folds=2, rows=10, scaled=False
     )
     in_first, in_second, of_all = (3 + 0 + 6) / 5, (12 + 9) / 5, 30 / 10
     wanted = [(3 + 2 * in_first) / 4, (12 + 2 * in_second) / 6, (15 + 2 * of_all) / 8, in_first]
@@ -45,7 +45,7 @@ def test_a_training_row_has_the_statistics_of_the_other_folds_and_their_prior() 
 
 def test_several_classes_have_a_share_for_each_but_the_last() -> None:
     found = fc.target_mean(
-        CITY, smoothing=0, outputs=2, counts=[4, 2, 0], sums=[1, 1, 0, 2, 0, 0], folds=1, scaled=False
+        CITY, smoothing=0, outputs=2, counts=[4, 2, 0], sums=[1, 1, 0, 2, 0, 0], folds=1, rows=6, scaled=False
     )
     np.testing.assert_allclose(
         values(found, ["oslo", "rome", None]), [[1 / 4, 2 / 4], [1 / 2, 0], [2 / 6, 2 / 6]]
@@ -54,9 +54,9 @@ def test_several_classes_have_a_share_for_each_but_the_last() -> None:
 
 def test_scaled_means_have_mean_zero_and_deviation_one_over_the_training_rows() -> None:
     counts, sums = [4, 1, 0, 2, 1, 2], [12, 9, 0, 3, 0, 6]
-    found = fc.target_mean(CITY, smoothing=2, counts=counts, sums=sums, folds=2)
+    found = fc.target_mean(CITY, smoothing=2, counts=counts, sums=sums, folds=2, rows=10)
     rows = ["oslo"] * 6 + ["rome"] * 2 + [None] * 2
-    plain = values(fc.target_mean(CITY, 2, 1, counts, sums, 2, scaled=False), rows)[:, 0]
+    plain = values(fc.target_mean(CITY, 2, 1, counts, sums, 2, 10, scaled=False), rows)[:, 0]
     np.testing.assert_allclose(values(found, rows)[:, 0], (plain - 3.0) / plain.std(), rtol=1e-6)
 
 
@@ -90,7 +90,7 @@ class _Numbers:
 
 
 def test_training_rows_are_in_folds_by_their_place_and_validation_rows_in_none() -> None:
-    reader = FoldReader(_Numbers(), Folds(3, 1), Rows(True, 10, 7, 3))
+    reader = FoldReader(_Numbers(), Folds(3, 7), Rows(True, 10, 7, 3))
     codes = [code for batch in reader.read(1, 10) for code in batch.column(FOLD).to_pylist()]
     assert codes == [1, 2, 0, 1, 2, 0, 3, 3, 3]
 
@@ -99,8 +99,8 @@ def test_training_rows_are_in_folds_by_their_place_and_validation_rows_in_none()
 def test_no_row_of_a_search_has_statistics_of_the_rows_that_validate(
     rotation: int, validates: set[int]
 ) -> None:
-    folds, rows = Folds(6, 3), Rows(True, 12, 7, 3, rotation=rotation)
-    of_rows = folds.of(np.arange(10), 10)
+    folds, rows = Folds(6, 10, 3), Rows(True, 12, 7, 3, rotation=rotation)
+    of_rows = folds.of(np.arange(10))
     codes = folds.codes(rows, 0, 12)
     for place, code in enumerate(codes.tolist()):
         row = (place + rotation) % 10 if place < 10 else place
@@ -113,3 +113,14 @@ def test_no_row_of_a_search_has_statistics_of_the_rows_that_validate(
             assert row not in used
             assert len(used) >= 3
             assert not used & validates
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_rows_that_a_refit_trains_on_in_addition_have_the_statistics_of_all_folds(blocks: int) -> None:
+    """A search had statistics of its first ten rows; the model is trained once more on all twelve."""
+    folds = Folds(6, 10, blocks)
+    of_rows = folds.of(np.arange(10))
+    for row, code in enumerate(folds.codes(Rows(True, 12, 12, 0), 0, 12).tolist()):
+        used = folds.kept(code)[of_rows]
+        assert not row < 10 or not used[row]
+        assert used.sum() == (10 - (of_rows == of_rows[row]).sum() if row < 10 else 10)

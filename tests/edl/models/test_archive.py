@@ -17,7 +17,8 @@ from edl.errors import SpecError
 from edl.jobs.trials import Trial
 from edl.models import archive as archive_module
 from edl.models.archive import FORMAT, program_files, read_archive
-from edl.spec import Residuals, to_json
+from edl.spec import Calibration, Residuals, to_json
+from edl.spec.calibration import Threshold
 
 Write = Callable[..., Path]
 
@@ -254,7 +255,9 @@ def test_the_stored_checksum_is_the_zip_standards(archive: Path) -> None:
 
 
 TRIALS = (
-    Trial(1, "DNNRegressor (torch)", "SELECT …", 0.5, {"rmse": 0.5, "r2": None}, 1.5, 0.75, "stopped"),
+    Trial(
+        1, "DNNRegressor (torch)", "SELECT …", 0.5, {"rmse": 0.5, "r2": None}, 1.5, 0.75, 12, ending="stopped"
+    ),
     Trial(2, "LinearRegressor (torch)", "SELECT …", error="it failed"),
 )
 
@@ -278,15 +281,46 @@ def test_damaged_trials_are_refused(write_model: Write, damaged: bytes) -> None:
 
 def test_the_errors_of_validation_rows_come_back(write_model: Write, archive: Path) -> None:
     residuals = Residuals(2, (0.25, 1.5))
-    assert read_archive(write_model(residuals=residuals)).residuals == residuals
+    found = read_archive(write_model(uncertainty=residuals))
+    assert (found.residuals, found.calibration) == (residuals, None)
     assert "residuals.json" not in members(archive)
     assert read_archive(archive).residuals is None
+
+
+def test_the_calibration_of_classes_comes_back(write_model: Write) -> None:
+    calibration = Calibration({"f1": Threshold(0.25, 0.75)}, 1.5, (0.75, 0.5), (0.25, 0.125))
+    found = read_archive(write_model(uncertainty=calibration))
+    assert (found.residuals, found.calibration) == (None, calibration)
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"{",
+        b'{"temperature": 0}',
+        b'{"temperature": -1}',
+        b'{"thresholds": {"f1": {"probability": 2, "value": 1}}}',
+        b'{"thresholds": {"f1": 0.5}}',
+        b'{"evil": 1}',
+    ],
+)
+def test_a_damaged_calibration_is_refused(write_model: Write, damaged: bytes) -> None:
+    written = write_model(uncertainty=Calibration())
+    with pytest.raises(SpecError, match=r"calibration\.json"):
+        read_archive(rewritten(written, {"calibration.json": damaged}))
+
+
+def test_errors_of_an_earlier_version_are_read(write_model: Write) -> None:
+    written = rewritten(
+        write_model(uncertainty=Residuals(1, (9.0,))), {"residuals.json": b'{"rows": 2, "quantiles": [1, 2]}'}
+    )
+    assert read_archive(written).residuals == Residuals(2, (1.0, 2.0))
 
 
 @pytest.mark.parametrize(
     "damaged", [b"{", b"[]", b'{"rows": 1, "quantiles": []}', b'{"rows": 1, "quantiles": [1, 2]}']
 )
 def test_damaged_errors_of_validation_rows_are_refused(write_model: Write, damaged: bytes) -> None:
-    written = write_model(residuals=Residuals(2, (0.25, 1.5)))
+    written = write_model(uncertainty=Residuals(2, (0.25, 1.5)))
     with pytest.raises(SpecError, match=r"residuals\.json"):
         read_archive(rewritten(written, {"residuals.json": damaged}))

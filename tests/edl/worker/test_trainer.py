@@ -19,7 +19,8 @@ from edl.frameworks.adapter import Floats
 from edl.jobs.events import EpochEnd, Progress
 from edl.jobs.outcome import JobCancelledError
 from edl.program import UserCodeError
-from edl.spec import ClassLabel, Rows
+from edl.spec import Calibration, ClassLabel, Residuals, Rows
+from edl.spec.calibration import THRESHOLD_METRICS
 from edl.tasks.curve import Standing
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Report, Round, Summary
@@ -302,17 +303,21 @@ def test_the_errors_of_the_kept_weights_on_the_validation_rows_are_the_outcome_s
     tmp_path: Path, keep: str
 ) -> None:
     found, _ = run(tmp_path, overfitting(), keep=keep, validation=20, epochs=30, batch_size=8)
-    assert found.residuals is not None
-    assert found.residuals.rows == 20
-    assert np.sqrt(np.mean(np.square(found.residuals.quantiles))) == pytest.approx(found.figures["rmse"])
+    assert isinstance(found.uncertainty, Residuals)
+    assert found.uncertainty.rows == 20
+    assert np.sqrt(np.mean(np.square(found.uncertainty.quantiles))) == pytest.approx(found.figures["rmse"])
 
 
-def test_a_model_without_validation_rows_or_of_classes_has_no_errors(tmp_path: Path) -> None:
-    assert run(tmp_path / "all", overfitting(), epochs=1)[0].residuals is None
+def test_a_model_without_validation_rows_has_no_errors(tmp_path: Path) -> None:
+    assert run(tmp_path / "all", overfitting(), epochs=1)[0].uncertainty is None
+
+
+def test_a_model_of_two_classes_has_the_thresholds_of_its_validation_rows(tmp_path: Path) -> None:
     data = pa.table({"x": np.arange(40.0), "y": ["a", "b"] * 20})
-    assert (
-        run(tmp_path / "classes", data, label=ClassLabel("y", ("a", "b")), validation=20)[0].residuals is None
-    )
+    found = run(tmp_path, data, label=ClassLabel("y", ("a", "b")), validation=20)[0].uncertainty
+    assert isinstance(found, Calibration)
+    assert set(found.thresholds) == set(THRESHOLD_METRICS)
+    assert (found.temperature, found.log_loss) == (1.0, ())
 
 
 def test_where_the_best_weights_are_lost_the_model_has_the_last_ones_and_the_end_says_so(

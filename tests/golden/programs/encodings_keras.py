@@ -18,6 +18,7 @@ FEATURES = fc.Features(
         counts=[3.0, 2.0, 0.0, 4.0, 1.0, 1.0],
         sums=[1.0, 0.0, 0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 1.0, 1.0, 0.0, 0.0],
         folds=2,
+        rows=11,
         blocks=2,
     ),
     fc.target_mean(
@@ -26,6 +27,7 @@ FEATURES = fc.Features(
         counts=fc.stored(STORED / "f1_counts.json"),
         sums=fc.stored(STORED / "f1_sums.json"),
         folds=5,
+        rows=105,
         scaled=False,
     ),
     fc.log_count(fc.vocabulary("city", ["oslo", "rome"]), counts=[7.0, 3.0, 1.0]),

@@ -121,7 +121,7 @@ def test_the_candidates_of_a_search_have_folds_within_each_block_that_validates(
         means, counts = candidate.spec.features[:2]
         assert isinstance(means, spec.TargetMean)
         assert isinstance(counts, spec.LogCount)
-        assert (means.folds, means.blocks) == (8, 4)
+        assert (means.folds, means.rows, means.blocks) == (8, len(rows), 4)
         assert sum(means.counts) == sum(counts.counts) == len(rows)
 
 

@@ -23,7 +23,7 @@ BINS = spec.PiecewiseLinear("age", (20.0, 40.0, 80.0))
 KNOWN = spec.PiecewiseLinear("size", (1.0, 1.5, 3.5, 4.0), True)
 WAVES = (spec.Periodic("age", 40.0, 10.0, 3), spec.Periodic("size", 2.0, 1.0, 3))
 MEANS = spec.TargetMean(
-    spec.Vocabulary("city", ("oslo", "rome")), 1.0, 1, (3.0, 2.0, 1.0), (2.0, 0.5, 9.0), 1
+    spec.Vocabulary("city", ("oslo", "rome")), 1.0, 1, (3.0, 2.0, 1.0), (2.0, 0.5, 9.0), 1, 6
 )
 CITY, USER = spec.Vocabulary("city", ("oslo", "rome", "lima")), spec.HashBucket("user", 30)
 BOTH = spec.Cross(("city", "user"), 50)

@@ -173,10 +173,11 @@ JOBS = {
                     (3.0, 2.0, 0.0, 4.0, 1.0, 1.0),
                     (1.0, 0.0, 0.0, 1.0, 2.0, 0.0, 2.0, 1.0, 1.0, 1.0, 0.0, 0.0),
                     2,
+                    11,
                     2,
                 ),
                 spec.TargetMean(
-                    spec.HashBucket("street", 20), 10.0, 1, (1.0,) * 105, (0.5,) * 105, 5, scaled=False
+                    spec.HashBucket("street", 20), 10.0, 1, (1.0,) * 105, (0.5,) * 105, 5, 105, scaled=False
                 ),
                 spec.LogCount(spec.Vocabulary("city", ("oslo", "rome")), (7.0, 3.0, 1.0)),
                 spec.Periodic("age", 38.58, 13.64, 16),

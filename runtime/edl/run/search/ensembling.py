@@ -30,6 +30,7 @@ from edl.run.search.judge import Judge
 from edl.run.search.selection import select
 from edl.run.search.trial_runner import folder_of, refit_folder_of
 from edl.spec import JobSpec, Member, Rows, to_json
+from edl.worker.evaluation.calibrating import calibration_notes
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class Ensembling:
         part = self.judge.reported
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
         mean = functools.reduce(np.add, weighted)
+        certain = self.judge.uncertainty(mean, part)
         outcome = Outcome(
             "train",
             self.program.spec.rows.training,
@@ -80,14 +82,15 @@ class Ensembling:
             stopped=ending or limit,
             archive=self.job.archive.name,
             trials=tuple(_weighed(trials, weights, refitted)),
-            residuals=self.judge.residuals(mean, part),
+            notes=calibration_notes(self.program.spec, certain),
+            uncertainty=certain,
         )
         models = {number: self._models(number, refit=number in refitted) for number in weights}
         if sum(map(len, models.values())) == 1:
             self._store_alone(next(iter(weights)), outcome, models)
         else:
             self._store_ensemble(weights, outcome, models)
-        return msgspec.structs.replace(outcome, residuals=None)  # they are in the archive
+        return msgspec.structs.replace(outcome, uncertainty=None)  # they are in the archive
 
     @property
     def _started(self) -> datetime:
@@ -131,7 +134,7 @@ class Ensembling:
             lineage=lineage,
             fitting=found.fitting,
             trials=outcome.trials,
-            residuals=outcome.residuals,
+            uncertainty=outcome.uncertainty,
         )
 
     def _store_ensemble(

@@ -21,13 +21,13 @@ from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.trials import Trial
-from edl.metrics.residuals import AbsoluteErrors
 from edl.program import Program
 from edl.run import job_runner
 from edl.run.search.selection import Measure
 from edl.run.search.trial import SCORES
 from edl.run.search.trial_runner import TrialResult, folder_of
-from edl.spec import JobSpec, RegressionLabel, Residuals, Search
+from edl.spec import JobSpec, Search, Uncertainty
+from edl.worker.evaluation import calibrating
 
 RECORD = "trial.json"  # beside the folders of a trial's folds
 
@@ -83,13 +83,14 @@ class Judge:
             found[name] = finite(metric.result(metric.update((), labels, scores, weights)))
         return found
 
-    def residuals(self, scores: Array, part: slice) -> Residuals | None:
-        """Return the absolute errors of scores of some of the rows; None for classes."""
-        if not isinstance(self._spec.label, RegressionLabel):
-            return None
+    def uncertainty(self, scores: Array, part: slice) -> Uncertainty | None:
+        """Return how sure scores of some of the rows are."""
         weights = None if self._weights is None else self._weights[part]
-        errors = AbsoluteErrors()
-        return errors.quantiles(errors.update((), self._labels[part], scores, weights))
+        found = calibrating.of_label(self._spec.label, self._spec.training.calibration)
+        states = {
+            name: metric.update((), self._labels[part], scores, weights) for name, metric in found.items()
+        }
+        return calibrating.uncertainty(found, states)
 
     def record(self, number: int, result: TrialResult) -> Trial:
         """Measure a trial, and write and return its record."""

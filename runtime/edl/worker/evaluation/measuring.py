@@ -7,17 +7,16 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import JobError
 from edl.jobs.events import Figures, finite
-from edl.metrics import AbsoluteErrors, Metric, RankingMetric, State, merge_kind
+from edl.metrics import Metric, RankingMetric, State, merge_kind
 from edl.program import Program
-from edl.spec import RegressionLabel, Residuals
+from edl.spec import Uncertainty
 from edl.tasks.task import Report, Summary, Task
+from edl.worker.evaluation import calibrating
 from edl.worker.evaluation.prediction import program_target
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Block
 
 LOSS = "loss"
-
-_ERRORS = "edl.errors"  # name that no metric of a program has
 
 
 def program_metrics(program: Program) -> dict[str, Metric]:
@@ -37,21 +36,25 @@ def program_metrics(program: Program) -> dict[str, Metric]:
 
 
 def training_metrics(program: Program) -> dict[str, Metric]:
-    """Return the program's metrics, and, for a model of a number with validation rows, the errors of its rows.
+    """Return the program's metrics, and those of how sure its predictions are.
 
-    Without them are programs with a metric of their own: its states stay apart at the master, one for each task, where
-    those of the errors would take much room.
+    Without the latter are programs with a metric of their own: its states stay apart at the master, one for each task,
+    where those of the others would take much room.
     """
     metrics = program_metrics(program)
-    if isinstance(program_target(program).spec, RegressionLabel) and all(map(merge_kind, metrics.values())):
-        metrics[_ERRORS] = AbsoluteErrors()
-    return metrics
+    if not all(map(merge_kind, metrics.values())):
+        return metrics
+    label = program_target(program).spec
+    calibration = program.spec.training.calibration
+    return {**calibrating.of_label(label, calibration, metrics), **metrics}
 
 
-def residuals(found: Summary, metrics: Mapping[str, Metric]) -> Residuals | None:
-    """Return the quantiles of the errors of the measured rows, or None if they were not measured."""
-    errors = metrics.get(_ERRORS)
-    return errors.quantiles(merged(found, _ERRORS, errors)) if isinstance(errors, AbsoluteErrors) else None
+def uncertainty(found: Summary, metrics: Mapping[str, Metric]) -> Uncertainty | None:
+    """Return how sure the predictions are, by the measured rows, or None if that was not measured."""
+    states = {
+        name: merged(found, name, metric) for name, metric in metrics.items() if name in calibrating.NAMES
+    }
+    return calibrating.uncertainty(metrics, states)
 
 
 def measure(task: Task, blocks: Iterable[Block], scorer: Scorer, metrics: Mapping[str, Metric]) -> Report:
@@ -77,7 +80,7 @@ def measured(found: Summary, metrics: Mapping[str, Metric]) -> Figures:
     values = {
         name: finite(metric.result(merged(found, name, metric)))
         for name, metric in metrics.items()
-        if name != _ERRORS
+        if name not in calibrating.NAMES
     }
     loss: float | None = found.mean_loss
     if name := first_ranking(metrics):

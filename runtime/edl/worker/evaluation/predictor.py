@@ -55,8 +55,13 @@ class Predictor:
         self.rows = -(-LEAST_ROWS // rows) * rows  # of a block
 
     def results(self, interval: Interval | None = None, threshold: float | None = None) -> Results:
-        """Return the format of predictions with an interval around numbers, or a threshold of the second class."""
-        spec = msgspec.structs.replace(self._program.spec, interval=interval, threshold=threshold)
+        """Return the format of predictions with an interval around numbers, or a threshold of the second class.
+
+        Without a threshold it is that of the program.
+        """
+        spec = self._program.spec
+        threshold = spec.threshold if threshold is None else threshold
+        spec = msgspec.structs.replace(spec, interval=interval, threshold=threshold)
         return results(replace(self._program, spec=spec))
 
     def predict(self, batch: pa.RecordBatch, wanted: Results | None = None) -> pa.RecordBatch:

@@ -9,8 +9,11 @@ import numpy as np
 from edl.arrays import Array
 from edl.errors import JobError
 from edl.frameworks import Adapter
+from edl.metrics.calibration import tempered
 from edl.program import Program
+from edl.spec import ClassLabel
 from edl.tasks.ranges import LEAST_ROWS, partition
+from edl.worker.evaluation.prediction import probabilities
 from edl.worker.input.blocks import Block
 
 
@@ -51,4 +54,7 @@ class Scorer:
             raise JobError(
                 f"scores in {self.program.file} must return an array, a row for each row of outputs"
             )
-        return scores
+        label, temperature = self.program.spec.label, self.program.spec.temperature
+        if temperature == 1 or not isinstance(label, ClassLabel):
+            return scores
+        return tempered(probabilities(scores, label), temperature)
