@@ -147,12 +147,17 @@ class Server:
         with job_runner.loaded(folder, spec, threads=self._threads) as program:
             if spec.search is not None:
                 return driver.run(program, job, self._threads, observer=self._observe, cancelled=cancelled)
-            run = trial.run if request.trial else job_runner.run
-            return run(program, job, weights, observer=self._observe, cancelled=cancelled)
+            if request.trial is not None:  # nobody follows it, and a round of trees may take less than an event
+                return trial.run(program, job, weights, observer=self._log, cancelled=cancelled)
+            return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
 
     def _observe(self, event: ProcessEvent) -> None:
-        """Report the event to the client, and log the epochs 1, 2, 4, 8 and so on."""
+        """Report the event to the client and log it."""
         self.tell(event)
+        self._log(event)
+
+    def _log(self, event: ProcessEvent) -> None:
+        """Log the epochs 1, 2, 4, 8 and so on."""
         if isinstance(event, EpochEnd) and event.final and event.epoch & (event.epoch - 1) == 0:
             figures = ", ".join(f"{name} {shown(value)}" for name, value in event.metrics.items())
             validation = f"; validation: {figures}" if figures else ""
