@@ -83,5 +83,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         name = result.model.rpartition("@")[0]
         yield "model", f"{result.model} in {result.stored_in}"
         yield "next", f"DESCRIBE MODEL {name}"
+        if result.trials:
+            yield "", f"SHOW TRIALS {name}"
         yield "", f"SELECT … TO EVALUATE {name}"
         yield "", f"SELECT … TO PREDICT table.column USING {name}"

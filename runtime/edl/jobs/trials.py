@@ -13,7 +13,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `number` counts from 1 in the order of the search. `statement` trains the same model by itself. `value` is the
     search's metric of the validation rows and `figures` are all metrics; None and empty after an `error`. `weight` is
     the share of the model in the ensemble, 0 if it is not in it. `epochs` is the length of its training up to the
-    weights that it kept, the mean of its folds. `ending` tells why the training ended early. With `refit` epochs the
+    weights that it kept, the mean of its folds; `epoch_seconds` is the duration of one. `ending` tells why the training ended early. With `refit` epochs the
     model in the ensemble was trained once more, on all rows.
     """
 
@@ -25,6 +25,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: float = 0.0
     weight: float = 0.0
     epochs: int = 0
+    epoch_seconds: float = 0.0
     refit: int = 0
     ending: str = ""
     error: str = ""

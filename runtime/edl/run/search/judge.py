@@ -113,6 +113,7 @@ class Judge:
             figures,
             result.seconds,
             epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
+            epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
             ending=result.outcomes[0].ending if len(result.outcomes) == 1 else "",
             error=error,
         )

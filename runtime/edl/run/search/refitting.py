@@ -52,8 +52,8 @@ def _refit(judge: Judge, number: int, trial: Trial) -> Refit:
     spec = judge.search.candidates[number].spec
     more = _growth(spec.rows)
     # Each round of boosting learns less from more rows; an epoch of a network has more steps by itself.
-    epochs = round(trial.epochs * math.sqrt(more)) if spec.framework in TREES else trial.epochs
-    return Refit(number, max(1, epochs), trial.seconds / judge.search.folds * more)
+    epochs = max(1, round(trial.epochs * math.sqrt(more)) if spec.framework in TREES else trial.epochs)
+    return Refit(number, epochs, epochs * trial.epoch_seconds * more)
 
 
 def _growth(rows: Rows) -> float:

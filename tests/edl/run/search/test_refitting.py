@@ -85,7 +85,7 @@ def judge(tmp_path: Path) -> Judge:
 
 def trials(*seconds: float) -> dict[int, Trial]:
     return {
-        number: Trial(number + 1, "", "", value=number, seconds=each, epochs=10)
+        number: Trial(number + 1, "", "", value=number, epochs=10, epoch_seconds=each / 10)
         for number, each in enumerate(seconds)
     }
 
@@ -95,16 +95,16 @@ def test_the_first_refits_are_those_that_weigh_most_for_their_time(
 ) -> None:
     monkeypatch.setattr(judge, "trials", lambda: trials(10.0, 1.0, 2.0))
     found = refits(judge, {0: 0.6, 1: 0.1, 2: 0.3})
-    assert [(each.number, each.epochs, each.seconds) for each in found] == [
-        (2, 14, 4.0),
-        (1, 14, 2.0),
-        (0, 14, 20.0),
+    assert [(each.number, each.epochs, round(each.seconds, 6)) for each in found] == [
+        (2, 14, 5.6),
+        (1, 14, 2.8),
+        (0, 14, 28.0),
     ]
 
 
 @pytest.mark.parametrize(
     ("ended", "kept"),
-    [((), USUAL * 100), ((3.0,), USUAL * 100), ((3.0, 1.0, 20.0), 4.0), ((60.0, 60.0), MOST * 100)],
+    [((), USUAL * 100), ((3.0,), USUAL * 100), ((3.0, 1.0, 20.0), 5.6), ((60.0, 60.0), MOST * 100)],
 )
 def test_a_search_keeps_time_for_the_refits_of_the_best_models(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ended: tuple[float, ...], kept: float
