@@ -122,7 +122,9 @@ def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel
             plan,
             f"{plan.label} is {wrong:g} in a training row, and the relevance of a row is a whole number from 0 to "
             f"{most}",
-            "0 is irrelevant; each number above it doubles the gain" if most > 1 else "or leave the loss out",
+            "0 is irrelevant; each number above it doubles the gain"
+            if most > 1
+            else "select whether the row is relevant, or leave the loss out",
         )
     if found.max == 0:
         raise _fail(plan, f"{plan.label} is 0 in every training row; nothing is relevant")

@@ -137,6 +137,7 @@ def test_a_ranking_is_evaluated_explained_and_described(session: Session, name: 
     assert rows == {"relevance": "a relevance, which orders the rows of each search"}
 
 
+@pytest.mark.soak
 def test_a_worker_trains_the_same_ranking(session: Session, tmp_path: Path) -> None:
     for name, more in (("here", ""), ("there", ", train.num_workers = 1")):
         last(session, f"{COLUMNS} {TRAIN}{more} LABEL relevance INTO {name}")

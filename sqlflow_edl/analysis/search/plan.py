@@ -318,7 +318,20 @@ def _points(
     seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
     trials = _given(written, settings.TRIALS) or TRIALS
-    return tuple(of_space(statement, found, trials, first)), written
+    drafts = tuple(of_space(statement, found, trials, first))
+    _refuse_ranking(drafts[0].statement, found[0])
+    return drafts, written
+
+
+def _refuse_ranking(statement: ast.Statement, dimension: space.Dimension) -> None:
+    """Raise SemanticError if the candidates rank rows: the division of a search cuts groups."""
+    model = train.check_settings(statement, [], []).model
+    if model is not None and model.task == "ranking":
+        raise SemanticError(
+            f"a search over values is for numbers and classes, and {model.name} ranks rows",
+            span=dimension.attribute.value.span,
+            hint=f"write one value: {dimension.attribute.key} = …",
+        )
 
 
 def default_seconds(rows: int) -> float:
