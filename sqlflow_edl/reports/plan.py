@@ -105,9 +105,16 @@ def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
     chosen = plan.settings.model is None
     entry = catalog.MODELS.find(spec.model.name) or plan.settings.model
     yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
-    yield "framework", spec.framework, _origin(plan, "model.framework")
+    yield "framework", spec.framework, _framework_origin(plan, spec)
     yield from _parameters(plan, "model", spec.model)
     yield "name", spec.output.name, "a new version under that name"
+
+
+def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
+    written, usual = "model.framework" in plan.settings.resolved, plan.settings.choice.framework
+    if written or plan.parent or spec.framework == usual:
+        return _origin(plan, "model.framework")
+    return f"{usual} has no loss {spec.loss.name}"
 
 
 def _label(planned: Planned) -> Rows:

@@ -194,6 +194,13 @@ def test_rankers_have_their_names_in_other_systems(
     assert found.spec.columns == ("a", "b", "c")
 
 
+def test_the_plan_says_why_the_library_is_not_the_usual_one(session: Session) -> None:
+    text = "BoostedTreesRanker WITH qid = search, loss = 'rank:pairwise' LABEL relevance INTO m"
+    planned = last(session, f"EXPLAIN {COLUMNS} TO TRAIN {text}").to_pylist()
+    [why] = [row["why"] for row in planned if row["name"] == "framework"]
+    assert why == "lightgbm has no loss pairwise"
+
+
 def test_a_ranking_grows_beyond_another(session: Session, tmp_path: Path) -> None:
     first = f"{COLUMNS} {TRAIN} LABEL relevance VALIDATE 0 INTO short"
     more = f"{COLUMNS} {TRAIN} LABEL relevance VALIDATE 0 USING short INTO long"
