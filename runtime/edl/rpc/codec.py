@@ -34,8 +34,8 @@ _KINDS: dict[UpdateKind, pb.Report.Kind] = {
     "done": pb.Report.DONE,
     "given back": pb.Report.GIVEN_BACK,
     "failed": pb.Report.FAILED,
-    "checkpoint": pb.Report.CUT,
-    "checkpoint written": pb.Report.CUT_WRITTEN,
+    "checkpoint": pb.Report.CHECKPOINT,
+    "checkpoint written": pb.Report.CHECKPOINT_WRITTEN,
 }
 _KIND_NAMES: dict[int, UpdateKind] = {number: name for name, number in _KINDS.items()}
 
@@ -93,8 +93,8 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         seen_upto=request.seen_upto,
         servers=request.servers,
         number=request.number,
-        ring=request.group,
-        seek=_join_to(request.join),
+        group=request.group,
+        join=_join_to(request.join),
     )
 
 
@@ -111,7 +111,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.seen_upto,
         message.servers,
         message.number,
-        message.ring,
+        message.group,
         _join_from(message),
     )
 
@@ -125,7 +125,7 @@ def answer_to(answer: Answer) -> pb.ExchangeResponse:
         seen_upto=answer.seen_upto,
         durable_upto=answer.durable_upto,
         servers=_servers_to(answer.servers),
-        ring=_group_to(answer.group),
+        group=_group_to(answer.group),
     )
 
 
@@ -189,28 +189,30 @@ def _servers_from(message: pb.ExchangeResponse | pb.Registration) -> Servers | N
     return Servers(found.number, found.generation, tuple(found.addresses), found.ready)
 
 
-def _join_to(join: JoinRequest | None) -> pb.Seek | None:
+def _join_to(join: JoinRequest | None) -> pb.JoinRequest | None:
     if join is None:
         return None
-    return pb.Seek(address=join.address, after=join.after, without=join.without)
+    return pb.JoinRequest(address=join.address, after=join.after, without=join.without)
 
 
 def _join_from(message: pb.ExchangeRequest) -> JoinRequest | None:
-    if not message.HasField("seek"):
+    if not message.HasField("join"):
         return None
-    return JoinRequest(message.seek.address, message.seek.after, tuple(message.seek.without))
+    return JoinRequest(message.join.address, message.join.after, tuple(message.join.without))
 
 
-def _group_to(group: WorkerGroup | None) -> pb.Ring | None:
+def _group_to(group: WorkerGroup | None) -> pb.WorkerGroup | None:
     if group is None:
         return None
-    return pb.Ring(number=group.number, members=group.members, holders=group.holders, address=group.address)
+    return pb.WorkerGroup(
+        number=group.number, members=group.members, holders=group.holders, address=group.address
+    )
 
 
 def _group_from(message: pb.ExchangeResponse) -> WorkerGroup | None:
-    if not message.HasField("ring"):
+    if not message.HasField("group"):
         return None
-    group = message.ring
+    group = message.group
     return WorkerGroup(group.number, tuple(group.members), group.holders, group.address)
 
 

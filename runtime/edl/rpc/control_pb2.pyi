@@ -116,13 +116,13 @@ class Report(_message.Message):
         DONE: _ClassVar[Report.Kind]
         GIVEN_BACK: _ClassVar[Report.Kind]
         FAILED: _ClassVar[Report.Kind]
-        CUT: _ClassVar[Report.Kind]
-        CUT_WRITTEN: _ClassVar[Report.Kind]
+        CHECKPOINT: _ClassVar[Report.Kind]
+        CHECKPOINT_WRITTEN: _ClassVar[Report.Kind]
     DONE: Report.Kind
     GIVEN_BACK: Report.Kind
     FAILED: Report.Kind
-    CUT: Report.Kind
-    CUT_WRITTEN: Report.Kind
+    CHECKPOINT: Report.Kind
+    CHECKPOINT_WRITTEN: Report.Kind
     class StatesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -171,7 +171,7 @@ class Held(_message.Message):
     def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., rows: _Optional[int] = ..., steps: _Optional[int] = ..., loss: _Optional[float] = ..., weight: _Optional[float] = ...) -> None: ...
 
 class ExchangeRequest(_message.Message):
-    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "ring", "seek")
+    __slots__ = ("instance", "incarnation", "generation", "reports", "held", "want", "known", "wait_secs", "seen_upto", "servers", "number", "group", "join")
     class WantEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -190,8 +190,8 @@ class ExchangeRequest(_message.Message):
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
-    RING_FIELD_NUMBER: _ClassVar[int]
-    SEEK_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
+    JOIN_FIELD_NUMBER: _ClassVar[int]
     instance: str
     incarnation: int
     generation: int
@@ -203,11 +203,11 @@ class ExchangeRequest(_message.Message):
     seen_upto: int
     servers: int
     number: int
-    ring: int
-    seek: Seek
-    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ..., ring: _Optional[int] = ..., seek: _Optional[_Union[Seek, _Mapping]] = ...) -> None: ...
+    group: int
+    join: JoinRequest
+    def __init__(self, instance: _Optional[str] = ..., incarnation: _Optional[int] = ..., generation: _Optional[int] = ..., reports: _Optional[_Iterable[_Union[Report, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[Held, _Mapping]]] = ..., want: _Optional[_Mapping[int, int]] = ..., known: _Optional[int] = ..., wait_secs: _Optional[float] = ..., seen_upto: _Optional[int] = ..., servers: _Optional[int] = ..., number: _Optional[int] = ..., group: _Optional[int] = ..., join: _Optional[_Union[JoinRequest, _Mapping]] = ...) -> None: ...
 
-class Seek(_message.Message):
+class JoinRequest(_message.Message):
     __slots__ = ("address", "after", "without")
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
@@ -217,7 +217,7 @@ class Seek(_message.Message):
     without: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, address: _Optional[str] = ..., after: _Optional[int] = ..., without: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class Ring(_message.Message):
+class WorkerGroup(_message.Message):
     __slots__ = ("number", "members", "holders", "address")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
@@ -230,7 +230,7 @@ class Ring(_message.Message):
     def __init__(self, number: _Optional[int] = ..., members: _Optional[_Iterable[str]] = ..., holders: _Optional[int] = ..., address: _Optional[str] = ...) -> None: ...
 
 class ExchangeResponse(_message.Message):
-    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "ring")
+    __slots__ = ("master_epoch", "tasks", "revoked", "flags", "seen_upto", "durable_upto", "servers", "group")
     class Flag(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         NONE: _ClassVar[ExchangeResponse.Flag]
@@ -262,7 +262,7 @@ class ExchangeResponse(_message.Message):
     SEEN_UPTO_FIELD_NUMBER: _ClassVar[int]
     DURABLE_UPTO_FIELD_NUMBER: _ClassVar[int]
     SERVERS_FIELD_NUMBER: _ClassVar[int]
-    RING_FIELD_NUMBER: _ClassVar[int]
+    GROUP_FIELD_NUMBER: _ClassVar[int]
     master_epoch: int
     tasks: _containers.RepeatedCompositeFieldContainer[Task]
     revoked: _containers.RepeatedScalarFieldContainer[int]
@@ -270,8 +270,8 @@ class ExchangeResponse(_message.Message):
     seen_upto: int
     durable_upto: int
     servers: Servers
-    ring: Ring
-    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., ring: _Optional[_Union[Ring, _Mapping]] = ...) -> None: ...
+    group: WorkerGroup
+    def __init__(self, master_epoch: _Optional[int] = ..., tasks: _Optional[_Iterable[_Union[Task, _Mapping]]] = ..., revoked: _Optional[_Iterable[int]] = ..., flags: _Optional[int] = ..., seen_upto: _Optional[int] = ..., durable_upto: _Optional[int] = ..., servers: _Optional[_Union[Servers, _Mapping]] = ..., group: _Optional[_Union[WorkerGroup, _Mapping]] = ...) -> None: ...
 
 class JobStatusRequest(_message.Message):
     __slots__ = ()

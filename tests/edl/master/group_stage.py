@@ -80,7 +80,7 @@ class GroupStage:
         self,
         name: str,
         *reports: Report,
-        seek: JoinRequest | None = None,
+        join: JoinRequest | None = None,
         want: dict[TaskType, int] | None = None,
         kind: UpdateKind = "done",
         error: Failed | None = None,
@@ -98,17 +98,17 @@ class GroupStage:
             want or {},
             before,
             group=self.ring[name],
-            join=seek,
+            join=join,
         )
         found = self.master.exchange(request, self.now)
         self.held[name] += [Held(task) for task in found.tasks]
         self._heard[name] = max(before, found.seen_upto)
         return found
 
-    def seek(self, names: Iterable[str], *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
+    def join(self, names: Iterable[str], *, after: int | None = None, without: tuple[str, ...] = ()) -> None:
         for name in names:
-            seek = JoinRequest(f"{name}:1", self.rendezvous.number if after is None else after, without)
-            self.say(name, seek=seek)
+            join = JoinRequest(f"{name}:1", self.rendezvous.number if after is None else after, without)
+            self.say(name, join=join)
 
     def form(self, names: Iterable[str]) -> None:
         """They have the state of the present ring."""
@@ -118,7 +118,7 @@ class GroupStage:
 
     def train_together(self, names: Iterable[str]) -> None:
         """A ring of these begins, and trains."""
-        self.seek(names)
+        self.join(names)
         self.pass_time(JOIN_SECS)
         assert set(self.present.members) == set(names)
         self.form(self.present.members)

@@ -98,7 +98,7 @@ class Worker:
         self.flush = False
         self.writing: list[str] = []  # cuts
         self.resume = ""  # that it begins with, where nobody in its ring has more
-        self.seek()
+        self.join()
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class Worker:
         want = (LEADER if self.leads else MEMBER) if self.formed else {}
         return self.mailbox.request(want)
 
-    def seek(self) -> None:
+    def join(self) -> None:
         """Wait for a ring after the last one that it was told of."""
         self.mailbox.join(JoinRequest(f"{self.name}:1", self.after, self.without))
 
@@ -124,7 +124,7 @@ class Worker:
             self.state.told[report.task.attempt] = report
         self.settling, self.flush = [], False
         self.group, self.formed = None, False
-        self.seek()
+        self.join()
 
     def form(self, group: Group) -> None:
         """Everybody has come: take the state."""

@@ -39,7 +39,7 @@ def test_tasks_stay_with_the_group_when_its_leader_dies_and_the_next_one_names_t
     assert second is not None
     trio.kill("a")
     assert set(trio.master.state.leases) == {first.attempt, second.attempt}
-    trio.seek("bc")
+    trio.join("bc")
     trio.held["b"] = [Held(first, 512, 1, 512.0)]
     trio.form("bc")
     assert list(trio.master.state.leases) == [first.attempt]
@@ -54,7 +54,7 @@ def test_a_report_counts_once_whichever_leader_tells_it(trio: GroupStage) -> Non
     trio.held["a"].clear()
     trio.say("a", finished(task))
     trio.kill("a")
-    trio.seek("bc")
+    trio.join("bc")
     trio.form("c")
     trio.say("c", finished(task))
     trio.form("b")
@@ -67,7 +67,7 @@ def test_what_a_leader_told_counts_though_the_next_group_is_there_before_it_is_h
 ) -> None:
     task = trio.take("a")
     assert task is not None
-    trio.seek("abc")
+    trio.join("abc")
     trio.held["a"].clear()
     trio.say("a", finished(task))
     assert trio.master.job.state.rows == LEAST_ROWS
@@ -76,7 +76,7 @@ def test_what_a_leader_told_counts_though_the_next_group_is_there_before_it_is_h
 def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: GroupStage) -> None:
     task = trio.take("a")
     assert task is not None
-    trio.seek("bc")
+    trio.join("bc")
     trio.pass_time(1.0)
     trio.held["b"] = [Held(task)]
     trio.form("bc")
@@ -93,7 +93,7 @@ def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_i
     assert task is not None
     trio._start(encoding.decode(kept, MasterState))
     trio.kill("a")
-    trio.seek("bc")
+    trio.join("bc")
     trio.held["b"] = [Held(task, 512, 1, 512.0)]
     trio.form("bc")
     assert trio.say("b").revoked == ()
@@ -109,7 +109,7 @@ def test_a3_a_task_that_raises_on_members_of_groups_fails_the_job_by_name(trio: 
     for name, others in (("c", "ab"), ("b", "a")):
         trio.say(name, Report(task), kind="failed", error=error)
         assert trio.master.state.members[name].gone
-        trio.seek(others)
+        trio.join(others)
         trio.form(others)
         assert task.attempt in trio.master.state.leases
     trio.say("a", Report(task), kind="failed", error=error)
@@ -132,7 +132,7 @@ def test_a1_a_preempted_member_loses_nothing(trio: GroupStage, moment: str, gone
     elif moment == "waiting for the end":
         trio.work("a", until=lambda task: task.type == "export")
     trio.kill("a" if gone == "the leader" else "c")
-    trio.seek("bc" if gone == "the leader" else "ab")
+    trio.join("bc" if gone == "the leader" else "ab")
     leader = trio.present.members[0]
     trio.held[leader] = [held for held in trio.held["a"] if held.task.type == "train"]
     trio.form(trio.present.members)
@@ -149,7 +149,7 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
     assert task is not None
     for gone, left in zip("abcde", ("bcdef", "cdef", "def", "ef", "f"), strict=True):
         stage.kill(gone)
-        stage.seek(left)
+        stage.join(left)
         stage.held[left[0]] = [Held(task)]
         stage.form(left)
     assert not stage.master.state.failures
@@ -161,7 +161,7 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
 def test_a24_a_member_that_dies_or_freezes_costs_no_task(trio: GroupStage) -> None:
     task = trio.take("a")
     trio.kill("b")
-    trio.seek("ac")
+    trio.join("ac")
     trio.form("ac")
     trio.pass_time(LEASE + 1.0, speaking="a")
     assert trio.master.state.members["c"].gone
@@ -181,7 +181,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     assert trio.notes[-1] == "training restarts"
     assert (trio.rendezvous.present, trio.rendezvous.held) == (None, False)
     trio.start("b")
-    trio.seek("b", after=0)
+    trio.join("b", after=0)
     trio.pass_time(JOIN_SECS)
     assert trio.present == WorkerGroup(2, ("b",), 0, "b:1")
     trio.form("b")
@@ -230,20 +230,20 @@ def test_a_group_that_is_lost_with_all_checkpoints_begins_anew(trio: GroupStage,
 
 def test_workers_that_leave_before_anything_was_trained_cost_nothing() -> None:
     stage = GroupStage("ab")
-    stage.seek("a")
+    stage.join("a")
     stage.kill("a")
     stage.kill("b")
     assert stage.master.state.generation == 1
 
 
 def test_a_frozen_member_that_wakes_up_registers_and_joins(trio: GroupStage) -> None:
-    trio.seek("bc")
+    trio.join("bc")
     trio.pass_time(1.0)
     trio.form("bc")
     trio.pass_time(LEASE + 1.0, speaking="bc")
     assert trio.say("a").flags & Flag.REJOIN
     assert trio.master.join("a", 0, trio.now)
-    trio.seek("a", after=1)
+    trio.join("a", after=1)
     assert trio.say("b").flags & Flag.REGROUP
 
 
@@ -262,11 +262,11 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: GroupStage
 
 def unheard(trio: GroupStage) -> None:
     """b trains in a ring of its own, whose forming nobody told; meanwhile the next ring has begun."""
-    trio.seek("b")
+    trio.join("b")
     trio.pass_time(MEMBER_SECS + 0.1)
     assert trio.present.members == ("b",)
     trio.ring["b"] = 2
-    trio.seek("ac")
+    trio.join("ac")
     trio.pass_time(BOUNDARY_SECS)
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "c"))
 
@@ -286,7 +286,7 @@ def test_what_was_settled_in_a_group_that_nobody_knew_of_is_told_again_in_the_ne
     assert trio.master.job.state.rows == 0
     trio.kill("c")
     trio.kill("a")
-    trio.seek("b")
+    trio.join("b")
     assert trio.present.members == ("b",)
     trio.ring["b"] = trio.rendezvous.number
     assert trio.say("b", finished(task)).seen_upto == 1

@@ -16,15 +16,15 @@ from tests.edl.master.test_schedules import finished
 
 def test_the_first_group_begins_when_all_wanted_workers_seek_and_none_holds_anything() -> None:
     stage = GroupStage("abc")
-    stage.seek("ab")
+    stage.join("ab")
     assert stage.rendezvous.present is None
-    stage.seek("c")
+    stage.join("c")
     assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1")
 
 
 def test_the_first_group_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
     stage = GroupStage("abc")
-    stage.seek("b")
+    stage.join("b")
     stage.pass_time(JOIN_SECS - 0.2)
     assert stage.rendezvous.present is None
     stage.pass_time(0.2)
@@ -33,34 +33,34 @@ def test_the_first_group_does_not_wait_for_long_for_workers_that_are_not_there()
 
 def test_a_group_is_told_when_it_is_written_down_and_as_often_as_it_is_asked_for() -> None:
     stage = GroupStage("a")
-    seek = JoinRequest("a:1")
-    assert stage.say("a", seek=seek).group is None
+    join = JoinRequest("a:1")
+    assert stage.say("a", join=join).group is None
     assert stage.master.awaited
     stage.write()
     assert not stage.master.awaited
-    assert stage.say("a", seek=seek).group == stage.say("a", seek=seek).group == stage.present
-    assert stage.say("a", seek=JoinRequest("a:1", after=1)).group is None
+    assert stage.say("a", join=join).group == stage.say("a", join=join).group == stage.present
+    assert stage.say("a", join=JoinRequest("a:1", after=1)).group is None
 
 
 def test_survivors_begin_the_next_group_at_once_with_the_oldest_first(trio: GroupStage) -> None:
     trio.kill("a")
-    trio.seek("c")
+    trio.join("c")
     assert trio.rendezvous.number == 1
-    trio.seek("b")
+    trio.join("b")
     assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
 
 
 def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
     trio: GroupStage,
 ) -> None:
-    trio.seek("bc")
+    trio.join("bc")
     trio.pass_time(MEMBER_SECS - 0.1)
     assert trio.rendezvous.number == 1
     trio.pass_time(0.2)
     assert trio.present.members == ("b", "c")
     assert trio.notes[-1] == "a did not join: the next group forms without it"
     trio.form("bc")
-    trio.seek("abc", after=2)
+    trio.join("abc", after=2)
     assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
 
 
@@ -68,21 +68,21 @@ def test_who_was_left_behind_holds_what_was_trained_until_a_group_without_it_has
     trio: GroupStage,
 ) -> None:
     trio.kill("c")
-    trio.seek("b")
+    trio.join("b")
     trio.pass_time(BOUNDARY_SECS)
     assert trio.present.members == ("b",)
     trio.kill("b")
-    trio.seek("a", after=1)
+    trio.join("a", after=1)
     assert (trio.present.members, trio.present.holders) == (("a",), 1)
     assert trio.master.state.generation == 1
 
 
 def test_who_is_in_the_middle_of_a_step_is_waited_for(trio: GroupStage) -> None:
     trio.rendezvous.step_secs = 1.0
-    trio.seek("ab")
+    trio.join("ab")
     trio.pass_time(1.9)
     assert trio.rendezvous.number == 1
-    trio.seek("c")
+    trio.join("c")
     assert trio.present.members == ("a", "b", "c")
 
 
@@ -91,10 +91,10 @@ def test_no_group_begins_without_a_holder_while_one_may_live() -> None:
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")
-    stage.seek("b", after=0)
+    stage.join("b", after=0)
     for _ in range(5):
         stage.pass_time(1.0)
-        stage.seek("b", after=0)
+        stage.join("b", after=0)
     assert stage.rendezvous.number == 1
 
 
@@ -103,24 +103,24 @@ def test_a_joiner_whose_group_comes_to_nothing_does_not_begin_the_next_without_t
     stage.kill("b")
     stage.train_together("a")
     stage.start("b")
-    stage.seek("ba")
+    stage.join("ba")
     assert stage.present.members == ("a", "b")
-    stage.seek("b")
+    stage.join("b")
     stage.pass_time(BOUNDARY_SECS + 1.0)
     assert stage.rendezvous.number == 2
 
 
 def test_a_group_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: GroupStage) -> None:
-    trio.seek("abc")
+    trio.join("abc")
     trio.kill("c")
-    trio.seek("ab", after=1)  # b was not told of the ring, a was
+    trio.join("ab", after=1)  # b was not told of the ring, a was
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b"))
 
 
 def test_a_group_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(trio: GroupStage) -> None:
     trio.restart()
     trio.kill("a")
-    trio.seek("bc")
+    trio.join("bc")
     assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
 
 
@@ -133,10 +133,10 @@ def test_a_joiner_has_the_group_end_and_takes_part_in_the_next() -> None:
     stage.train_together("a")
     assert not stage.say("a").flags & Flag.REGROUP
     stage.start("b")
-    stage.seek("b", after=0)
+    stage.join("b", after=0)
     assert stage.say("a").flags & Flag.REGROUP
-    assert not stage.say("b", seek=JoinRequest("b:1")).flags & Flag.REGROUP
-    stage.seek("a")
+    assert not stage.say("b", join=JoinRequest("b:1")).flags & Flag.REGROUP
+    stage.join("a")
     assert stage.present == WorkerGroup(2, ("a", "b"), 1, "a:1")
     stage.form("a")
     assert not stage.say("a").flags & Flag.REGROUP
@@ -145,7 +145,7 @@ def test_a_joiner_has_the_group_end_and_takes_part_in_the_next() -> None:
 def test_a_joiner_waits_a_moment_for_others() -> None:
     stage = GroupStage("abc")
     stage.train_together("a")
-    stage.seek("b", after=0)
+    stage.join("b", after=0)
     assert not stage.say("a").flags & Flag.REGROUP
     stage.pass_time(JOIN_SECS)
     assert stage.say("a").flags & Flag.REGROUP
@@ -160,16 +160,16 @@ def test_the_loss_of_a_member_ends_the_group_for_the_others(trio: GroupStage) ->
 def test_a_joiner_holds_the_state_when_it_says_so() -> None:
     stage = GroupStage("ab")
     stage.train_together("a")
-    stage.seek("ba")
+    stage.join("ba")
     stage.form("a")
     stage.kill("b")
     stage.form("a")
     stage.start("b")
-    stage.seek("ba")
+    stage.join("ba")
     assert stage.present.holders == 1
     stage.form("ab")
     stage.kill("a")
-    stage.seek("b")
+    stage.join("b")
     assert (stage.present.members, stage.present.holders) == (("b",), 1)
 
 
@@ -178,50 +178,50 @@ def test_a_joiner_holds_the_state_when_it_says_so() -> None:
 
 def test_a_slow_member_pauses_longer_each_time(trio: GroupStage) -> None:
     for times, seconds in enumerate((PAUSE_SECS, 2 * PAUSE_SECS, 3 * PAUSE_SECS), 1):
-        trio.seek("ab", without=("c",))
+        trio.join("ab", without=("c",))
         assert trio.present.members == ("a", "b")
         trio.form("ab")
-        trio.seek("c", after=2 * times - 1)
+        trio.join("c", after=2 * times - 1)
         assert trio.rendezvous.paused("c", trio.now) == pytest.approx(seconds)
         assert not trio.say("a").flags & Flag.REGROUP
         for _ in range(int(seconds)):
             trio.pass_time(1.0, speaking="ab")
-            trio.seek("c", after=2 * times - 1)
+            trio.join("c", after=2 * times - 1)
         assert trio.say("a").flags & Flag.REGROUP
-        trio.seek("ab")
+        trio.join("ab")
         assert trio.present.members == ("a", "b", "c")
         trio.form("abc")
 
 
 def test_no_pause_is_longer_than_some_minutes(trio: GroupStage) -> None:
     for number in range(1, 80, 2):
-        trio.seek("ab", without=("c",))
+        trio.join("ab", without=("c",))
         trio.form("ab")
         trio.rendezvous._state.pauses["c"].until = 0.0
-        trio.seek("cab", after=number + 1)
+        trio.join("cab", after=number + 1)
         trio.form("abc")
-    trio.seek("ab", without=("c",))
+    trio.join("ab", without=("c",))
     assert trio.rendezvous.paused("c", trio.now) == LONGEST_PAUSE
 
 
 def test_the_last_one_does_not_pause(trio: GroupStage) -> None:
-    trio.seek("ab", without=("c",))
+    trio.join("ab", without=("c",))
     trio.form("ab")
     trio.kill("a")
     trio.kill("b")
     assert trio.master.state.generation == 2
-    trio.seek("c", after=1)
+    trio.join("c", after=1)
     trio.pass_time(JOIN_SECS)
     assert trio.present.members == ("c",)
 
 
 def test_a_group_that_comes_to_nothing_twice_does_without_its_youngest(trio: GroupStage) -> None:
-    trio.seek("abc")
-    trio.seek("abc")
+    trio.join("abc")
+    trio.join("abc")
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b", "c"))
-    trio.seek("abc")
+    trio.join("abc")
     assert (trio.rendezvous.number, trio.present.members) == (4, ("a", "b"))
-    trio.seek("ab")
+    trio.join("ab")
     assert (trio.rendezvous.number, trio.present.members) == (5, ("a",))
 
 
@@ -230,14 +230,14 @@ def test_a_group_that_comes_to_nothing_twice_does_without_its_youngest(trio: Gro
 
 def test_who_is_not_in_the_group_is_told_of_with_the_reason(trio: GroupStage) -> None:
     rendezvous, owners = trio.master.rendezvous, trio.master.owners
-    trio.seek("ab", without=("c",))
+    trio.join("ab", without=("c",))
     trio.form("ab")
-    trio.seek("c", after=1)
+    trio.join("c", after=1)
     assert rendezvous.standing("c", trio.now + 2.0) == "left out, 8 s: slower than the others"
     assert rendezvous.standing("a", trio.now) == ""
     trio.start("d")
     assert rendezvous.standing("d", trio.now) == "not in the group"
-    trio.seek("d", after=0)
+    trio.join("d", after=0)
     assert rendezvous.standing("d", trio.now) == "joins"
     task = trio.take("a")
     assert task is not None
