@@ -15,6 +15,7 @@ from edl import frameworks
 from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter
+from edl.frameworks.trees.engine import first_line
 from edl.spec import ALL_ROWS, ClassLabel, Label, RegressionLabel, Rows
 from tests.edl.programs import loaded, simple
 
@@ -307,6 +308,19 @@ def test_the_bytes_of_a_model_do_not_depend_on_the_number_of_threads(
         found.append(subject.get_weights()["booster"].tobytes())
     set_threads(1)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("message", "wanted"),
+    [
+        ("[02:59:29] /src/objective.cu:83: label must be non-negative", "label must be non-negative"),
+        ("[02:59:29] /src/linear.cc:135: Check failed: !p->Has(): no categories", "no categories"),
+        ("[02:59:29] /src/linear.cc:135: Check failed: !p->Has(): ", "Check failed: !p->Has():"),
+        ("value -7 for max_depth\nStack trace:", "value -7 for max_depth"),
+    ],
+)
+def test_a_message_of_xgboost_says_nothing_of_its_source(message: str, wanted: str) -> None:
+    assert first_line(ValueError(message)) == wanted
 
 
 @pytest.mark.parametrize(("library", "param"), [("lightgbm", "max_bin"), ("xgboost", "max_depth")])

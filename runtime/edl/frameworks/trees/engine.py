@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,9 @@ from edl.frameworks.trees.objectives import Objective
 # Values of a matrix for which one more thread pays. A tree has a parallel region for each of its nodes, at whose end
 # threads wait for each other; with too little to do, and other processes beside them, they do nothing else.
 GROWING, SCORING = 1_000_000, 20_000
+
+
+_SOURCE = re.compile(r"^\[[\d:]+\] \S+: (?:Check failed: .*?: )?(?=.)")
 
 
 def threads_for(matrix: Array, most: int, each: int) -> int:
@@ -120,7 +124,8 @@ class Engine(abc.ABC):
 
 
 def first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+    """Return what a library's message says, without time, source file and condition of XGBoost."""
+    return _SOURCE.sub("", str(error).strip().partition("\n")[0])
 
 
 def unknown_objective(name: str, known: Mapping[str, Any]) -> str:
