@@ -35,7 +35,7 @@ def test_a_search_shows_its_candidates_in_their_order(session: Session) -> None:
     assert shown[0] == ("1 BoostedTreesClassifier (lightgbm)", "learning_rate 0.05")
     assert shown[-1][0].endswith("BoostedTreesClassifier (lightgbm)")
     assert any("LinearClassifier (torch)" in name for name, _ in shown)
-    assert len(shown) == 6
+    assert len(shown) == 9
     assert ("features", "age") not in found
 
 
