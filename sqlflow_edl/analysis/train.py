@@ -174,7 +174,9 @@ class TrainingPlan:
             inputs=inputs,
             label=label,
             optimizer=self.settings.theirs("optimizer")
-            or steps.optimizer(self.settings.optimizer, self.settings.resolved, self.settings.framework),
+            or steps.optimizer(
+                self._optimizer(model, inputs), self.settings.resolved, self.settings.framework
+            ),
             loss=loss,
             metrics=metrics,
             schedule=steps.schedule(self.settings.schedule, self.settings.resolved, training, rows.training),
@@ -192,6 +194,13 @@ class TrainingPlan:
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
         )
+
+    def _optimizer(self, model: Model, inputs: ModelInputs) -> Entry:
+        """Return the optimizer with the defaults for so many columns, unless it is written."""
+        if "optimizer" in self.settings.resolved:
+            return self.settings.optimizer
+        features = (feature for each in inputs.values() for feature in each)
+        return self.settings.optimizer.with_defaults(model.defaults_of_width(features))
 
     def _parameters(self, entry: Entry) -> dict[str, spec.job.Parameter]:
         return dict(catalog.parameters(entry, self.settings.resolved))

@@ -16,6 +16,7 @@ from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.data import DataWarning
 from sqlflow_edl.analysis.columns.decisions import reason
+from sqlflow_edl.analysis.models.base import count_columns
 from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import search, text
@@ -48,7 +49,7 @@ def training(planned: Planned) -> list[Row]:
         ("features", _features(planned, plan)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("warnings", ((each.about, each.message, each.advice) for each in planned.warnings)),
-        ("optimizer", _component(plan, "optimizer", spec.optimizer)),
+        ("optimizer", _optimizer(plan, spec)),
         ("schedule", _schedule(plan, spec.schedule)),
         ("loss", _component(plan, "loss", spec.loss)),
         ("metrics", _metrics(plan, spec)),
@@ -142,6 +143,15 @@ def _kept(feature: Feature) -> str:
 def _component(plan: TrainingPlan, kind: str, component: Component) -> Rows:
     yield component.name, "", _whose(plan, kind) or _origin(plan, kind)
     yield from _parameters(plan, kind, component)
+
+
+def _optimizer(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    """List the optimizer and its parameters, some of which depend on the number of columns."""
+    example = plan.settings.choice.example
+    wide = {} if "optimizer" in plan.settings.resolved else example.defaults_of_width(spec.features)
+    for name, value, why in _component(plan, "optimizer", spec.optimizer):
+        depends = why == DEFAULT and f"optimizer.{name}" in wide
+        yield name, value, f"default for {count_columns(spec.features):,} columns" if depends else why
 
 
 def _whose(plan: TrainingPlan, function: str) -> str:

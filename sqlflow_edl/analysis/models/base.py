@@ -7,7 +7,7 @@ and those of `Architecture.values`. A text of a user enters it through the filte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from edl import spec
@@ -17,6 +17,7 @@ from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.settings.values import Setting
 
 MOST_EPOCHS, LEAST_STEPS = 200, 600  # of trainings with few rows
+WIDE = 500  # columns above which a model may have other defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Model(Entry):
 
     most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
     defaults: attributes of other entries (optimizer, schedule) whose defaults differ from the usual ones. length: of a
-    training without a written one.
+    training without a written one. wide: the defaults of an optimizer that is not written, of more than WIDE columns.
     """
 
     architecture: Architecture
@@ -86,3 +87,13 @@ class Model(Entry):
     encodes: bool = False
     defaults: Mapping[str, Setting] = field(default_factory=dict)
     length: Length = USUAL_LENGTH
+    wide: Mapping[str, Setting] = field(default_factory=dict)
+
+    def defaults_of_width(self, features: Iterable[spec.Feature]) -> Mapping[str, Setting]:
+        """Return the defaults that follow from the number of columns; none in a narrow table."""
+        return self.wide if count_columns(features) > WIDE else {}
+
+
+def count_columns(features: Iterable[spec.Feature]) -> int:
+    """Return the number of columns of the query that the features read."""
+    return len({column for feature in features for column in spec.source_columns(feature)})

@@ -38,6 +38,8 @@ _DEFAULTS: Mapping[str, Setting] = {
 }
 # Dropout changes the variance of the hidden units, and so the numbers that a regression with little noise predicts.
 _REGRESSION_DEFAULTS = {**_DEFAULTS, "model.dropout": 0.0}
+# Of many columns, most of which are 0 nearly everywhere, some fit noise. Chosen on the table grants of 1,500 columns.
+_WIDE: Mapping[str, Setting] = {"optimizer.weight_decay": 0.2}
 _LENGTH = Length(3000, (8, 40), 10, ((1_000, 32), (10_000, 64), (100_000, 256)))
 
 _DEEP = Architecture("deep", one_input(deep_feature), size=lambda job: deep_size(job, job.features))
@@ -53,6 +55,7 @@ MODELS = (
         encodes=True,
         defaults=_DEFAULTS,
         length=_LENGTH,
+        wide=_WIDE,
     ).with_defaults(_DEFAULTS),
     Model(
         "DNNRegressor",
@@ -63,6 +66,7 @@ MODELS = (
         encodes=True,
         defaults=_REGRESSION_DEFAULTS,
         length=_LENGTH,
+        wide=_WIDE,
     ).with_defaults(_REGRESSION_DEFAULTS),
     Model(
         "LinearClassifier",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from sqlflow_edl.analysis.catalog import BOOSTING, LOSSES, MODELS, OPTIMIZERS, SCHEDULES
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
-from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
@@ -71,7 +71,12 @@ def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
         yield f"### {entry.name}\n\n{entry.doc}{task}{only}{also}\n"
         if isinstance(entry, Model) and entry.defaults:
             others = (name for name in entry.defaults if name not in {row.name for row in entry.params})
-            yield f"If not written: {', '.join(f'`{name} = {_default(entry.defaults[name])}`' for name in others)}.\n"
+            wide = "".join(
+                f" Of more than {WIDE} columns, `{name} = {_default(value)}`."
+                for name, value in entry.wide.items()
+            )
+            written = ", ".join(f"`{name} = {_default(entry.defaults[name])}`" for name in others)
+            yield f"If not written: {written}.{wide}\n"
         if entry.params:
             yield from _table(entry.params)
 

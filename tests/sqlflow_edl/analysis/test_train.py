@@ -288,3 +288,29 @@ def test_a_dense_network_takes_larger_minibatches_and_more_steps(rows: int, batc
     length = MODELS.entries["DNNRegressor"].length
     assert length.batch_size(rows) == batch
     assert length.number_of_epochs(rows, batch) == epochs
+
+
+def test_a_wide_table_has_more_weight_decay_by_default_and_the_plan_says_so(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.analysis.models.base.WIDE", 2)
+    train = "FROM people TO TRAIN DNNRegressor{} LABEL income INTO m"
+    found = {
+        case: compiled(session, f"SELECT {columns}, income {train.format(written)}").spec.optimizer.params
+        for case, columns, written in (
+            ("wide", "age, height, city", ""),
+            ("narrow", "age, height", ""),
+            ("written", "age, height, city", " WITH optimizer.weight_decay = 0.1"),
+            ("other", "age, height, city", " WITH optimizer = adamw"),
+        )
+    }
+    assert {case: params["weight_decay"] for case, params in found.items()} == {
+        "wide": 0.2,
+        "narrow": 0.02,
+        "written": 0.1,
+        "other": 0.004,
+    }
+    [statement] = session.parse(f"SELECT age, height, city, income {train.format('')}")
+    rows = session.plan(statement).to_arrow().to_pylist()
+    [why] = [row["why"] for row in rows if row["name"] == "weight_decay"]
+    assert why == "default for 3 columns"
