@@ -51,6 +51,12 @@ class Predictions:
         if not calls:
             return None
         check_statement(statement)
+        if not self._source.temporary_tables:
+            raise SemanticError(
+                "predictions inside a query need temporary tables, which this data source does not have",
+                span=calls[0].span.shifted(statement.span.start),
+                hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
+            )
         try:
             return self._replaced(statement.text, statement.span.start, statement, calls)
         except BaseException:

@@ -115,6 +115,7 @@ class Source(Results, Protocol):
 
     url: str  # without password
     dialect: str  # as sqlglot names it
+    temporary_tables: bool  # a connection may have tables of its own, see `stage_temporary`
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
 
     def schema(self, query: str) -> pa.Schema:
@@ -160,10 +161,7 @@ class Source(Results, Protocol):
         ...
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        """Make the rows a table that only this connection sees. `name` has letters, digits and underscores.
-
-        Raises SourceError if the database has no such tables.
-        """
+        """Make the rows a table that only this connection sees. `name` has letters, digits and underscores."""
         ...
 
     def drop_temporary(self, name: str) -> None:

@@ -37,6 +37,7 @@ class BaseSource(ABC):
     """Source that is closed at the end of a `with` and has a separate object for its results."""
 
     _results: Results
+    temporary_tables = False
 
     @abstractmethod
     def close(self) -> None: ...
@@ -63,16 +64,10 @@ class BaseSource(ABC):
         return self._results.sweep(is_over)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        """Refuse: the database has no temporary tables."""
-        from edl.errors import SourceError
+        raise NotImplementedError(name)
 
-        raise SourceError(
-            "predictions inside a query need temporary tables, which this data source does not have",
-            hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
-        )
-
-    def drop_temporary(self, name: str) -> None:  # noqa: B027 - there are none
-        """Do nothing: there are none."""
+    def drop_temporary(self, name: str) -> None:
+        raise NotImplementedError(name)
 
 
 class EmbeddedSource(BaseSource):

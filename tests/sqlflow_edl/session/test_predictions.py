@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from edl.errors import SemanticError, SourceError, SQLFlowError
+from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill
 from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, new_sales, sales
@@ -170,14 +170,14 @@ def test_an_error_of_the_database_has_the_place_behind_the_call() -> None:
     assert "_edl_" not in caught.value.message
 
 
-def test_a_database_without_temporary_tables_says_what_helps(tmp_path: object) -> None:
-    from edl.sources.common import BaseSource
-
-    class Source(BaseSource):
-        def close(self) -> None: ...
-
-    with pytest.raises(SourceError, match="which this data source does not have") as caught:
-        Source().stage_temporary("x", pa.table({"a": [1]}).to_reader())
+def test_a_database_without_temporary_tables_is_refused_before_rows_are_predicted(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(session.source), "temporary_tables", False)
+    text = "SELECT * FROM PREDICT(kinds, fresh)"
+    with pytest.raises(SemanticError, match="which this data source does not have") as caught:
+        list(session.run(text))
+    assert caught.value.span == Span(text.index("PREDICT"), len(text))
     assert caught.value.hint is not None
     assert "TO PREDICT my_table" in caught.value.hint
 

@@ -40,6 +40,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
     """`edl.data.source.Source` for DuckDB."""
 
     dialect = "duckdb"
+    temporary_tables = True
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, url: str) -> None:
         self.url = url

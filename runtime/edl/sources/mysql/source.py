@@ -58,6 +58,7 @@ class MySQLSource(Transactional, BaseSource):
     """`edl.data.source.Source` for MySQL and MariaDB."""
 
     dialect = "mysql"
+    temporary_tables = True
 
     def __init__(self, url: ServerURL) -> None:
         check_options(url)

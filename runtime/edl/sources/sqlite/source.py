@@ -39,6 +39,7 @@ class SQLiteSource(CursorSource[Column]):
     """`edl.data.source.Source` for SQLite. `schema` scans the rows: types depend on all values."""
 
     dialect = "sqlite"
+    temporary_tables = True
     errors = (sqlite3.Error, sqlite3.Warning)  # Warning: several statements, before Python 3.12
     home = '"main".'
     begin = "BEGIN IMMEDIATE"
