@@ -211,6 +211,16 @@ def test_the_rounds_of_a_model_are_followed_by_more(tmp_path: Path, library: str
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_numbers_beyond_float32_are_large_numbers(tmp_path: Path, library: str) -> None:
+    subject = adapter(tmp_path, library)
+    large = MATRIX.copy()
+    large[:, 0] *= 1e200
+    losses = [float(subject.train(rows()._replace(features={"dense": large}))[0]) for _ in range(5)]
+    assert losses[-1] < losses[0]
+    assert np.isfinite(subject.predict({"dense": large})).all()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_a_learning_rate_of_its_own_for_each_round(tmp_path: Path, library: str) -> None:
     still = adapter(tmp_path, library)
     still.train(rows()._replace(rates=np.array([0.0], np.float32)))

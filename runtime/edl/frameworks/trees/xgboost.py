@@ -84,7 +84,7 @@ class XGBoostEngine(Engine):
         if quantiles:
             bins = int(self._params.get("max_bin", 256))
             self._rows = xgboost.QuantileDMatrix(
-                matrix,
+                _within_float32(matrix),
                 labels,
                 weight=_of_groups(weights, groups),
                 group=None if groups is None else groups.sizes,
@@ -183,7 +183,7 @@ class XGBoostEngine(Engine):
         groups: Groups | None = None,
     ) -> xgboost.DMatrix:
         return xgboost.DMatrix(
-            matrix,
+            _within_float32(matrix),
             labels,
             weight=_of_groups(weights, groups),
             group=None if groups is None else groups.sizes,
@@ -205,6 +205,17 @@ def _draws(params: Mapping[str, Any]) -> bool:
         return True
     shares = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
     return any(float(params.get(name, 1.0)) < 1 for name in shares)
+
+
+def _within_float32(matrix: Array) -> Array:
+    """Return the matrix with finite numbers that float32 does not hold as its largest one. NaN stays."""
+    largest = float(np.finfo(np.float32).max)
+    if (
+        matrix.size
+        and np.fmax(np.fmax.reduce(matrix, axis=None), -np.fmin.reduce(matrix, axis=None)) > largest
+    ):
+        return np.clip(matrix, -largest, largest)
+    return matrix
 
 
 def _of_groups(weights: Array | None, groups: Groups | None) -> Array | None:
