@@ -73,6 +73,7 @@ COMMANDS = {
     "cancel": "cancel.cancel",
     "image": "image.image",
     "serve": "serve.serve",
+    "doctor": "doctor.doctor",
 }
 
 
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
+    _add_doctor(commands)
     return parser
 
 
@@ -258,6 +260,23 @@ def _add_serve(commands: Commands) -> None:
     )
     _model_store(serve)
     _model_packages(serve)
+
+
+def _add_doctor(commands: Commands) -> None:
+    doctor = commands.add_parser(
+        "doctor",
+        help="report what is installed and what can run",
+        description="Report versions, the machine, libraries, and what can run with them. The data source is tried if "
+        "it is given.",
+        allow_abbrev=False,
+    )
+    doctor.add_argument(
+        "--source",
+        metavar="URL",
+        default=os.environ.get("SQLFLOW_SOURCE"),
+        help="URL of a data source to try",
+    )
+    doctor.add_argument("--format", choices=("table", "csv", "json"), default="table")
 
 
 def _add_job_commands(commands: Commands) -> None:

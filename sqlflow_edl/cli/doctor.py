@@ -1,0 +1,138 @@
+"""`sqlflow doctor`: a report of this installation: versions, the machine, libraries, and what can run with them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata as metadata
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli import exit_codes
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+PACKAGE = "sqlflow-edl"
+COLUMNS = ("about", "name", "found", "advice")
+MISSING = "no"
+NOT_FOR_USERS = ("all", "bench", "docs", "test")
+_TREES, _NETWORKS = ("lightgbm", "xgboost"), ("torch", "tensorflow")
+Row = tuple[str, str, str, str]
+
+
+def doctor(options: argparse.Namespace) -> int:
+    """Run the command. Return an exit code that is not 0 if the data source cannot be used."""
+    from sqlflow_edl.display.output import WRITERS, write_rows
+    from sqlflow_edl.reports.table import texts
+
+    extras = dict(_extras())
+    rows = [*_machine(), *_libraries(extras), *_possible(extras)]
+    source, advice = _source(options.source)
+    rows.append(("data", "source", source, advice))
+    if options.format == "table":
+        write_rows([(name, False) for name in COLUMNS], rows, sys.stdout)
+    else:
+        WRITERS[options.format](texts(COLUMNS, rows), sys.stdout)
+    return exit_codes.FAILED if options.source and advice else exit_codes.OK
+
+
+def _machine() -> Iterator[Row]:
+    from edl.jobs.job_folder import state_folder
+    from edl.run.training_client import available_cores
+    from edl.version import VERSION
+
+    yield "product", PACKAGE, VERSION, ""
+    yield "product", "Python", platform.python_version(), ""
+    yield "machine", "system", f"{platform.system()} {platform.machine()}", ""
+    yield "machine", "cores", str(available_cores()), ""
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        yield "machine", "memory", _size(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")), ""
+    folder = state_folder()
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    advice = "" if os.access(there, os.W_OK) else "not writable; set XDG_STATE_HOME to another folder"
+    yield "machine", "job folders", f"{folder}, {_size(shutil.disk_usage(there).free)} free", advice
+
+
+def _extras() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each extra with the versions that it found, and what is missing of it."""
+    from packaging.requirements import Requirement
+
+    needed = [Requirement(text) for text in metadata.requires(PACKAGE) or ()]
+    for extra in metadata.metadata(PACKAGE).get_all("Provides-Extra") or ():
+        here = [
+            each
+            for each in needed
+            if each.marker
+            and each.marker.evaluate({"extra": extra})
+            and not each.marker.evaluate({"extra": ""})
+        ]
+        if here:
+            checked = [_installed(each) for each in here]
+            found = ", ".join(text for text, _ in checked if text)
+            yield extra, (found, ", ".join(text for _, text in checked if text))
+
+
+def _installed(needed: Requirement) -> tuple[str, str]:
+    """Return a package with its version, and the requirement if it is not met; either may be empty."""
+    try:
+        version = metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return "", needed.name
+    fits = needed.specifier.contains(version, prereleases=True)
+    return f"{needed.name} {version}", "" if fits else f"{needed.name} {needed.specifier}"
+
+
+def _libraries(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
+    for extra, (found, missing) in extras.items():
+        if extra in NOT_FOR_USERS:
+            continue
+        advice = f"pip install '{PACKAGE}[{extra}]' for {missing}" if missing else ""
+        yield "libraries", extra, found or "not installed", advice
+
+
+def _possible(extras: Mapping[str, tuple[str, str]]) -> Iterator[Row]:
+    """Yield the kinds of models and of jobs, and whether they can run here."""
+
+    def complete(*names: str) -> list[str]:
+        return [name for name in names if name in extras and not extras[name][1]]
+
+    def row(name: str, found: list[str], advice: str) -> Row:
+        return "possible", name, ", ".join(found) if found else MISSING, "" if found else advice
+
+    yield row("networks", complete(*_NETWORKS), f"pip install '{PACKAGE}[torch]'")
+    yield row("boosted trees", complete(*_TREES), f"pip install '{PACKAGE}[lightgbm]'")
+    yield row(
+        "all-reduce", complete("torch"), f"its groups use gloo of PyTorch: pip install '{PACKAGE}[torch]'"
+    )
+    yield row("parameter servers", complete(*_NETWORKS), f"pip install '{PACKAGE}[torch]'")
+    yield row("serving", complete("serve"), f"pip install '{PACKAGE}[serve]'")
+    client = complete("kubernetes")
+    known = Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
+    ready = client if client and known.exists() else []
+    advice = f"there is no {known}" if client else f"pip install '{PACKAGE}[kubernetes]'"
+    yield row("Kubernetes", ready, advice)
+
+
+def _source(url: str | None) -> tuple[str, str]:
+    """Return what the data source answers, and what is wrong with it."""
+    if not url:
+        return "none given", "add --source URL, or set SQLFLOW_SOURCE, to try one"
+    from sqlflow_edl.session.session import Session
+
+    try:
+        with Session(url) as session:
+            [models] = session.run("SHOW MODELS")
+            count = sum(batch.num_rows for batch in models.reader) if models.reader is not None else 0
+            return f"{session.source.url}: reachable, {count:,} models", ""
+    except SQLFlowError as error:
+        return "not reachable", ": ".join(filter(None, (error.message, error.hint)))
+
+
+def _size(count: float) -> str:
+    return f"{count / (1 << 30):,.1f} GiB"
