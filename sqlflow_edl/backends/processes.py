@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
-from edl.cluster.local.client import SupervisedJob
+from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
-from edl.errors import ClusterError
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import Spec
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec
-
-START_SECS = 20.0  # limit for a supervisor to take over its job
 
 
 def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
@@ -36,17 +32,4 @@ def run(job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None]) -> Outc
 
 def leave(job: JobFolder, how: Spec) -> None:
     """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
-    with SupervisedJob.start(job, how) as running:
-        try:
-            _wait_for_start(job, running)
-        except BaseException:  # it must not start later, unnoticed
-            running.cancel()
-            raise
-
-
-def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
-    deadline = time.monotonic() + START_SECS
-    while job.status().pid != running.pid:  # until then the job counts as ours, and would be dead when we are
-        if not running.runs or time.monotonic() > deadline:
-            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="see its log")
-        time.sleep(0.01)
+    start_detached(job, how)

@@ -81,7 +81,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         checkpoint=snapshot.checkpoint,
         instances=instances,
         logs=details.logs,
-        notes=details.notes,
+        notes=(*details.notes, *_kept(job, status)),
         step=snapshot.step,
         loss=snapshot.loss,
         rows_per_second=snapshot.rate,
@@ -90,6 +90,12 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
     )
+
+
+def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
+    if not job.can_resume:
+        return ()
+    return (f"`sqlflow resume {job.id}` continues it, until {status.kept_until:%Y-%m-%d %H:%M}Z",)
 
 
 def state_of(status: Status) -> str:

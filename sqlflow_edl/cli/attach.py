@@ -12,8 +12,10 @@ import time
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder
+from edl.models.pending import read_intent
 from edl.run.termination import TerminatedError
 from sqlflow_edl.backends import find
+from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.final_report import bars
@@ -27,7 +29,11 @@ POLL = 0.05
 @reported
 def attach(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    handle = find.find(options.id)
+    return follow(find.find(options.id))
+
+
+def follow(handle: JobHandle) -> int:
+    """Follow the job to its end and return the exit code."""
     job = handle.folder
     narrator = Narrator(sys.stderr)
     try:
@@ -46,7 +52,7 @@ def attach(options: argparse.Namespace) -> int:
     if outcome.kind == "explain":
         for line in bars(outcome.figures):
             narrator.say(line)
-    return exit_codes.OK
+    return exit_codes.OK if job.status().state != "failed" else exit_codes.FAILED
 
 
 def _wait_for_commit(job: JobFolder) -> None:
@@ -65,8 +71,12 @@ def _wait_for_commit(job: JobFolder) -> None:
 def _ending(job: JobFolder, outcome: Outcome) -> str:
     measured = f"; {figures(outcome.figures)}" if outcome.figures and outcome.kind != "explain" else ""
     text = f"job {job.id}: {outcome.kind}, {outcome.rows:,} rows in {duration(outcome.seconds)}{measured}"
-    if outcome.stored:
-        text += f"; stored {outcome.stored}"
-    if job.status().unclaimed:
+    status = job.status()
+    intent = read_intent(job.path) if status.state == "done" else None
+    if stored := outcome.stored or (intent.name if intent is not None else ""):
+        text += f"; stored {stored}"
+    if status.state == "failed":
+        text += f"\nits result could not be stored: {status.error}"
+    if status.unclaimed:
         text += "\nits result is stored as soon as no other process has the data source open"
     return text

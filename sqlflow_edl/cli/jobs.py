@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from edl.master import resume
 from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
@@ -18,6 +19,9 @@ from sqlflow_edl.reports.text import counted
 @reported
 def jobs(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
+    if options.clean:
+        cleaned = resume.clean()
+        print(f"removed the rows and checkpoints of {counted(len(cleaned), 'job')}", file=sys.stderr)
     rows = list(list_rows(summaries()))
     if options.format == "table":
         footer = write_jobs(rows, sys.stdout)

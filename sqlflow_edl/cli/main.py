@@ -70,6 +70,7 @@ COMMANDS = {
     "job": "job.job",
     "logs": "logs.logs",
     "attach": "attach.attach",
+    "resume": "resume.resume_",
     "cancel": "cancel.cancel",
     "image": "image.image",
     "serve": "serve.serve",
@@ -282,12 +283,19 @@ def _add_doctor(commands: Commands) -> None:
 def _add_job_commands(commands: Commands) -> None:
     jobs = _job_command(commands, "jobs", "list the jobs, oldest first", of_one=False)
     jobs.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    jobs.add_argument(
+        "--clean",
+        action="store_true",
+        help="first remove the rows and checkpoints of jobs that failed or died, which then cannot be resumed",
+    )
     job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
     job.add_argument("--format", choices=("table", "json"), default="table")
     logs = _job_command(commands, "logs", "print the output of the instances of a job")
     logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0 (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the output until the job ends")
     _job_command(commands, "attach", "follow a job until it ends; Ctrl-C leaves it running")
+    resume = _job_command(commands, "resume", "continue a training that failed or died from its last checkpoint")
+    resume.add_argument("--detach", action="store_true", help="do not follow the job")
     _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 
 

@@ -98,9 +98,13 @@ def _jobs(shell: Shell, _: str) -> None:
     shell.screen.say(footer)
 
 
+JOB_ACTIONS = ("log", "resume", "cancel")
+
+
 def _job(shell: Shell, text: str) -> None:
     from sqlflow_edl.backends.find import cancel, find, logs
     from sqlflow_edl.backends.report import report
+    from sqlflow_edl.backends.resume import resume
     from sqlflow_edl.display.job import write_job, write_logs
 
     match text.split():
@@ -112,6 +116,9 @@ def _job(shell: Shell, text: str) -> None:
             found = logs(find(job_id), *instance)
             with found as lines, shell.screen.page() as page:
                 write_logs(lines, page, named=not instance)
+        case [job_id, "resume"]:
+            folder = find(job_id).folder
+            shell.screen.say(f"job {folder.id}: {resume(folder)}")
         case [job_id, "cancel"]:
             job = find(job_id)
             agreed = shell.agrees(f"{job.folder.id} ends, and its progress is lost. Cancel it?")
@@ -120,7 +127,8 @@ def _job(shell: Shell, text: str) -> None:
             raise SemanticError("the id of a job is missing", hint="/job ID; /jobs lists them")
         case _:
             raise SemanticError(
-                "unknown action on a job", hint="/job ID, /job ID log [INSTANCE] or /job ID cancel"
+                "unknown action on a job",
+                hint="/job ID, /job ID log [INSTANCE], /job ID resume or /job ID cancel",
             )
 
 
@@ -253,7 +261,7 @@ LISTED = {
     "models": Command("[PATTERN]", "the models, all versions; p% selects names that begin with p", _models),
     "model": Command("NAME", "all facts about a model", _model),
     "jobs": Command("", "the jobs, oldest first", _jobs),
-    "job": Command("ID [log [INSTANCE] | cancel]", "progress of a job; its output; cancel it", _job),
+    "job": Command("ID [log [INSTANCE] | resume | cancel]", "progress of a job; its output; continue it; cancel it", _job),
     "estimators": Command("[NAME]", "the estimators of TRAIN, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),
     "edit": Command("[FILE]", "edit the next statement with $EDITOR, starting from the last one", _edit),

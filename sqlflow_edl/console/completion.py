@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
 
+from edl.jobs.job_folder import jobs
 from sqlflow_edl.analysis.catalog import MODELS
-from sqlflow_edl.console.commands import COMMANDS, LISTED
+from sqlflow_edl.console.commands import COMMANDS, JOB_ACTIONS, LISTED
 from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.context import context
@@ -17,7 +18,7 @@ from sqlflow_edl.console.help import TOPICS
 from sqlflow_edl.display.output import FORMATS
 from sqlflow_edl.syntax.dialects import dialect_named
 
-_COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<argument>\S*))?")
+_COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<first>\S+\s+)?(?P<argument>\S*))?")
 _FILES = ("source", "edit", "once", "tee")
 _PARTS = re.compile(r"[._ ]")
 
@@ -46,6 +47,9 @@ class Completing(Completer):
             yield from _completions(called["mark"] + called["name"], names)
         elif called["name"] in _FILES:
             yield from self._paths.get_completions(Document(called["argument"]), event)
+        elif called["first"]:
+            actions = JOB_ACTIONS if called["name"] == "job" else ()
+            yield from _completions(called["argument"], (Offer(each, "argument") for each in actions))
         elif called["name"] in COMMANDS:
             yield from _completions(called["argument"], _arguments(called["name"], connection))
 
@@ -55,6 +59,7 @@ def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
         "d": lambda: connection.known().tables,
         "model": lambda: connection.known().models,
         "models": lambda: connection.known().models,
+        "job": lambda: reversed([job.id for job in jobs()]),
         "format": lambda: FORMATS,
         "estimators": lambda: MODELS.entries,
         "help": lambda: TOPICS,

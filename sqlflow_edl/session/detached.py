@@ -95,4 +95,5 @@ def _list_failures(source: Source) -> Iterator[str]:
             continue
         if intent.record is not None:
             registry_of(intent, source).record_failure(intent.name, intent.record, status.error)
-        yield f"job {job.id} {status.state}: {status.error}"
+        rest = f"; `sqlflow resume {job.id}` continues it" if job.can_resume else ""
+        yield f"job {job.id} {status.state}: {status.error}{rest}"

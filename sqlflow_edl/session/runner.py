@@ -17,7 +17,7 @@ from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.commit import Stored, commit_result
-from edl.models.pending import Intent, write_intent
+from edl.models.pending import Intent, handled, write_intent
 from edl.models.registry.records import ModelRecord, check_name
 from edl.spec import JobSpec, Rows
 from sqlflow_edl.analysis import inference
@@ -147,7 +147,7 @@ class JobRunner:
     def _run(self, ready: _Ready) -> Outcome:
         """Run the program and return its outcome. A failed training is recorded in the registry as well."""
         generate(ready.spec).write(ready.folder.program)
-        if ready.on is not None:
+        if ready.spec.cluster.workers:  # a job that outlives this process stores its result itself
             write_intent(ready.folder.path, ready.intent)
         if step := self._submitter.starting(ready.spec, ready.on):
             self._observer.doing(step)
@@ -206,11 +206,16 @@ class JobRunner:
             raise
         except SQLFlowError as error:
             message = error.message
+            if not job.status().place:
+                with contextlib.suppress(FileNotFoundError):  # it has no master
+                    handled(job.path)
             raise
         finally:
             if not self._continues:
                 if not job.status().place:  # a job elsewhere has its end recorded by its handle
                     job.end(state, message)
+                    if job.can_resume:
+                        report(self._observer, [f"`sqlflow resume {job.id}` continues the training"])
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._source.unpin_abandoned()
 

@@ -24,9 +24,19 @@ MOST = "EDL_CHECKPOINTS_BYTES"  # maximum on the master's disk; 0, the default, 
 MASTER = "master"
 
 
+def _place(job: Path) -> str:
+    """Return the variable: as the job's run specification has it, or as in the environment."""
+    folder = ClusterFolder(job)
+    if not folder.is_supervised:
+        return os.environ.get(VARIABLE, "")
+    spec = folder.spec()
+    named = spec.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")
+    return named if named in ("", MASTER) or "://" in named else os.path.join(spec.folder, named)
+
+
 def are_with_master(job: Path) -> bool:
     """Return True if instances send their checkpoints to the master, because they share no disk."""
-    named = os.environ.get(VARIABLE, "")
+    named = _place(job)
     return named == MASTER or (ClusterFolder(job).is_deployed and not named)
 
 
@@ -59,7 +69,7 @@ def curves(job: Path) -> str:
 
     Only a job whose folder vanishes with its pods has copies.
     """
-    named = os.environ.get(VARIABLE, "")
+    named = _place(job)
     deployed = ClusterFolder(job).is_deployed
     return f"{named.rstrip('/')}/tensorboard/{job.name}" if deployed and named not in ("", MASTER) else ""
 
@@ -77,7 +87,7 @@ def for_instance(job: Path, instance: Instance) -> CheckpointStore:
 
 def _named(job: Path, who: str) -> CheckpointStore | None:
     """Return the store that the environment names, or None if that is the default or the master's disk."""
-    named = os.environ.get(VARIABLE, "")
+    named = _place(job)
     if named in ("", MASTER):
         return None
     if "://" in named:

@@ -17,8 +17,10 @@ import msgspec
 from edl.jobs.events import JobEvent
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import replace_file
 
 Event = JobEvent | Outcome | Failed
+_ENDS = (Outcome, Failed)
 
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
@@ -100,3 +102,10 @@ def read_end(path: Path) -> Outcome | Failed | None:
     """Return the event that ended the job, or None."""
     with EventReader(path) as reader:
         return next((event for event in reader.read() if isinstance(event, Outcome | Failed)), None)
+
+
+def forget_end(path: Path) -> None:
+    """Remove the event that ended the job, because the job continues. Nothing may write at the same time."""
+    if read_end(path) is not None:
+        lines = path.read_bytes().splitlines(keepends=True)
+        replace_file(path, b"".join(line for line in lines if not isinstance(decode_event(line), _ENDS)))

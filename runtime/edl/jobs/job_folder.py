@@ -2,7 +2,8 @@
 
 They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by the
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
-if the job's process died before it could.
+if the job's process died before it could. A training with a master that failed or died keeps what it needs to resume
+for KEPT: rows, checkpoints, and the state of its master.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
 data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
@@ -26,11 +27,13 @@ import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.jobs.process import start_time
+from edl.jobs.run_folder import ClusterFolder
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 
 LONGEST = timedelta(days=30)  # maximum duration of a job
+KEPT = timedelta(days=7)  # time in which a training that failed or died can be resumed
 STARTING = "kubernetes"  # `place` of a job that is being deployed
 
 
@@ -64,6 +67,11 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def attended(self) -> bool:
         """True if the process that runs or started the job exists."""
         return start_time(self.pid) == self.started_as
+
+    @property
+    def kept_until(self) -> datetime:
+        """Time until which a job that can be resumed is kept; of one that is just found dead, from now on."""
+        return (datetime.fromisoformat(self.ended) if self.ended else datetime.now(UTC)) + KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +185,31 @@ class JobFolder:
     def end(self, state: State, error: str = "") -> Status:
         """Record the end of the job, and remove large files; of a cancelled job, all but its log.
 
-        The model of a failed job stays, because it may have failed while that was being stored.
+        A training that can be resumed keeps them. The model of a failed job stays, because it may have failed while
+        that was being stored.
         """
-        self.remove_data()
+        if not (state in ("failed", "died") and self._is_training):
+            self.remove_data()
         if state == "cancelled":
             self._keep_log()
         elif state == "done":
             for path in (self.model, self.weights, self.archive):
                 path.unlink(missing_ok=True)
         return self.update(state=state, ended=self.status().ended or _now(), error=error)
+
+    @property
+    def can_resume(self) -> bool:
+        """True if the job ended without a model, and has what it needs to continue: see `edl.master.resume`."""
+        status = self.status()
+        ended = status.state in ("failed", "died") or (status.state == "running" and not status.alive)
+        return ended and self._is_training and self.rows.is_dir()
+
+    @property
+    def _is_training(self) -> bool:
+        """True for a training with a master on this machine that has made no model."""
+        status = self.status()
+        supervised = ClusterFolder(self.path).is_supervised and not status.place
+        return status.kind == "train" and supervised and not self.archive.exists()
 
     def remove_rows(self) -> None:
         shutil.rmtree(self.rows, ignore_errors=True)
@@ -336,7 +360,10 @@ def is_over(job_id: str) -> bool:
 
 
 def sweep() -> list[JobFolder]:
-    """Mark jobs whose process is gone as died and return them; remove rows left by these and by ended jobs."""
+    """Mark jobs whose process is gone as died and return them; remove rows left by these and by ended jobs.
+
+    A training that can be resumed keeps its rows and checkpoints for KEPT.
+    """
     died = []
     for job in jobs():
         try:
@@ -347,7 +374,7 @@ def sweep() -> list[JobFolder]:
             continue
         if status.state == "finished":  # its results wait to be stored
             job.remove_rows()
-        else:
+        elif not job.can_resume or datetime.now(UTC) > status.kept_until:
             job.remove_data()
         if status.state == "running":
             job.update(state="died", ended=_now(), error="the job's process ended unexpectedly")

@@ -7,6 +7,7 @@ lock             supervisor: held while it runs, so that a job has only one
 supervisor       supervisor: its own process (`Process`)
 master           supervisor: process of the present master
 commit           supervisor: process that stores the result of a detached job
+state            master: its durable state (`edl.master.state_store`)
 metrics          master: host:port that serves metrics to Prometheus
 events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
 snapshot.json    master: status of the running job (`edl.jobs.snapshot`)
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +35,15 @@ WORKER = "edl.entrypoints.worker:main"
 SERVER = "edl.entrypoints.parameter_server:main"
 DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
 Role = Literal["supervisor", "master", "commit"]
+# Variables that the instances of a resumed job find as those of the first run did.
+_REMEMBERED = ("EDL_CHECKPOINTS", "EDL_CHECKPOINTS_BYTES", "SQLFLOW_MODEL_PATH", "SQLFLOW_MODEL_PACKAGES")
 TESTING = "EDL_TESTING_ENTRIES"  # additional permitted entry points, separated by commas; for tests
+
+
+def remembered(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables to store with a job, so that it is resumed as it began, without URLs with accounts."""
+    found = {name: environment[name] for name in _REMEMBERED if environment.get(name)}
+    return {name: value for name, value in found.items() if not ("://" in value and "@" in value)}
 
 
 class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,7 +60,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the cores. `slots` limits workers and servers together, 0 for no limit; `quota` is a shared limit in its place.
     `master`, `worker` and `server` are the module and the module:function to run; only those of this package are
     permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
-    secrets. A `detached` job continues without the client that started it.
+    secrets. A `detached` job continues without the client that started it. `folder` is the current folder of all
+    processes, in which relative paths of databases and modules are found; empty for that of the client.
     """
 
     framework: Framework
@@ -63,6 +74,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: str = SERVER
     environment: dict[str, str] = {}
     detached: bool = False
+    folder: str = ""
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -104,6 +116,16 @@ class ClusterFolder:
     def is_deployed(self) -> bool:
         """True if the instances are pods, which share no folder."""
         return (self.path / DEPLOYMENT).exists()
+
+    @property
+    def is_supervised(self) -> bool:
+        """True if the job was given to a supervisor of this machine."""
+        return (self.path / "spec.json").exists()
+
+    @property
+    def state(self) -> Path:
+        """Durable state of the master (`edl.master.state_store`)."""
+        return self.path / "state"
 
     @property
     def events(self) -> Path:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
     try:
-        state_store = FileStateStore(folder.path / "state")
+        state_store = FileStateStore(folder.state)
     except ClusterError as error:  # the other master continues, and reports the job's end
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED

@@ -173,7 +173,10 @@ class Master:
         return await self._end()
 
     async def _end(self) -> int:
-        """Release the workers, remove the checkpoints, store the result, and publish the outcome."""
+        """Release the workers, store the result, and publish the outcome.
+
+        Checkpoints are removed, unless the job failed and can be resumed.
+        """
         self._reporter.publish(self._state_loop.now())
         if self._ps_client is not None:
             await self._ps_client.close()
@@ -182,10 +185,11 @@ class Master:
             await self._end_instances()
         if self._ps_client is not None:
             await self._ps_client.tidy()
-        try:
-            await asyncio.to_thread(self._store.clear)
-        except (OSError, SQLFlowError) as error:
-            log(f"checkpoints of the job remain: {error}")
+        if not (self._tasks.state.failed and self._backend.supervised):
+            try:
+                await asyncio.to_thread(self._store.clear)
+            except (OSError, SQLFlowError) as error:
+                log(f"checkpoints of the job remain: {error}")
         code = self._reporter.end(
             await asyncio.to_thread(self._backend.result_store.end, self._reporter.ended)
         )

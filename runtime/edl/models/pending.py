@@ -6,6 +6,7 @@ data source.
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import msgspec
@@ -66,3 +67,9 @@ def registry_of(intent: Intent, source: Source) -> Registry:
     `source` is the intent's. Raises SourceError if the registry cannot be opened.
     """
     return open_registry(source, intent.store)
+
+
+def unhandled(job: Path) -> None:
+    """Undo `handled`, because the failed job continues."""
+    with contextlib.suppress(FileNotFoundError):
+        (job / _HANDLED).rename(job / FILE)

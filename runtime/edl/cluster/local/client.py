@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from typing import IO
 
+import msgspec
+
 from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
@@ -19,9 +21,10 @@ from edl.jobs.events import JobEvent
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.jobs.run_folder import ClusterFolder, Process, Spec
+from edl.jobs.run_folder import ClusterFolder, Process, Spec, remembered
 
 POLL = 0.05  # seconds between two reads of the events
+START_SECONDS = 20.0  # time for a supervisor to take over its job
 END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
 
 # Supervisors of detached jobs: children of this process, to be reaped.
@@ -44,6 +47,8 @@ class SupervisedJob:
     @classmethod
     def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
         """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
+        environment = {**remembered(os.environ), **spec.environment}
+        spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or os.getcwd())
         ClusterFolder(job.path).write_spec(spec)
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))
@@ -54,6 +59,7 @@ class SupervisedJob:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                cwd=spec.folder,
             )
         finally:
             os.close(log)
@@ -193,6 +199,24 @@ def _death(job: JobFolder) -> JobError | ClusterError:
     if status.error:
         return ClusterError(status.error)
     return ClusterError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
+
+
+def start_detached(job: JobFolder, spec: Spec) -> None:
+    """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
+    with SupervisedJob.start(job, spec) as running:
+        try:
+            _wait_for_start(job, running)
+        except BaseException:  # it must not start later, unnoticed
+            running.cancel()
+            raise
+
+
+def _wait_for_start(job: JobFolder, running: SupervisedJob) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while job.status().pid != running.pid:  # until then the job counts as ours, and would be dead when we are
+        if not running.runs or time.monotonic() > deadline:
+            raise ClusterError(f"the supervisor of job {job.id} does not start", hint="see its log")
+        time.sleep(0.01)
 
 
 def _supervisor(job: JobFolder) -> Process:

@@ -1,0 +1,177 @@
+"""Resumption of a training that failed or died: its folder is prepared for a new supervisor and a new master.
+
+The new master reads the state of the last one, and finds that all instances are gone. So it goes back to the last
+checkpoint, as after any loss of all instances: weights, optimizer slots, random state and the position in the rows go
+back together, and the rest is trained as it would have been.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from edl.checkpoints import factory
+from edl.data import open_reader
+from edl.data.pinned import read_pinned
+from edl.errors import ClusterError, SourceError, SpecError, SQLFlowError
+from edl.jobs import job_folder
+from edl.jobs.event_log import forget_end
+from edl.jobs.job_folder import JobFolder, Status
+from edl.jobs.run_folder import ClusterFolder, Process
+from edl.logs import log
+from edl.master.state import MasterState
+from edl.master.state_store import FileStateStore
+from edl.models.pending import unhandled
+from edl.tasks import encoding
+
+WAIT_SECONDS = 5.0  # time for the last master to end, which notices the death of its supervisor at once
+POLL = 0.05
+
+
+class Resumption(msgspec.Struct, frozen=True):
+    """Point from which a job is resumed. `checkpoint` is empty if it starts from the beginning; a search has none, and
+    continues after its finished trials.
+    """
+
+    checkpoint: str = ""
+    step: int = 0
+    epoch: int = 0
+    trials: int = 0
+
+    def __str__(self) -> str:
+        if self.trials:
+            return f"the search resumes after {self.trials} finished trial{'' if self.trials == 1 else 's'}"
+        if not self.checkpoint:
+            return "there is no checkpoint: training starts from the beginning"
+        return f"training resumes from step {self.step:,}, in epoch {self.epoch}"
+
+
+def prepare(job: JobFolder) -> Resumption:
+    """Prepare the job to be started again; from now on it counts as running.
+
+    Raises ClusterError if it cannot be resumed, and SourceError if its rows are gone.
+    """
+    check(job)  # a job without a master has no lock
+    with _locked(job):
+        check(job)
+        folder = ClusterFolder(job.path)
+        with contextlib.closing(_state_store(folder)) as store:
+            found = _reset(store, job)
+        forget_end(folder.events)
+        folder.snapshot.unlink(missing_ok=True)
+        unhandled(job.path)
+        us = Process.of(os.getpid())
+        job.update(state="running", ended="", error="", pid=us.pid, started_as=us.started_as)
+        return found
+
+
+def check(job: JobFolder) -> None:
+    """Raise ClusterError if the job cannot be resumed, and SourceError if its rows are gone."""
+    status = job.status()
+    if (why := _obstacle(job, status)) is not None:
+        raise ClusterError(f"job {job.id} cannot be resumed: {why[0]}", hint=why[1])
+    for rows in filter(Path.is_dir, (job.rows, job.validation_rows)):
+        try:
+            pinned = read_pinned(rows)
+            if pinned.source:
+                open_reader(pinned, rows)
+        except (SpecError, SourceError) as error:
+            raise SourceError(
+                f"job {job.id} cannot be resumed, because its rows are gone: {error.message}",
+                hint="train again",
+            ) from None
+
+
+def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
+    """Return why a job cannot be resumed, with a hint, or None."""
+    again = "run its statement again"
+    if status.alive:
+        return "it runs", f"follow it with `sqlflow attach {job.id}`"
+    if status.place:
+        return f"it ran on {status.place}, and pods leave no folder behind", again
+    if status.state in ("done", "finished"):
+        return "it has succeeded", None
+    if status.state == "cancelled":
+        return "it was cancelled, which removes its checkpoints", again
+    if status.kind != "train":
+        return f"it is no training, but of the kind {status.kind}", again
+    if not ClusterFolder(job.path).is_supervised:
+        return "it ran in one process, which writes no checkpoints", f"{again}, with --workers 1"
+    if job.archive.exists():
+        return f"it has trained its model, which could not be stored: {status.error}", f"it is {job.archive}"
+    if not Path(folder := ClusterFolder(job.path).spec().folder).is_dir():
+        return f"the folder in which it was started is gone: {folder}", None
+    if not job.can_resume:
+        days = job_folder.KEPT.days
+        return f"its rows and checkpoints were removed, {days} days after its end or by --clean", again
+    return None
+
+
+def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
+    """Remove the end of the job from the state of its master; return where the job continues."""
+    data = store.read()
+    if data is None:
+        return Resumption()
+    state = encoding.decode(data, MasterState)
+    state.failed, state.cancelled, state.failures = None, "", {}
+    state.rendezvous.vain = 0
+    store.write(encoding.encode(state))
+    if trials := state.done.get("predict", 0):
+        return Resumption(trials=trials)
+    checkpoint = state.checkpoint
+    if checkpoint is None or checkpoint.manifest is not None:  # those in memory are gone
+        return Resumption()
+    if checkpoint.folder not in factory.for_master(job.path).names():
+        return Resumption()
+    return Resumption(checkpoint.folder, checkpoint.job.step, checkpoint.job.epoch)
+
+
+def clean() -> list[JobFolder]:
+    """Remove what jobs have kept to be resumed, wherever their checkpoints are; return these jobs."""
+    cleaned = []
+    for job in job_folder.jobs():
+        with contextlib.suppress(SpecError):
+            if job.can_resume:
+                remove_checkpoints(job)
+                job.remove_data()
+                cleaned.append(job)
+    return cleaned
+
+
+def remove_checkpoints(job: JobFolder) -> None:
+    """Remove checkpoints that are not in the job's folder, or log why that fails."""
+    try:
+        factory.for_master(job.path).clear()
+    except (OSError, SQLFlowError) as error:
+        log(f"checkpoints of job {job.id} remain: {error}")
+
+
+@contextlib.contextmanager
+def _locked(job: JobFolder) -> Iterator[None]:
+    """Lock the job as its supervisor does, so that it is resumed once."""
+    with ClusterFolder(job.path).lock.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ClusterError(f"job {job.id} cannot be resumed: it runs") from None
+        yield
+
+
+def _state_store(folder: ClusterFolder) -> FileStateStore:
+    """Open the state store, as soon as the last master has ended. Raises ClusterError if it does not end."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        try:
+            return FileStateStore(folder.state)
+        except ClusterError:
+            master = folder.process("master")
+            if time.monotonic() > deadline:
+                hint = f"end process {master.pid}" if master else None
+                raise ClusterError("the master of the job's last run has not ended", hint=hint) from None
+        time.sleep(POLL)
