@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 
-from edl.master import resume
 from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import JOBS, list_rows
 from sqlflow_edl.cli import exit_codes
@@ -20,6 +19,8 @@ from sqlflow_edl.reports.text import counted
 def jobs(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if options.clean:
+        from edl.master import resume  # loads more than a list needs
+
         cleaned = resume.clean()
         print(f"removed the rows and checkpoints of {counted(len(cleaned), 'job')}", file=sys.stderr)
     rows = list(list_rows(summaries()))

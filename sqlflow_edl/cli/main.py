@@ -294,7 +294,9 @@ def _add_job_commands(commands: Commands) -> None:
     logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0 (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the output until the job ends")
     _job_command(commands, "attach", "follow a job until it ends; Ctrl-C leaves it running")
-    resume = _job_command(commands, "resume", "continue a training that failed or died from its last checkpoint")
+    resume = _job_command(
+        commands, "resume", "continue a training that failed or died from its last checkpoint"
+    )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
     _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 

@@ -261,7 +261,9 @@ LISTED = {
     "models": Command("[PATTERN]", "the models, all versions; p% selects names that begin with p", _models),
     "model": Command("NAME", "all facts about a model", _model),
     "jobs": Command("", "the jobs, oldest first", _jobs),
-    "job": Command("ID [log [INSTANCE] | resume | cancel]", "progress of a job; its output; continue it; cancel it", _job),
+    "job": Command(
+        "ID [log [INSTANCE] | resume | cancel]", "progress of a job; its output; continue it; cancel it", _job
+    ),
     "estimators": Command("[NAME]", "the estimators of TRAIN, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),
     "edit": Command("[FILE]", "edit the next statement with $EDITOR, starting from the last one", _edit),

@@ -31,7 +31,7 @@ def _place(job: Path) -> str:
         return os.environ.get(VARIABLE, "")
     spec = folder.spec()
     named = spec.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")
-    return named if named in ("", MASTER) or "://" in named else os.path.join(spec.folder, named)
+    return named if named in ("", MASTER) or "://" in named else str(Path(spec.folder) / named)
 
 
 def are_with_master(job: Path) -> bool:

@@ -149,6 +149,19 @@ def check_use(options: argparse.Namespace) -> None:
                 raise SemanticError(f"--{name} needs --validation_data", hint="it names the rows to measure")
 
 
+_OF_RESUME = ("--resume", "--output", "--debug", "--log_loss_steps")
+
+
+def check_resume(arguments: Sequence[str]) -> None:
+    """Raise SemanticError if an argument beside --resume would change the job."""
+    for flag in (argument.partition("=")[0] for argument in arguments if argument.startswith("--")):
+        if flag not in _OF_RESUME:
+            raise SemanticError(
+                f"{flag} cannot be changed: --resume continues a job as it was started",
+                hint=f"with --resume you may give {', '.join(_OF_RESUME[1:])}",
+            )
+
+
 # ElasticDL's other arguments -> message, and replacement -------------------------------------------------------
 
 _CHECKPOINTS = (

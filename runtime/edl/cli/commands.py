@@ -24,9 +24,10 @@ from edl.errors import JobError
 from edl.frameworks.export import check_target
 from edl.jobs import job_folder as jobs
 from edl.jobs.outcome import Outcome
+from edl.master import resume
 from edl.program import READER_FILE, Program, load_reader, read_spec, unload, user_code
 from edl.run import job_runner
-from edl.run.foreground import job_folder
+from edl.run.foreground import ending, job_folder
 from edl.run.search import driver
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec, Rows
@@ -40,6 +41,9 @@ _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 def run_command(options: argparse.Namespace) -> None:
     """Pin the rows, run the job and print its outcome; or export a model, which needs no rows."""
+    if getattr(options, "resume", None) is not None:
+        _resume(options)
+        return
     if options.program is None:
         _run_module(options)
         return
@@ -87,6 +91,17 @@ def _run_module(options: argparse.Namespace) -> None:
         _finish(outcome, job, options)
 
 
+def _resume(options: argparse.Namespace) -> None:
+    """Continue a job that failed or died, in its own folder."""
+    path = Path(options.resume).absolute()
+    job = jobs.JobFolder(path) if path.is_dir() else jobs.find(options.resume)
+    found = resume.prepare(job)
+    with ending(job):
+        print(f"job {job.id}: {found}", file=sys.stderr)
+        outcome = distributed.follow_again(job, _narrator(options))
+        _finish(outcome, job, options)
+
+
 def _run(program: Program, job: jobs.JobFolder, options: argparse.Namespace) -> Outcome:
     if program.spec.search is not None:
         threads = options.threads or available_cores()
@@ -123,7 +138,7 @@ def _fixed(folder: Path, spec: JobSpec, job: jobs.JobFolder, *, train: bool) -> 
     try:
         yield pinned
     finally:
-        if pinned.table is not None:
+        if pinned.table is not None and not job.can_resume:
             module = load_reader(folder)
             with user_code(folder / READER_FILE, "unpin()"):
                 for place in filter(Path.is_dir, (job.rows, job.validation_rows)):

@@ -13,7 +13,7 @@ from edl.cluster.quota.quota import use_of
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import Spec
+from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.program import SPEC_FILE
 from edl.run.initial_weights import take
 from edl.run.training_client import available_cores
@@ -45,6 +45,16 @@ def follow(
     (job.program / SPEC_FILE).write_bytes(to_json(spec))
     threads = threads or max(1, available_cores() // spec.cluster.workers)
     how = Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota))
+    return _follow(job, how, tell)
+
+
+def follow_again(job: JobFolder, tell: Tell) -> Outcome:
+    """Run a job that `edl.master.resume` has prepared."""
+    how = msgspec.structs.replace(ClusterFolder(job.path).spec(), detached=False)
+    return _follow(job, how, tell)
+
+
+def _follow(job: JobFolder, how: Spec, tell: Tell) -> Outcome:
     with SupervisedJob.start(job, how) as running:
         return running.follow(tell)
 

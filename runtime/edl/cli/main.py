@@ -3,6 +3,7 @@
     edl train    --program DIR [--output FILE]
     edl evaluate --program DIR --weights ARCHIVE
     edl predict  --program DIR --weights ARCHIVE [--output FILE]
+    edl train    --resume DIR [--output FILE]
     edl export   --program DIR --weights ARCHIVE --output FILE.keras|FOLDER|FILE.pt2|FILE.onnx
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
@@ -25,7 +26,7 @@ from traceback import format_exception
 
 from edl import exit_codes
 from edl.cli import quota
-from edl.cli.arguments import add_model, add_training, check_flags, check_use, positive
+from edl.cli.arguments import add_model, add_training, check_flags, check_resume, check_use, positive
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
 from edl.jobs.outcome import JobCancelledError
@@ -78,7 +79,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if command is not None:
         check_flags(arguments[1:], command)
     options = parser.parse_args(arguments)
-    if options.kind in _OF_ROWS:
+    if getattr(options, "resume", None) is not None:
+        check_resume(arguments[1:])
+    elif options.kind in _OF_ROWS:
         check_use(options)
     return options
 
@@ -154,6 +157,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         default=Path("model.zip"),
         help="archive of the model (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="continue a training with --num_workers that failed or died: its job folder, or its id in sqlflow jobs",
     )
     parser.add_argument(
         "--epochs",

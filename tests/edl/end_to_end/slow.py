@@ -42,6 +42,9 @@ class SlowJob(Job):
     def hurry(self) -> None:
         self._told.touch()
 
+    def slow_down(self) -> None:
+        self._told.unlink(missing_ok=True)
+
     def run_until(self, enough: Callable[[Event], object]) -> Outcome:
         """Run it, slowly until `enough` says so of an event."""
         return self.run(lambda event: self.hurry() if enough(event) else None)

@@ -42,7 +42,7 @@ def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]
         assert [row["state"] for row in report["instances"][2:]] == [state, WAITING]
 
 
-@pytest.mark.parametrize("command", ["job", "logs", "attach", "cancel"])
+@pytest.mark.parametrize("command", ["job", "logs", "attach", "resume", "cancel"])
 def test_an_unknown_job_is_answered_with_the_nearest_one(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO
 
 import msgspec
@@ -48,7 +49,7 @@ class SupervisedJob:
     def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
         """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
         environment = {**remembered(os.environ), **spec.environment}
-        spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or os.getcwd())
+        spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
         ClusterFolder(job.path).write_spec(spec)
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))

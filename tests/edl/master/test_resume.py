@@ -1,0 +1,232 @@
+"""What is resumed and what is not, without processes: see `tests.edl.end_to_end.test_resume` for those."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from edl.checkpoints.factory import VARIABLE
+from edl.data.pinned import write_pinned
+from edl.errors import ClusterError, SourceError
+from edl.jobs import job_folder
+from edl.jobs.event_log import EventLog, EventReader, read_end
+from edl.jobs.events import EpochEnd
+from edl.jobs.failure import Failed
+from edl.jobs.job_folder import KEPT, JobFolder
+from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.master import resume
+from edl.master.resume import Resumption
+from edl.master.state import Checkpoint, Failure, MasterState
+from edl.master.state_store import FileStateStore
+from edl.models.pending import Intent, handled, read_intent, write_intent
+from edl.tasks import encoding
+from edl.tasks.job_state import JobState
+from tests.edl import programs
+
+FAILED = Failed("cluster", "6 workers in a row ended without lasting progress")
+
+
+def job_with_master(kind: job_folder.Kind = "train", environment: dict[str, str] | None = None) -> JobFolder:
+    job = job_folder.create(kind)
+    write_pinned(job.rows, programs.pin(job.rows, pa.table({"x": [1.0, 2.0]})))
+    folder = ClusterFolder(job.path)
+    folder.path.mkdir()
+    folder.write_spec(Spec("torch", environment=environment or {}, folder=str(job.path.parent)))
+    return job
+
+
+def store(job: JobFolder, state: MasterState) -> None:
+    with closing(FileStateStore(ClusterFolder(job.path).state)) as store:
+        store.write(encoding.encode(state))
+
+
+def stored(job: JobFolder) -> MasterState:
+    with closing(FileStateStore(ClusterFolder(job.path).state)) as store:
+        data = store.read()
+    assert data is not None
+    return encoding.decode(data, MasterState)
+
+
+def checkpoint(folder: Path, name: str = "000000000040-worker-0-0") -> Checkpoint:
+    (folder / name).mkdir(parents=True)
+    return Checkpoint(name, JobState(epoch=2, step=40))
+
+
+def test_a_failed_training_keeps_rows_and_checkpoints_and_goes_on_from_the_last_one() -> None:
+    job = job_with_master()
+    state = MasterState(
+        checkpoint=checkpoint(job.checkpoints), failed=FAILED, failures={"train 1 1": Failure(3, FAILED)}
+    )
+    store(job, state)
+    job.end("failed", FAILED.message)
+    assert job.rows.is_dir()
+    assert job.can_resume
+    assert resume.prepare(job) == Resumption("000000000040-worker-0-0", 40, 2)
+    again = stored(job)
+    assert (again.failed, again.failures, again.cancelled) == (None, {}, "")
+    assert again.checkpoint == state.checkpoint
+    status = job.status()
+    assert (status.state, status.error, status.ended, status.alive) == ("running", "", "", True)
+
+
+def test_the_end_is_taken_back_for_those_who_follow_the_job_and_for_later_sessions() -> None:
+    job = job_with_master()
+    epoch = EpochEnd(1, 10, 0.5, {}, 1.0)
+    events = ClusterFolder(job.path).events
+    with EventLog(events) as log:
+        log.write(epoch)
+        log.write(FAILED)
+    write_intent(job.path, Intent("train", "duckdb:///x.duckdb", "m"))
+    handled(job.path)
+    job.end("failed", FAILED.message)
+    resume.prepare(job)
+    assert read_end(events) is None
+    with EventReader(events) as reader:
+        assert list(reader.read()) == [epoch]
+    assert read_intent(job.path) is not None
+
+
+@pytest.mark.parametrize(
+    "state", [None, MasterState(), MasterState(checkpoint=Checkpoint("gone", JobState(step=9)))]
+)
+def test_without_a_checkpoint_training_starts_from_the_beginning_and_says_so(
+    state: MasterState | None,
+) -> None:
+    job = job_with_master()
+    if state is not None:
+        store(job, state)
+    job.end("died", "killed")
+    found = resume.prepare(job)
+    assert str(found) == "there is no checkpoint: training starts from the beginning"
+
+
+def test_a_search_goes_on_after_its_finished_trials() -> None:
+    job = job_with_master()
+    store(job, MasterState(done={"predict": 3}))
+    job.end("died")
+    assert str(resume.prepare(job)) == "the search resumes after 3 finished trials"
+
+
+def test_checkpoints_are_found_where_the_job_wrote_them_whatever_the_environment_is_now(
+    tmp_path: Path,
+) -> None:
+    job = job_with_master(environment={VARIABLE: str(tmp_path)})
+    store(job, MasterState(checkpoint=checkpoint(tmp_path / job.id)))
+    job.end("failed")
+    assert resume.prepare(job).step == 40
+
+
+def running(job: JobFolder) -> None:
+    """It is."""
+
+
+def succeeded(job: JobFolder) -> None:
+    job.end("done")
+
+
+def cancelled(job: JobFolder) -> None:
+    job.end("cancelled")
+
+
+def trained(job: JobFolder) -> None:
+    job.archive.touch()
+    job.end("failed", "the disk is full")
+
+
+def elsewhere(job: JobFolder) -> None:
+    job.update(place="kind", state="failed")
+
+
+def cleaned(job: JobFolder) -> None:
+    job.end("failed")
+    resume.clean()
+
+
+def in_one_process(job: JobFolder) -> None:
+    (job.path / "cluster" / "spec.json").unlink()
+    job.end("died")
+
+
+def without_its_folder(job: JobFolder) -> None:
+    ClusterFolder(job.path).write_spec(Spec("torch", folder="/nowhere"))
+    job.end("died")
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (running, "it runs"),
+        (succeeded, "it has succeeded"),
+        (cancelled, "it was cancelled, which removes its checkpoints"),
+        (trained, "it has trained its model, which could not be stored: the disk is full"),
+        (elsewhere, "it ran on kind"),
+        (cleaned, "its rows and checkpoints were removed"),
+        (in_one_process, "it ran in one process"),
+        (without_its_folder, "the folder in which it was started is gone: /nowhere"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_job_that_cannot_be_resumed_says_why_and_stays_as_it_is(end: Any, message: str) -> None:
+    job = job_with_master()
+    end(job)
+    before = job.status()
+    with pytest.raises(ClusterError, match=f"job {job.id} cannot be resumed: {message}"):
+        resume.prepare(job)
+    assert job.status() == before
+
+
+def test_only_trainings_are_resumed() -> None:
+    job = job_with_master("predict")
+    job.end("died")
+    assert not job.rows.exists()
+    with pytest.raises(ClusterError, match="it is no training"):
+        resume.prepare(job)
+
+
+def test_a_training_whose_rows_are_gone_cannot_be_resumed() -> None:
+    job = job_with_master()
+    job.end("died")
+    (job.rows / "rows.arrow").unlink()
+    with pytest.raises(SourceError, match="because its rows are gone"):
+        resume.prepare(job)
+
+
+def test_a_training_that_is_being_resumed_is_not_resumed_a_second_time() -> None:
+    job = job_with_master()
+    job.end("died")
+    resume.prepare(job)
+    with pytest.raises(ClusterError, match="it runs"):
+        resume.prepare(job)
+
+
+def test_sweeps_leave_what_can_be_resumed_for_some_days() -> None:
+    recent, old, dead = job_with_master(), job_with_master(), job_with_master()
+    for job in (recent, old, dead):
+        job.checkpoints.mkdir()
+    recent.end("failed")
+    old.end("failed")
+    old.update(ended=(datetime.now(UTC) - KEPT - timedelta(minutes=1)).isoformat())
+    dead.update(started_as="another process")
+    assert job_folder.sweep() == [dead]
+    assert [job.checkpoints.exists() for job in (recent, old, dead)] == [True, False, True]
+    assert [job.can_resume for job in (recent, old, dead)] == [True, False, True]
+
+
+def test_cleaning_removes_what_is_kept_wherever_it_is_but_no_logs(tmp_path: Path) -> None:
+    volume = tmp_path / "volume"
+    job = job_with_master(environment={VARIABLE: str(volume)})
+    runs = job_with_master()
+    checkpoint(volume / job.id)
+    (job.logs / "master.log").touch()
+    job.end("failed")
+    assert resume.clean() == [job]
+    assert not job.rows.exists()
+    assert not list(volume.iterdir())
+    assert (job.logs / "master.log").exists()
+    assert runs.rows.exists()
+    assert resume.clean() == []
