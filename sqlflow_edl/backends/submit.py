@@ -25,7 +25,7 @@ _FRAMEWORKS = {
     "torch": "PyTorch",
     "lightgbm": "LightGBM",
     "xgboost": "XGBoost",
-    "ensemble": "its libraries",
+    "ensemble": "the libraries",
 }
 
 

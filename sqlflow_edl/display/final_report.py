@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
+from sqlflow_edl.analysis.expressions import argument
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import number
@@ -65,8 +66,11 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
         for position, trial in enumerate(chosen):
             yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
     refit = [f"trial {trial.number} for {trial.refit:,} epochs" for trial in chosen if trial.refit]
+    without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
         yield "refit", f"on all rows, after the figures were measured: {', '.join(refit)}"
+    if without:
+        yield "" if refit else "refit", f"no time to train {' and '.join(without)} on all rows"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -80,7 +84,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _members(result.trials)
     yield from _curve(result.curve)
     if result.model:
-        name = result.model.rpartition("@")[0]
+        name = ".".join(map(argument, result.model.rpartition("@")[0].split(".")))
         yield "model", f"{result.model} in {result.stored_in}"
         yield "next", f"DESCRIBE MODEL {name}"
         if result.trials:

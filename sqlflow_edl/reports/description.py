@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import TREES, Component, JobSpec, matrix_columns
+from edl.spec import ENSEMBLE, TREES, Component, JobSpec, matrix_columns
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 
@@ -50,7 +50,7 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "framework", version.record.framework
     if archive is not None:
         yield from parameters(archive.spec.model)
-        if archive.spec.framework not in TREES:
+        if archive.spec.framework not in (*TREES, ENSEMBLE):  # whose weights are files of trees
             yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:

@@ -52,7 +52,7 @@ def trained_on(trained: JobSpec, model: str) -> str:
     if trained.search is not None:
         candidates, rows = counted(len(trained.search.candidates), "candidate"), trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
-        return f"searched {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
+        return f"searched among {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
     return (
         f"trained {trained.model.name} {model} on {counted(trained.rows.training)}, {_validated_on(trained)}"
     )

@@ -103,10 +103,12 @@ def show_curve(registry: Registry, statement: Statement) -> Result:
 
 
 def show_trials(registry: Registry, statement: Statement) -> Result:
-    """Return a row for each trial of the search that found the model, the best first; none for another model."""
+    """Return a row for each trial of the search that found the model, the best first."""
     import pyarrow as pa
 
     archive = _archive(registry, statement)
+    if not archive.trials:
+        return Result(statement, message=f"{statement.model} was not found by a search: it has no trials")
     names = tuple(dict.fromkeys(name for trial in archive.trials for name in trial.figures))
     columns = {
         "trial": pa.int32(),
@@ -116,6 +118,7 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
         "epochs": pa.int32(),
         "refit": pa.int32(),
         "seconds": pa.float64(),
+        "ending": pa.string(),
         "error": pa.string(),
         "statement": pa.string(),
     }
@@ -128,6 +131,7 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
             trial.epochs or None,
             trial.refit or None,
             trial.seconds,
+            trial.ending or None,
             trial.error or None,
             trial.statement,
         )

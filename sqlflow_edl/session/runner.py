@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,7 +89,8 @@ class JobRunner:
             if self._compiler.detached:
                 return self._detach(statement, ready)
             outcome = self._run(ready)
-            model = outcome.stored or self._commit(ready, outcome).name
+            with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
+                model = outcome.stored or self._commit(ready, outcome).name
         return Result(
             statement,
             message=job_results.trained_on(fitted, model),
@@ -218,6 +221,19 @@ class JobRunner:
                         report(self._observer, [f"`sqlflow resume {job.id}` continues the training"])
                 with contextlib.suppress(SQLFlowError):  # the next session does it
                     self._source.unpin_abandoned()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C: it ends a search with what was found, which is being stored."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _record(job_spec: JobSpec) -> ModelRecord:

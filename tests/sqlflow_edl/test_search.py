@@ -91,11 +91,14 @@ def described(searched: Searched, model: str) -> dict[tuple[str, str], str]:
 def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None:
     result = searched.results["prices"]
     assert result.message == (
-        "searched 2 candidates for prices@1 on 60 rows in each of 2 folds, chosen on 120 rows"
+        "searched among 2 candidates for prices@1 on 60 rows in each of 2 folds, chosen on 120 rows"
     )
     assert result.measured_on == "40 test rows, which chose nothing"
     sizes = searched.results["sizes"]
-    assert sizes.message == "searched 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
+    assert (
+        sizes.message
+        == "searched among 2 candidates for sizes@1 on 120 rows, chosen on 40 rows of all classes"
+    )
     assert sizes.measured_on.startswith("40 validation rows")
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 
@@ -163,12 +166,10 @@ def test_a_statement_of_a_trial_has_the_clauses_of_the_search(searched: Searched
 
 
 def test_a_model_that_no_search_found_has_no_trials(searched: Searched) -> None:
-    list(
-        searched.session.run(
-            "SELECT x, y FROM houses TO TRAIN LGBMRegressor WITH epochs = 1 LABEL y INTO untried"
-        )
-    )
-    assert searched.table("SHOW TRIALS untried").num_rows == 0
+    statement = "SELECT x, price FROM houses TO TRAIN Linear WITH epochs = 1 LABEL price INTO plain"
+    list(searched.session.run(statement))
+    [result] = searched.session.run("SHOW TRIALS plain")
+    assert result.message == "plain was not found by a search: it has no trials"
 
 
 def test_columns_may_stand_in_another_order_and_case(searched: Searched) -> None:
@@ -318,3 +319,9 @@ def test_attributes_with_several_values_are_searched(searched: Searched) -> None
     [best] = (trial for trial in result.trials if trial.weight)
     assert result.figures["rmse"] == best.value == min(trial.value or 0.0 for trial in result.trials)
     assert described(searched, "tuned")["model", "num_leaves"] == best.name.rpartition(" ")[2]
+
+
+def test_the_statement_of_a_trial_has_a_name_that_needs_quotes(searched: Searched) -> None:
+    list(searched.session.run(f'SELECT x, y, price FROM houses LABEL price WITH {TWO} INTO "odd name"'))
+    statements = [str(row["statement"]) for row in searched.rows('SHOW TRIALS "odd name"')]
+    assert sorted(text.rpartition(" INTO ")[2] for text in statements) == ['"odd name_1"', '"odd name_2"']

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from edl.errors import Span
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.search import portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
@@ -35,7 +36,9 @@ class CandidateDraft:
         framework = next((value for name, value in self.own if name == "model.framework"), "")
         return ", ".join([f"{model} ({framework})" if framework else model, *shown])
 
-    def text(self, search: ast.Statement, model: str, label: str, shares: Lines, number: int) -> str:
+    def text(
+        self, search: ast.Statement, dialect: str, model: str, label: str, shares: Lines, number: int
+    ) -> str:
         """Return the statement as text, in one line. shares: the attributes of its validation and test rows."""
         start = search.span.start
 
@@ -47,7 +50,11 @@ class CandidateDraft:
         clauses = [written(each.span) for each in search.columns]
         if search.validate is not None:
             clauses.append(written(search.validate.span))
-        into = [f"INTO {search.into[0].text}_{number}"] if search.into else []
+        into = []
+        if search.into:
+            *places, last = search.into[0].parts
+            names = (expressions.name(part, dialect) for part in (*places, f"{last}_{number}"))
+            into = [f"INTO {'.'.join(names)}"]
         model = self.model or model
         return " ".join(
             [search.select, "TO TRAIN", model, "WITH", ", ".join(attributes), *clauses, "LABEL", label, *into]

@@ -136,7 +136,7 @@ class SearchPlan:
             except SQLFlowError as error:
                 failed.append(error)
                 continue
-            text = draft.text(self.statement, fitted.model.name, label, shares, number)
+            text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
             name = draft.name(draft.model or fitted.model.name)
             found.append(spec.Candidate(name, msgspec.structs.replace(fitted, statement=text)))
         self.notes.extend(

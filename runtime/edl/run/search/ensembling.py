@@ -81,7 +81,7 @@ class Ensembling:
             "test" if self.judge.search.test else "validation",
             stopped=ending or limit,
             archive=self.job.archive.name,
-            trials=tuple(_weighed(trials, weights, refitted)),
+            trials=tuple(_weighed(trials, weights, refitted if self.judge.search.refit else None)),
             notes=calibration_notes(self.program.spec, certain),
             uncertainty=certain,
         )
@@ -177,8 +177,9 @@ class Ensembling:
 
 
 def _weighed(
-    trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int]
+    trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int] | None
 ) -> Iterator[Trial]:
     """Yield the trials in their order, with their weights in the ensemble and the epochs of their refits."""
     for number, trial in sorted(trials.items()):
-        yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0), refit=refitted.get(number, 0))
+        refit = None if refitted is None or number not in weights else refitted.get(number, 0)
+        yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0), refit=refit)

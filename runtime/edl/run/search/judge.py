@@ -6,6 +6,7 @@ The record of each trial is written beside its models, so that another process c
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from edl.features.weights import RowWeights
 from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.run import job_runner
@@ -114,7 +116,7 @@ class Judge:
             result.seconds,
             epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
             epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
-            ending=result.outcomes[0].ending if len(result.outcomes) == 1 else "",
+            ending=_ending(result.outcomes),
             error=error,
         )
         path = self._job.search / f"{number:03}" / RECORD
@@ -133,6 +135,14 @@ class Judge:
             except (msgspec.MsgspecError, ValueError) as error:
                 raise SpecError(f"{path} is damaged: {error}") from None
         return found
+
+
+def _ending(folds: Sequence[Outcome]) -> str:
+    """Tell how a training ended; of folds, whether the time ended some of them."""
+    if len(folds) == 1:
+        return folds[0].ending
+    cut = sum("time limit" in each.stopped for each in folds)
+    return f"the time limit ended {cut} of {len(folds)} folds" if cut else ""
 
 
 def _mean(epochs: list[int]) -> int:

@@ -52,6 +52,11 @@ def test_a_refit_model_of_an_ensemble_takes_the_place_of_those_of_its_folds(tmp_
     assert [member.folds for member in members] == [1] * len(members)
 
 
+def test_of_a_search_without_refits_no_trial_misses_one(tmp_path: Path) -> None:
+    outcome = run(searching(tmp_path / "program", PLAIN[:2]))
+    assert [trial.refit for trial in outcome.trials] == [None, None]
+
+
 def test_a_refit_that_fails_leaves_the_model_of_its_trial(tmp_path: Path) -> None:
     job = new_job(waves())
     died = dies(tmp_path / "died", *range(2, 20))
