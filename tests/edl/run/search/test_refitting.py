@@ -9,7 +9,7 @@ import pytest
 from edl.jobs.trials import Trial
 from edl.models.archive import read_archive
 from edl.program import load, unload
-from edl.run.search import refitting
+from edl.run.search import refitting, trial_runner
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import MOST, USUAL, refits, reserved
 from edl.run.search.trial_runner import refit_folder_of
@@ -57,7 +57,10 @@ def test_of_a_search_without_refits_no_trial_misses_one(tmp_path: Path) -> None:
     assert [trial.refit for trial in outcome.trials] == [None, None]
 
 
-def test_a_refit_that_fails_leaves_the_model_of_its_trial(tmp_path: Path) -> None:
+def test_a_refit_that_fails_leaves_the_model_of_its_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_runner, "ATTEMPTS", 1)
     job = new_job(waves())
     died = dies(tmp_path / "died", *range(2, 20))
     outcome = run(searching(tmp_path / "program", [died], refit=True), job)
