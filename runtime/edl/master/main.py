@@ -14,6 +14,7 @@ from pathlib import Path
 from edl import exit_codes
 from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
+from edl.cluster.local.parent_watch import continue_at_end_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.event_log import EventLog
 from edl.jobs.failure import to_failed
@@ -34,6 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
+    if (supervisor := folder.process("supervisor")) is not None:
+        continue_at_end_of(supervisor.pid)
     try:
         state_store = FileStateStore(folder.state)
     except ClusterError as error:  # the other master continues, and reports the job's end

@@ -20,7 +20,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.messages import instances
-from edl.cluster.local.parent_watch import follow, follow_masters
+from edl.cluster.local.parent_watch import continue_at_end_of, follow, follow_masters
 from edl.cluster.local.signals import block_sigterm, end_on_sigterm
 from edl.cluster.logs import log_to
 from edl.jobs.run_folder import ClusterFolder
@@ -43,6 +43,8 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
         if lifeline is not None:
             log_to(folder.log(instance.name))
             follow(lifeline)
+            if (supervisor := folder.process("supervisor")) is not None:
+                continue_at_end_of(supervisor.pid)
         else:
             end_on_sigterm()
             follow_masters(folder.address())

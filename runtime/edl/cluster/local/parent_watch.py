@@ -25,6 +25,7 @@ from edl.logs import log
 
 LONGEST_ABSENCE = 3600.0  # seconds: the loss of a node, and waits for room, take minutes
 LOOK_SECS = 30.0  # interval of checks for the master
+ADOPTION_SECS = 1.0  # limit for a supervisor to become the parent of a forked process
 _CONNECT_SECS = 10.0
 _DEATH_SIGNAL, _SUBREAPER = 1, 36  # constants of prctl(2)
 
@@ -79,6 +80,22 @@ def die_with_parent(parent: int) -> None:
     _prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(exit_codes.ABANDONED)
+
+
+def continue_at_end_of(supervisor: int, patience: float = ADOPTION_SECS) -> None:
+    """Have the system continue this process when the supervisor ends: a stopped one would not notice that.
+
+    It then ends with its group, see `follow`. A forked process becomes a child of the supervisor when the process
+    between them has ended, in a moment. No effect where it never does.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    deadline = time.monotonic() + patience
+    while os.getppid() != supervisor:
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.001)
+    _prctl(_DEATH_SIGNAL, signal.SIGCONT)
 
 
 def adopt_orphans() -> bool:

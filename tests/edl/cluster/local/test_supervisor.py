@@ -541,3 +541,11 @@ def test_two_jobs_do_not_know_of_each_other(
     finally:
         other.running.close()
         other.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is no parent-death signal")
+def test_a_stopped_worker_does_not_outlive_its_supervisor(stage: Stage) -> None:
+    worker = stage.worker(stage.opening())
+    worker.kill(signal.SIGSTOP)
+    os.kill(stage.running.pid, signal.SIGKILL)
+    worker.wait()
