@@ -28,7 +28,7 @@ from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings import losses, running, trees
+from sqlflow_edl.analysis.settings import losses, running, search, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
@@ -456,7 +456,7 @@ def _optimizer(
 def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     """Return the attributes of the statement. chosen: model, optimizer, loss and schedule."""
     rows = [row for entry in chosen for row in entry.params]
-    elsewhere = catalog.elsewhere(chosen)
+    elsewhere = {**catalog.elsewhere(chosen), **search.OF_SEARCHES}
     if not choice.is_trees:
         return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]

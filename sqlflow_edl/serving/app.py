@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.worker.evaluation.prediction import Results
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
 from sqlflow_edl.serving.batching import Batcher
@@ -36,6 +36,7 @@ from sqlflow_edl.serving.openapi import document
 from sqlflow_edl.serving.rows import ValueProblem, expected, from_columns, from_records
 
 JSON = "application/json"
+PARAMETERS = ("interval", "threshold")  # of the query part of a URL
 SMALL = 64 << 10  # bytes of a body that the event loop reads itself
 RETRY_SECONDS = 1  # what a client is told to wait for when there is too much to do
 
@@ -164,6 +165,8 @@ class Server:
 
     async def describe(self, request: Request) -> Response:
         """Describe a model: its columns and results, its versions and the metrics of each."""
+        if request.path_params["model"].endswith("/predict"):
+            raise HTTPException(405, headers={"Allow": "POST"})
         try:
             loaded = self._catalog.find(request.path_params["model"])
         except SemanticError as error:
@@ -388,12 +391,13 @@ def _formats(request: Request) -> tuple[str, bool]:
 def _settings(model: Model, request: Request) -> Results:
     """Return the format that the query parameters ask for."""
     values: dict[str, float] = {}
-    for name in ("interval", "threshold"):
-        if name in request.query_params:
-            try:
-                values[name] = float(request.query_params[name])
-            except ValueError:
-                raise SemanticError(f"{name} is no number: {request.query_params[name]!r}") from None
+    for name, text in request.query_params.items():
+        if name not in PARAMETERS:
+            raise SemanticError(f"unknown parameter {name}", hint=did_you_mean(name, PARAMETERS))
+        try:
+            values[name] = float(text)
+        except ValueError:
+            raise SemanticError(f"{name} is no number: {text!r}") from None
     return model.settings(**values)
 
 

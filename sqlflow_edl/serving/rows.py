@@ -74,8 +74,9 @@ def from_columns(columns: Mapping[str, object], schema: pa.Schema) -> pa.RecordB
                 f"column {field.name} must be a list of values", field.name, None, values, "a list"
             )
         if found and len(values) != len(found[0]):
+            count = f"{len(values)} value{'' if len(values) == 1 else 's'}"
             raise ValueProblem(
-                f"column {field.name} has {len(values)} values, {schema.names[0]} has {len(found[0])}",
+                f"column {field.name} has {count}, {schema.names[0]} has {len(found[0])}",
                 *(field.name, None, len(values), f"{len(found[0])} values"),
             )
         found.append(to_column(values, field))

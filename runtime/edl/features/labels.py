@@ -152,7 +152,7 @@ class RankingTarget:
             raise SemanticError(
                 f"label {column} is {relevance[wrong][0]:g}, and a relevance is a whole number from 0 to "
                 f"{MOST_RELEVANCE}",
-                hint="0 is irrelevant; each number above it doubles the gain",
+                hint="0 is irrelevant; a relevance r gains 2^r - 1",
             )
         return np.column_stack([relevance.astype(np.int64), self._groups(batch)])
 
@@ -162,7 +162,7 @@ class RankingTarget:
         array = plain(_column(batch, column, "the group"))
         if array.null_count:
             raise SemanticError(
-                f"the group {column} is NULL in {array.null_count} of {len(array)} rows",
+                f"the group {column} is NULL in some rows",
                 hint="leave those rows out of the query: WHERE … IS NOT NULL",
             )
         hashed = (hash_texts(texts(array, column)) >> np.uint64(11)).astype(np.int64)

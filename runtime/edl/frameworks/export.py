@@ -33,7 +33,7 @@ def check_target(framework: str, path: Path) -> None:
     """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
     if framework == ENSEMBLE:
         raise JobError(
-            "an ensemble is a model of several libraries, and no file format holds it",
+            "an ensemble is several models with their weights, and no file format holds it",
             hint="SHOW TRIALS lists a statement for each of its models; train one by itself and export it",
         )
     formats = FORMATS[framework]

@@ -76,6 +76,8 @@ _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a sea
 ELSEWHERE: Mapping[str, str] = {
     name: _ONE_MODEL for row in TRAIN if row not in ROWS for name in (row.name, *row.aliases)
 }
+_SEARCHES = "searches: write RANGE or CANDIDATES as the value of an attribute, or name no model"
+OF_SEARCHES: Mapping[str, str] = {name: _SEARCHES for row in SEARCH for name in (row.name, *row.aliases)}
 
 
 def find(key: str) -> Attribute | None:

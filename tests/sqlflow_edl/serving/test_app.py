@@ -110,10 +110,14 @@ def test_unknown_models_paths_and_types_have_their_own_status(serve: Serve) -> N
         version = client.ask("POST", "/v1/models/kinds/versions/9/predict", {"records": []})
         path = client.ask("GET", "/v2/models")
         method = client.ask("DELETE", "/v1/models")
+        got = client.ask("GET", PREDICT)
         text = client.ask("POST", PREDICT, b"a,b", content_type="text/csv")
+        asked = client.ask("POST", f"{PREDICT}?treshold=0.3", {"records": []})
     assert unknown.json["error"]["hint"] == "did you mean kinds?"
     assert version.json["error"]["message"] == "model kinds has no version 9"
-    assert [each.status for each in (unknown, version, path, method, text)] == [404, 404, 404, 405, 415]
+    assert asked.json["error"]["hint"] == "did you mean threshold?"
+    found = [each.status for each in (unknown, version, path, method, got, text, asked)]
+    assert found == [404, 404, 404, 405, 405, 415, 400]
 
 
 def test_a_request_beyond_the_limits_is_refused(serve: Serve, stream: bytes) -> None:
