@@ -70,7 +70,7 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     if refit:
         yield "refit", f"on all rows, after the figures were measured: {', '.join(refit)}"
     if without:
-        yield "" if refit else "refit", f"no time to train {' and '.join(without)} on all rows"
+        yield "" if refit else "refit", f"not trained on all rows: {', '.join(without)}"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:

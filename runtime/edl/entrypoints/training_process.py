@@ -147,9 +147,8 @@ class Server:
         with job_runner.loaded(folder, spec, threads=self._threads) as program:
             if spec.search is not None:
                 return driver.run(program, job, self._threads, observer=self._observe, cancelled=cancelled)
-            if (
-                request.trial is not None
-            ):  # nobody follows it, and a round of trees may take less than an event
+            if request.trial is not None:
+                # Nobody follows a trial, and a round of trees may take less time than an event.
                 return trial.run(program, job, weights, observer=self._log, cancelled=cancelled)
             return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
 

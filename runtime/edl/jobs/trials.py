@@ -14,8 +14,8 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     search's metric of the validation rows and `figures` are all metrics; None and empty after an `error`. `weight` is
     the share of the model in the ensemble, 0 if it is not in it. `epochs` is the length of its training up to the
     weights that it kept, the mean of its folds; `epoch_seconds` is the duration of one. `ending` tells why the training
-    ended early. With `refit` epochs the model in the ensemble was trained once more, on all rows; with 0 there was no
-    time for that.
+    ended early. With `refit` epochs the model in the ensemble was trained once more, on all rows; 0 if the search ended
+    before that.
     """
 
     number: int

@@ -28,7 +28,7 @@ def figure(
     scores: np.ndarray = SCORES,
     weights: np.ndarray | None = None,
 ) -> float:
-    """Of rows that come in blocks that divide their groups."""
+    """Measure rows that come in blocks that divide their groups."""
     state = metric.zero()
     for first in range(0, len(labels), 100):
         part = slice(first, first + 100)

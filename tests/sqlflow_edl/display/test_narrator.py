@@ -274,3 +274,17 @@ def test_a_search_ends_with_its_members_by_their_share() -> None:
         "  members   75% trial 3, BoostedTrees (lightgbm)",
         "            25% trial 1, Linear (torch)",
     ]
+
+
+def test_a_search_tells_which_members_were_trained_on_all_rows_and_which_were_not() -> None:
+    out = io.StringIO()
+    trials = (
+        Trial(1, "Linear (torch)", "SELECT", weight=0.25, refit=0),
+        Trial(2, "DNN (torch)", "SELECT"),
+        Trial(3, "BoostedTrees (lightgbm)", "SELECT", weight=0.75, refit=1200),
+    )
+    Narrator(out).ends(STEP, replace(TRAINED, trials=trials), "", 2.0)
+    assert out.getvalue().splitlines()[7:9] == [
+        "  refit    on all rows, after the figures were measured: trial 3 for 1,200 epochs",
+        "           not trained on all rows: trial 1",
+    ]

@@ -34,7 +34,7 @@ def session(
 
 
 def rows(session: Session, text: str) -> list[dict[str, object]]:
-    """Of the last statement."""
+    """Return the rows of the last statement."""
     return [found.to_arrow() for found in session.run(text)][-1].to_pylist()
 
 

@@ -10,7 +10,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,10 +99,9 @@ class TrialRunner:
         return self._run(number, [training], seconds / GRACE, limited=False)
 
     def _run(
-        self, number: int, trainings: Iterable[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
+        self, number: int, trainings: Sequence[tuple[JobFolder, TrialRun]], seconds: float, *, limited: bool
     ) -> TrialResult:
         """Run the trainings of a trial one after another. limited: each ends early within its share of `seconds`."""
-        trainings = list(trainings)
         began = time.monotonic()
         with self._lock:
             self._trial = began, seconds
