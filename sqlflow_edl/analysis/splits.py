@@ -140,7 +140,7 @@ def choose(
             errors.append(SemanticError(f"{written} {message}", span=settings.span(written), hint=hint))
         return Splitting()
     fraction = held_out.share
-    amount = spec.Split("random", "", DEFAULT_FRACTION if fraction is None else fraction)
+    amount = spec.Split("random", label, DEFAULT_FRACTION if fraction is None else fraction)
     if fraction is None:
         amount = msgspec.structs.replace(amount, fewest=FEWEST_ROWS)
     try:
@@ -310,7 +310,7 @@ def _by_class(amount: spec.Split, label: str, is_class: bool) -> Splitting:
         return Splitting(
             msgspec.structs.replace(amount, by="stratified", column=label), f"{label} has classes"
         )
-    return Splitting(msgspec.structs.replace(amount, by="random", column=""), f"{label} is a number")
+    return Splitting(amount, f"{label} is a number")
 
 
 def _has_classes(settings: Settings, schema: Schema, label: str) -> bool | None:

@@ -9,6 +9,10 @@ numbers are hashed as BIGINT, because databases store them in different widths.
 With a split, the validation rows come after the others. Whole units are on one side: equal rows, the rows of a group,
 or those of one time. They are taken in the order of a hash of unit and seed, the latest time first, until the fraction
 is reached; units that are larger than the fraction come last in that order.
+
+Equal rows are copies of one observation in most tables. They are observations of their own, and each is a unit, where
+the rows have few values: `ROWS_PER_VALUE` rows for each different row, or labels that differ in the share `SCATTERED`
+of the rows whose other columns have equals. Otherwise a category and its label would be on one side only.
 """
 
 from __future__ import annotations
@@ -33,7 +37,11 @@ from edl.spec import Split
 
 Column = tuple[str, sqltypes.DuckDBPyType]
 
-_GIVEN, _HELD = "sqlflow_edl_given", "sqlflow_edl_held"  # subqueries: all rows, the units of validation rows
+ROWS_PER_VALUE = 20
+SCATTERED = 0.1
+
+# Subqueries: all rows, whether equal ones are observations of their own, the units of validation rows.
+_GIVEN, _SEPARATE, _HELD = "sqlflow_edl_given", "sqlflow_edl_separate", "sqlflow_edl_held"
 _WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
 _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
@@ -56,27 +64,45 @@ def shuffled(
     number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
     if split is None:
         return f"SELECT {values} FROM (SELECT *, {number} FROM ({given})) ORDER BY {order}"
-    kinds = dict(columns)
-    unit, kind = _unit(split, near, kinds)
+    features = quoted(free_name("features", names))
+    others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
+    rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in others if name != key)
+    numbered = f"SELECT *, {number}, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
+    unit, kind = _unit(split, near, nth, dict(columns))
     mark = quoted(free_name("held", names))
     is_held = f"{unit} IN (FROM {_HELD})"  # a unit is of one class
     return (
-        f"WITH {_GIVEN} AS MATERIALIZED ({given}), {_HELD} AS ({_held(split, seed, unit, kind)})"
-        f" SELECT {values}, {mark} FROM (SELECT *, {number}, coalesce({is_held}, false) AS {mark} FROM {_GIVEN})"
+        f"WITH {_GIVEN} AS MATERIALIZED ({numbered}),"
+        f" {_SEPARATE} AS MATERIALIZED ({_separate(near, features)}),"
+        f" {_HELD} AS ({_held(split, seed, unit, kind)})"
+        f" SELECT {values}, {mark} FROM (SELECT *, coalesce({is_held}, false) AS {mark} FROM {_GIVEN})"
         f" ORDER BY {mark}, {order}"
     )
 
 
-def _unit(split: Split, near: str, kinds: Mapping[str, sqltypes.DuckDBPyType]) -> tuple[str, str]:
+def _unit(split: Split, near: str, nth: str, kinds: Mapping[str, sqltypes.DuckDBPyType]) -> tuple[str, str]:
     """Return the expressions of a row's unit, and of the class within which units are taken."""
+    row = f"CASE WHEN (FROM {_SEPARATE}) THEN hash({near}, {nth}) ELSE {near} END"
     if split.by == "random":
-        return near, "0"
+        return row, "0"
     column, kind = quoted(split.column), kinds[split.column]
     if split.by == "time":
         fractional = str(kind) in ("DOUBLE", "FLOAT")
         return (f"CASE WHEN isfinite({column}) THEN {column} END" if fractional else column), "0"
     value = f"hash({_hashed(split.column, kind, 'REAL')})"
-    return (value, "0") if split.by == "group" else (near, value)
+    return (value, "0") if split.by == "group" else (row, value)
+
+
+def _separate(near: str, features: str) -> str:
+    """Return a query of one value: whether equal rows are observations of their own."""
+    rows = f"SELECT {features} AS features, count(*) AS size FROM {_GIVEN} GROUP BY {features}, {near}"
+    equals = f"SELECT sum(size) AS size, count(*) AS kinds FROM ({rows}) GROUP BY features"
+    scattered = "sum(size) FILTER (kinds > 1)"
+    copied = "sum(size) FILTER (size > 1)"
+    return (
+        f"SELECT coalesce(sum(size) >= {ROWS_PER_VALUE} * sum(kinds)"
+        f" OR {scattered} >= {SCATTERED!r}::DOUBLE * {copied}, false) FROM ({equals})"
+    )
 
 
 def _held(split: Split, seed: int, unit: str, kind: str) -> str:

@@ -70,8 +70,9 @@ class Split(Struct, frozen=True):
     """Choice of the validation rows among a query's rows; they come last in the pinned order.
 
     `by` time, they are the rows with the latest values of `column`; by group, all rows of some values of `column`;
-    stratified, the same share of each class of the label `column`, at least one row of two. Rows that are equal in all
-    columns are on one side. `fraction` is the share of the rows if there are at least `fewest`; of fewer there are
+    stratified, the same share of each class of the label `column`, at least one row of two. At random, `column` may be
+    the label. Rows that are equal in all columns are on one side, unless they are observations of their own, as
+    `edl.sources.row_order` says. `fraction` is the share of the rows if there are at least `fewest`; of fewer there are
     none. `since` is the first value of `column` among the validation rows by time, as text, once rows are pinned.
     """
 

@@ -214,7 +214,8 @@ TRAIN = (
         "text",
         "Choice of the validation rows; validation.fraction is their share. time: the latest rows; group: all "
         "rows of some groups; stratified: the same share of each class; random. auto: time if a date orders "
-        "the rows, else stratified for classes and random for numbers. Equal rows are on one side.",
+        "the rows, else stratified for classes and random for numbers. Equal rows are on one side, "
+        "unless there are few different rows.",
         "auto",
         choices=("auto", "random", "time", "group", "stratified"),
     ),

@@ -102,10 +102,40 @@ def test_equal_rows_are_on_one_side(any_source: Source, tmp_path: Path, how: Spl
     assert not set(validation["n"].to_pylist()) & set(training["n"].to_pylist())
 
 
-def test_rows_that_are_all_equal_are_training_rows(any_source: Source, tmp_path: Path) -> None:
-    fill(any_source, "t", pa.table({"n": [1] * 200}))
-    training, validation = split(any_source, tmp_path, Split("random"))
-    assert (training.num_rows, validation.num_rows) == (200, 0)
+@pytest.mark.parametrize("label", ["", "y"])
+def test_equal_rows_of_few_values_are_observations_of_their_own(
+    any_source: Source, tmp_path: Path, label: str
+) -> None:
+    fill(any_source, "t", pa.table({"n": [i % 5 for i in range(200)], "y": [i % 2 for i in range(200)]}))
+    training, validation = split(any_source, tmp_path, Split("random", label))
+    assert validation.num_rows == 20
+    assert set(training["n"].to_pylist()) == set(range(5))
+
+
+def test_equal_rows_are_observations_of_their_own_where_labels_differ(
+    any_source: Source, tmp_path: Path
+) -> None:
+    """A category of 60 values says nothing of the label: each value has rows of both classes on both sides."""
+    drawn = np.random.default_rng(1)
+    fill(any_source, "t", pa.table({"n": drawn.integers(60, size=600), "y": drawn.integers(2, size=600)}))
+    for how in (Split("stratified", "y"), Split("random", "y")):
+        training, validation = split(any_source, tmp_path, how)
+        assert validation.num_rows == 60
+        pairs = [{tuple(row.values()) for row in part.to_pylist()} for part in (training, validation)]
+        assert len(pairs[0] & pairs[1]) > 30
+
+
+@pytest.mark.parametrize("how", [Split("random", "y"), Split("stratified", "y")], ids=lambda how: how.by)
+def test_copies_stay_on_one_side_though_some_labels_differ(
+    any_source: Source, tmp_path: Path, how: Split
+) -> None:
+    """500 rows, each five times, of which 20 were given both labels."""
+    n = np.repeat(np.arange(500), 5)
+    y = np.where(np.arange(2500) < 100, np.arange(2500) % 2, n % 2)
+    fill(any_source, "t", pa.table({"n": n, "y": y}))
+    training, validation = split(any_source, tmp_path, how)
+    once = [set(part["n"].to_pylist()) - set(range(20)) for part in (training, validation)]
+    assert once[0].isdisjoint(once[1])
 
 
 @pytest.mark.parametrize(("count", "wanted"), [(0, 0), (1, 0), (19, 0), (20, 2)])

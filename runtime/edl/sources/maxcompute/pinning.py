@@ -26,6 +26,7 @@ from edl.jobs.job_folder import state_id
 from edl.sources.maxcompute.download import TableRows
 from edl.sources.maxcompute.sql import quoted, text
 from edl.sources.maxcompute.types import Column
+from edl.sources.row_order import ROWS_PER_VALUE, SCATTERED
 from edl.spec import Split
 
 if TYPE_CHECKING:
@@ -112,10 +113,12 @@ def _marked(
         free_name(name, names)
         for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")
     )
+    if split.by in ("random", "stratified"):
+        rows = _with_own_unit(rows, listed, names, columns, split)
     kept = f"{listed}, {near}, {exact}"
     found = {column.name: column for column in columns}.get(split.column)
     value = f"COALESCE({_text(found, True)}, {_NULL})" if found is not None else "''"
-    of_row, of_class = near, "''"
+    of_row, of_class = free_name("own", names), "''"
     if split.by == "stratified":
         of_class = value
     elif split.by == "group":
@@ -142,6 +145,41 @@ def _marked(
         f" AND ({before} = 0 OR {before} + {size} - {wanted} <= {wanted} - {before})"
     )
     return f"SELECT {kept}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({placed}) f"
+
+
+def _with_own_unit(
+    rows: str, listed: str, names: Sequence[str], columns: Sequence[Column], split: Split
+) -> str:
+    """Return a query of the rows with their unit as a column `own`: equal rows, or each row, as the rows are."""
+    near, exact, features, nth, copies, scattered, firsts, copied, apart, every, own = (
+        free_name(name, names)
+        for name in (
+            *(*_HASHES, "features", "nth", "copies", "scattered"),
+            *("firsts", "copied", "apart", "every", "own"),
+        )
+    )
+    kept = f"{listed}, {near}, {exact}"
+    others = [column for column in columns if column.name != split.column]
+    given = f"SELECT {kept}, {_hash(others, rounded=True)} AS {features} FROM ({rows}) o"
+    within = f"OVER (PARTITION BY {features})"
+    counts = (
+        f"ROW_NUMBER() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}, COUNT(*) {within} AS {copies},"
+        f" CASE WHEN MIN({near}) {within} < MAX({near}) {within} THEN 1 ELSE 0 END AS {scattered}"
+    )
+    over_all = "OVER (PARTITION BY 1)"
+    sums = (
+        f"SUM(CASE WHEN {nth} = 1 THEN 1 ELSE 0 END) {over_all} AS {firsts},"
+        f" SUM(CASE WHEN {copies} > 1 THEN 1 ELSE 0 END) {over_all} AS {copied},"
+        f" SUM({scattered}) {over_all} AS {apart}, COUNT(*) {over_all} AS {every}"
+    )
+    separate = (
+        f"{every} >= {ROWS_PER_VALUE} * {firsts} OR ({apart} > 0 AND {apart} >= {SCATTERED!r} * {copied})"
+    )
+    row = f"MD5(CONCAT({near}, {_SEPARATOR}, CAST({nth} AS STRING)))"
+    return (
+        f"SELECT {kept}, CASE WHEN {separate} THEN {row} ELSE {near} END AS {own}"
+        f" FROM (SELECT {kept}, {nth}, {sums} FROM (SELECT {kept}, {counts} FROM ({given}) p) q) r"
+    )
 
 
 def _validation_rows(
