@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from edl.cluster.quota.quota import use_of
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import Spec
+from edl.jobs.run_folder import Spec, master_timeout
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec
 
@@ -18,10 +19,16 @@ from edl.spec import JobSpec
 def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
     """Return the process settings: each worker gets its share of the cores.
 
-    Raises ClusterError if the quota has no room for them.
+    Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT is wrong.
     """
     threads = max(1, available_cores() // spec.cluster.workers)
-    return Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota), detached=detached)
+    return Spec(
+        spec.framework,
+        threads=threads,
+        quota=use_of(spec.cluster, quota),
+        detached=detached,
+        master_timeout=master_timeout(os.environ),
+    )
 
 
 def run(job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None]) -> Outcome:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from edl.cluster.quota.quota import use_of
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.jobs.run_folder import ClusterFolder, Spec, master_timeout
 from edl.program import SPEC_FILE
 from edl.run.initial_weights import take
 from edl.run.training_client import available_cores
@@ -44,7 +45,12 @@ def follow(
     """
     (job.program / SPEC_FILE).write_bytes(to_json(spec))
     threads = threads or max(1, available_cores() // spec.cluster.workers)
-    how = Spec(spec.framework, threads=threads, quota=use_of(spec.cluster, quota))
+    how = Spec(
+        spec.framework,
+        threads=threads,
+        quota=use_of(spec.cluster, quota),
+        master_timeout=master_timeout(os.environ),
+    )
     return _follow(job, how, tell)
 
 

@@ -16,6 +16,7 @@ kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kuberne
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 from collections.abc import Mapping
@@ -33,6 +34,8 @@ from edl.spec.job import Framework
 MASTER = "edl.master.main"
 WORKER = "edl.entrypoints.worker:main"
 SERVER = "edl.entrypoints.parameter_server:main"
+MASTER_SECS = 30.0  # default silence of a master before it is replaced
+MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
 DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
 Role = Literal["supervisor", "master", "commit"]
 # Variables that the instances of a resumed job find as those of the first run did.
@@ -44,6 +47,23 @@ def remembered(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the variables to store with a job, so that it is resumed as it began, without URLs with accounts."""
     found = {name: environment[name] for name in _REMEMBERED if environment.get(name)}
     return {name: value for name, value in found.items() if not ("://" in value and "@" in value)}
+
+
+def master_timeout(environment: Mapping[str, str]) -> float:
+    """Return the seconds of silence after which a master is replaced. Raises SpecError if the variable has no such
+    number.
+    """
+    text = environment.get(MASTER_TIMEOUT, "")
+    try:
+        seconds = float(text) if text else MASTER_SECS
+    except ValueError:
+        seconds = math.nan
+    if not 1 <= seconds < math.inf:
+        raise SpecError(
+            f"{MASTER_TIMEOUT} is {text!r}, not a number of seconds, at least 1",
+            hint=f"leave it out for {MASTER_SECS:g}",
+        )
+    return seconds
 
 
 class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,6 +82,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
     secrets. A `detached` job continues without the client that started it. `folder` is the current folder of all
     processes, in which relative paths of databases and modules are found; empty for that of the client.
+    `master_timeout` is the seconds of silence after which a master is killed and replaced.
     """
 
     framework: Framework
@@ -75,6 +96,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     environment: dict[str, str] = {}
     detached: bool = False
     folder: str = ""
+    master_timeout: float = MASTER_SECS
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
@@ -85,6 +107,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("the number of slots must not be negative")
         if self.threads < 1:
             raise ValueError("an instance has at least one thread")
+        if not self.master_timeout > 0:
+            raise ValueError("the timeout of the master must be above 0")
 
 
 class Process(msgspec.Struct, frozen=True):

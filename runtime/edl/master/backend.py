@@ -44,9 +44,10 @@ class Backend:
     `supervised`: a supervisor ends the instances when the job is over, and SIGTERM cancels the job. Without a
     supervisor the master ends the instances with `end_instances`, and SIGTERM asks for a replacement of the master.
 
-    `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events; they must not
-    block. `address` is the address to listen on, `metrics_port` the port of /metrics (0: any free port), `interval` the
-    seconds between two progress events.
+    `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
+    calls `beat` about once a second. None of these may block. `address` is the address to listen on, `metrics_port` the
+    port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none), `interval` the seconds
+    between two progress events.
     """
 
     cluster: Cluster
@@ -56,6 +57,8 @@ class Backend:
     show: Callable[[Snapshot], None]
     address: str
     metrics_port: int = 0
+    health_port: int = 0
+    beat: Callable[[], None] = lambda: None
     interval: float = 0.2
     supervised: bool = True
     end_instances: Callable[[], None] = lambda: None

@@ -15,6 +15,7 @@ from edl import exit_codes
 from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
 from edl.cluster.local.parent_watch import continue_at_end_of
+from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.event_log import EventLog
 from edl.jobs.failure import to_failed
@@ -35,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = supervised.parse_args(arguments)
     folder = ClusterFolder(options.job)
+    dump_stacks_on_signal()
     if (supervisor := folder.process("supervisor")) is not None:
         continue_at_end_of(supervisor.pid)
     try:
@@ -53,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     result_store=ClientResultStore(),
                     show=lambda snapshot: snapshot.write(folder.snapshot),
                     address=own_address(options.port),
+                    beat=cluster.beat,
                 )
                 return run(spec, folder, backend, options.lease_secs)
         except SQLFlowError as error:

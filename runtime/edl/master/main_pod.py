@@ -18,7 +18,7 @@ from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap
-from edl.cluster.local.signals import end_on_sigterm
+from edl.cluster.local.signals import dump_stacks_on_signal, end_on_sigterm
 from edl.errors import ClusterError, SpecError, SQLFlowError
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
@@ -37,6 +37,7 @@ GRACE = 5.0  # seconds for remaining instances to leave after the end of the job
 
 def main(arguments: Sequence[str] | None = None) -> int:
     end_on_sigterm()
+    dump_stacks_on_signal()
     options = parser("edl.master.main_pod").parse_args(arguments)
     folder, events = ClusterFolder(options.job), EventStream(sys.stdout.buffer)
     try:
@@ -68,6 +69,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
             show_end=board.end,
             address=own_address(names.PORT),
             metrics_port=names.METRICS,
+            health_port=names.HEALTH,
             interval=INTERVAL,
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),

@@ -27,6 +27,7 @@ from edl.master.instances.watch import follow
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_client import PsClient
 from edl.master.ps.ps_manager import Servers
+from edl.master.reporting.health import life_shown
 from edl.master.reporting.metrics_server import MetricsServer
 from edl.master.reporting.status import StatusReporter
 from edl.master.reporting.tensorboard import Curves
@@ -138,6 +139,10 @@ class Master:
 
     async def run(self) -> int:
         """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
+        async with life_shown(self._backend):
+            return await self._run()
+
+    async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)

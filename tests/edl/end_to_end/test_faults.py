@@ -70,6 +70,21 @@ def test_a4_a_master_that_does_not_answer_for_many_leases_is_waited_for() -> Non
     assert tally.relaunches == 0, job.logs()
 
 
+@pytest.mark.soak
+def test_a_master_that_is_frozen_for_good_is_replaced_and_no_row_is_lost() -> None:
+    job = SlowJob(table(ROWS), epochs=2, batch_size=256, how=kill(master_arguments=SHORT, master_timeout=3.0))
+    with job.running():
+        job.until(job.trains(1))
+        master = job.cluster.process("master")
+        assert master is not None
+        signal_for(master.pid, signal.SIGSTOP)
+        job.until(lambda now: now.master_relaunches == 1)
+        outcome = job.result()
+    assert outcome.rows == 2 * ROWS
+    assert not master.runs
+    assert f"the master (pid {master.pid}) has not answered for 3 s and is killed" in job.logs()
+
+
 def test_a17_a_reader_that_fails_in_the_middle_of_a_range_loses_nothing(model: Path, tmp_path: Path) -> None:
     """The first read of rows from the middle raises; what was staged of that task does not count."""
     text = f"""

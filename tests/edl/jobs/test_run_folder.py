@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from edl.errors import SpecError
-from edl.jobs.run_folder import MASTER, SERVER, TESTING, WORKER, ClusterFolder, Process, Spec
+from edl.jobs.run_folder import MASTER, SERVER, TESTING, WORKER, ClusterFolder, Process, Spec, master_timeout
 
 
 def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -77,3 +77,15 @@ def test_the_supervisor_is_known_by_more_than_its_number(tmp_path: Path) -> None
     assert folder.process("supervisor") == mine
     assert mine.runs
     assert not Process(os.getpid(), "another boot:1").runs
+
+
+def test_the_timeout_of_the_master_is_that_of_the_environment() -> None:
+    assert master_timeout({}) == master_timeout({"EDL_MASTER_TIMEOUT": ""}) == 30.0
+    assert master_timeout({"EDL_MASTER_TIMEOUT": "120"}) == 120.0
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "-3", "nan", "inf"])
+def test_a_timeout_that_is_no_number_of_seconds_is_an_error_that_names_it(text: str) -> None:
+    with pytest.raises(SpecError, match=f"EDL_MASTER_TIMEOUT is '{text}', not a number of seconds") as caught:
+        master_timeout({"EDL_MASTER_TIMEOUT": text})
+    assert caught.value.hint == "leave it out for 30"

@@ -10,6 +10,7 @@ from edl.cluster import Instance
 APP = "sqlflow-edl"
 PORT = 50001  # port of the master
 METRICS = 50002  # port of a master pod that serves /metrics
+HEALTH = 50003  # port of a master pod that its liveness probe asks
 LONGEST = 40  # characters of a job's name, so that names with a suffix fit into 63
 JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import socket
 import threading
@@ -13,9 +14,9 @@ from edl.cluster import Change, Instance, NoRoomError, Room
 from edl.cluster.local.messages import (
     Answer,
     Changed,
+    Heartbeat,
     Hello,
     List,
-    Request,
     Resized,
     Start,
     Stop,
@@ -60,6 +61,15 @@ class ProcessCluster:
         while (change := self._changes.get()) is not None:
             yield change
 
+    def beat(self) -> None:
+        """Send a sign of life; none if the supervisor does not read."""
+        if self._sending.acquire(blocking=False):
+            try:
+                with contextlib.suppress(OSError):
+                    self._socket.send(to_line(Heartbeat()), socket.MSG_DONTWAIT)
+            finally:
+                self._sending.release()
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -79,7 +89,7 @@ class ProcessCluster:
             self._number += 1
             return self._number
 
-    def _ask(self, request: Request) -> Answer:
+    def _ask(self, request: Start | Stop | List) -> Answer:
         """Return the answer. Raises ClusterError if the supervisor refuses or does not answer."""
         mailbox = self._answers[request.number] = queue.SimpleQueue()
         try:

@@ -21,7 +21,7 @@ from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.messages import instances
 from edl.cluster.local.parent_watch import continue_at_end_of, follow, follow_masters
-from edl.cluster.local.signals import block_sigterm, end_on_sigterm
+from edl.cluster.local.signals import block_sigterm, dump_stacks_on_signal, end_on_sigterm
 from edl.cluster.logs import log_to
 from edl.jobs.run_folder import ClusterFolder
 
@@ -48,6 +48,7 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
         else:
             end_on_sigterm()
             follow_masters(folder.address())
+        dump_stacks_on_signal()
         spec = folder.spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
         if code == TAKE_OVER:

@@ -12,12 +12,14 @@ from edl.cluster.local.instances import Instances
 from edl.cluster.local.messages import (
     Answer,
     Changed,
+    Heartbeat,
     Hello,
     List,
     Reply,
     Request,
     Resized,
     Start,
+    Stop,
     requests,
     to_line,
 )
@@ -26,8 +28,10 @@ from edl.errors import ClusterError
 
 class Link:
     """Server of one master after another. Between two of them, changes are dropped: the next master lists all
-    instances.
+    instances. `heartbeats` counts those of all masters.
     """
+
+    heartbeats = 0
 
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
@@ -42,7 +46,11 @@ class Link:
         self._send(Hello(relaunches, instances.room))
         try:
             while line := await reader.readline():
-                self._send(_answer(line, instances))
+                request: Request = requests.decode(line)
+                if isinstance(request, Heartbeat):
+                    self.heartbeats += 1
+                else:
+                    self._send(_answer(request, instances))
         except (ConnectionError, msgspec.MsgspecError, ValueError):
             pass  # a master that died within a line, or uses another protocol: its end follows
         finally:
@@ -55,8 +63,7 @@ class Link:
             self._writer.write(to_line(reply))
 
 
-def _answer(line: bytes, instances: Instances) -> Answer:
-    request: Request = requests.decode(line)
+def _answer(request: Start | Stop | List, instances: Instances) -> Answer:
     if isinstance(request, List):
         return Answer(request.number, changes=tuple(instances.list()))
     try:

@@ -1,6 +1,8 @@
 """Masters of a job: restarted one after another, until one ends the job or restarts are pointless.
 
-A master that died is replaced at once; if it dies again without progress, after increasing pauses.
+A master that died is replaced at once; if it dies again without progress, after increasing pauses. One whose event
+loop stands still (frozen, or hanging) is killed, and counts as died. Its silence is the time that passed while this
+process ran too: if the machine is suspended, neither counts.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,6 +21,7 @@ from edl.cluster.local.children import kill, kill_group
 from edl.cluster.local.instances import Instances
 from edl.cluster.local.launcher import LaunchSettings
 from edl.cluster.local.master_connection import Link
+from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.event_log import read_end
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
@@ -27,6 +31,8 @@ from edl.jobs.snapshot import read_snapshot
 DEATHS = 5  # deaths in a row without progress after which the job has failed
 PAUSES = (0.0, 0.2, 0.5, 1.0)  # seconds before the next master, after each death in a row
 LAST_WORDS = 1.0  # time for a dead master's connection to close, if another process still holds it
+START_SECONDS = 120.0  # time for a master to read its state, before its first heartbeat
+CHECK_SECONDS = 0.5  # interval of looks at its heartbeats
 CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
 
 
@@ -36,6 +42,26 @@ class End:
 
     state: Literal["finished", "failed", "cancelled", "died"]
     error: str = ""
+
+
+class Silence:
+    """Time since the last heartbeat of a master that may be silent for `longest` seconds, at first START_SECONDS.
+
+    `heartbeats` is their present number, `now` the time. Between two looks, no more counts than twice their interval.
+    """
+
+    def __init__(self, longest: float, heartbeats: int, now: float) -> None:
+        self.seconds = 0.0
+        self._after_start, self._longest = longest, max(START_SECONDS, longest)
+        self._heartbeats, self._looked = heartbeats, now
+
+    def too_long(self, heartbeats: int, now: float) -> bool:
+        """Look at the number of heartbeats; return True if none has come for too long."""
+        self.seconds += min(now - self._looked, 2 * CHECK_SECONDS)
+        self._looked = now
+        if heartbeats != self._heartbeats:
+            self.seconds, self._heartbeats, self._longest = 0.0, heartbeats, self._after_start
+        return self.seconds >= self._longest
 
 
 class Masters:
@@ -92,12 +118,26 @@ class Masters:
         self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
         serving = asyncio.create_task(self._link.serve(ours, self._instances, relaunches))
+        watching = asyncio.create_task(self._end_silent(self._pid))
         try:
             return await ended
         finally:
             self._pid = 0
+            watching.cancel()
             await asyncio.wait({serving}, timeout=LAST_WORDS)  # reads the last requests of the dead master
             serving.cancel()
+
+    async def _end_silent(self, pid: int) -> None:
+        """Kill the master when its event loop has not run for too long."""
+        silence = Silence(self._setting.spec.master_timeout, self._link.heartbeats, time.monotonic())
+        while not silence.too_long(self._link.heartbeats, time.monotonic()):
+            await asyncio.sleep(CHECK_SECONDS)
+        self._setting.say(
+            f"the master (pid {pid}) has not answered for {silence.seconds:.0f} s and is killed"
+        )
+        kill(pid, DUMP_SIGNAL)
+        await asyncio.sleep(DUMP_SECS)
+        self._kill(pid)
 
     def _spawn(self, descriptor: int) -> int:
         spec = self._setting.spec

@@ -2,7 +2,7 @@
 
 Between master and supervisor: JSON lines over a pair of connected sockets. Each request has a number and gets an
 `Answer` with it; a `Changed` is sent when an instance changes, a `Resized` when the limit of instances does. The
-supervisor greets first.
+supervisor greets first. A `Heartbeat` of the master's event loop has no answer.
 
 Between supervisor and forkserver: one JSON object per packet, over a pair of sockets that preserve packets, so that
 the forkserver and every process that it forks may write to the same one.
@@ -33,6 +33,10 @@ class List(msgspec.Struct, frozen=True, tag="list"):
     number: int
 
 
+class Heartbeat(msgspec.Struct, frozen=True, tag="heartbeat"):
+    """Sign that the master's event loop runs."""
+
+
 class Hello(msgspec.Struct, frozen=True, tag="hello"):
     """Greeting. `relaunches` counts the masters of this supervisor before this one."""
 
@@ -61,7 +65,7 @@ class Resized(msgspec.Struct, frozen=True, tag="resized"):
 
 DETACH = b"detach\n"  # from a client to its supervisor: the job continues without it
 
-Request = Start | Stop | List
+Request = Start | Stop | List | Heartbeat
 Reply = Hello | Answer | Changed | Resized
 
 

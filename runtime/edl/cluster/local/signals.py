@@ -2,15 +2,28 @@
 
 The kernel drops unhandled signals to the first process of a container, and its pod would wait for its whole grace
 period. So the container's entry point blocks the signal, which survives an exec, until a handler is set.
+
+DUMP_SIGNAL makes a process write the stacks of all its threads to its log, whatever they do: also if one of them
+holds the interpreter's lock. Before a process is killed because it hangs, it gets that signal.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from typing import NoReturn
 
 from edl import exit_codes
+
+DUMP_SIGNAL = signal.SIGUSR1
+STDERR = 2  # its descriptor
+DUMP_SECS = 0.5  # for the dump, before the process is killed
+
+
+def dump_stacks_on_signal() -> None:
+    """Write the stacks of all threads to standard error at every DUMP_SIGNAL."""
+    faulthandler.register(DUMP_SIGNAL, file=STDERR, all_threads=True)
 
 
 def block_sigterm() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
-from edl.jobs.run_folder import Spec
+from edl.jobs.run_folder import Spec, master_timeout
 from edl.spec import JobSpec
 from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import pods
@@ -52,14 +53,17 @@ class Objects:
         self._identity = Identity.of(submission.job, submission.spec, settings, submission.namespace)
         self.name = self._identity.name
         self.namespace = submission.namespace
-        how = Spec(submission.spec.framework, threads=threads(settings), detached=True)
+        timeout = master_timeout(os.environ)
+        how = Spec(
+            submission.spec.framework, threads=threads(settings), detached=True, master_timeout=timeout
+        )
         packed = pack({**submission.files, "cluster/spec.json": msgspec.json.encode(how)})
         # Number 0 is the deployment's, which names all others.
         self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}
         self._pods: dict[names.PodRole, Object] = {
-            role: pods.manifest(role, self._identity, submission.spec, settings, mounted)
+            role: pods.manifest(role, self._identity, submission.spec, settings, mounted, timeout)
             for role in ("master", "worker", "ps")
         }
 

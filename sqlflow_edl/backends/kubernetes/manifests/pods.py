@@ -24,6 +24,8 @@ from sqlflow_edl.backends.kubernetes.manifests.resources import resources
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
 VOLUME = "/edl/volume"  # mount path of the volume claim
+START_SECS = 120.0  # time for a master to read its state, before it answers its probe
+PROBE_SECS = 5  # interval of probes
 OF_DISK = Decimal("0.8")  # share of the master's disk for checkpoints: logs are on it too
 MODULES = "/opt/models"  # folder in the image for the user's modules
 
@@ -44,10 +46,11 @@ def manifest(
     spec: JobSpec,
     settings: Settings,
     files: Mapping[str, Map],
+    timeout: float,
 ) -> Object:
     """Return the pod of a role. Raises SemanticError if a setting is wrong.
 
-    files: the ConfigMaps with the job's files, by name.
+    files: the ConfigMaps with the job's files, by name. timeout: seconds of silence after which a master is replaced.
     """
     pod = render(
         "pod",
@@ -67,6 +70,10 @@ def manifest(
         env=_environment(role, identity, settings),
         resources=resources(settings, spec, role),
         port=names.PORT,
+        health_port=names.HEALTH,
+        probe_secs=PROBE_SECS,
+        start_failures=_failures(max(START_SECS, timeout)),
+        life_failures=_failures(timeout),
         volume=settings.text("volume"),
         files=[(name, each.items) for name, each in files.items()],
         secret=names.secrets(identity.name),
@@ -75,6 +82,11 @@ def manifest(
         for template in merging.templates(Path(path))[role]:
             pod = merging.under(template, pod, role)
     return pod
+
+
+def _failures(seconds: float) -> int:
+    """Return the number of failed probes in a row that take so long."""
+    return max(1, round(seconds / PROBE_SECS))
 
 
 def check(settings: Settings) -> None:

@@ -17,7 +17,7 @@ import pytest
 from edl import exit_codes
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.local.instance_process import TAKE_OVER
-from edl.cluster.local.master_process import DEATHS
+from edl.cluster.local.master_process import CHECK_SECONDS, DEATHS, START_SECONDS, Silence
 from edl.cluster.quota.quota import Quota
 from edl.errors import ClusterError, SourceError
 from edl.jobs.event_log import EventLog
@@ -338,6 +338,36 @@ def test_a_master_that_closes_its_cluster_watches_no_more(stage: Stage) -> None:
     assert master.do("close") == []
     assert "closed" in master.do("start", name="worker-1", incarnation=0)
     assert worker.do("spawn", session=False)
+
+
+def test_a_frozen_master_is_killed_and_the_next_one_goes_on(stage: Stage) -> None:
+    stage.spec = msgspec.structs.replace(stage.spec, master_timeout=1.0)
+    master = stage.opening()
+    master.do("beat")
+    worker = stage.worker(master)
+    master.kill(signal.SIGSTOP)
+    again = stage.enter()
+    again.do("beat")
+    assert again.who["relaunches"] == 1
+    assert [change["place"] for change in again.do("list")] == [f"pid {worker.pid}"]
+    assert "has not answered for 1 s and is killed" in stage.folder.log("supervisor").read_text()
+    assert finish(stage, again) == DONE
+
+
+def test_the_silence_of_a_master_does_not_count_while_the_supervisor_is_suspended_too() -> None:
+    silence = Silence(30.0, heartbeats=0, now=0.0)
+    assert not silence.too_long(1, 1.0)
+    assert not silence.too_long(1, 10_000.0)  # a laptop that slept
+    assert silence.seconds == 2 * CHECK_SECONDS
+    looks = [silence.too_long(1, 10_000.0 + number * CHECK_SECONDS) for number in range(1, 59)]
+    assert looks == [False] * 57 + [True]
+
+
+def test_a_master_has_more_time_until_its_first_heartbeat() -> None:
+    silence = Silence(1.0, heartbeats=7, now=0.0)  # of the masters before it
+    seconds = [number * CHECK_SECONDS for number in range(1, 241)]
+    assert [silence.too_long(7, now) for now in seconds] == [False] * 239 + [True]
+    assert silence.seconds == START_SECONDS
 
 
 # The forkserver --------------------------------------------------------------------------------------------------

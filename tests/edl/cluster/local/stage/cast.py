@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,6 @@ class Actor:
 
 class Worker(Actor):
     def train(self, folder: str) -> dict[str, float | None]:
-        import threading
-
         from edl.jobs.job_folder import JobFolder
         from edl.program import read_spec
         from edl.run import job_runner
@@ -116,6 +115,17 @@ class Master(Actor):
         """The changes that are left when the cluster is closed."""
         self.cluster.close()
         return msgspec.to_builtins([*self.changes])
+
+    def beat(self) -> None:
+        """Show signs of life from now on, ten times a second."""
+        pause = threading.Event()
+
+        def beat() -> None:
+            while not pause.wait(0.1):
+                self.cluster.beat()
+
+        self.cluster.beat()
+        threading.Thread(target=beat, daemon=True).start()
 
     def write(self, file: str, line: str) -> None:
         """A line into a file of the cluster's folder."""
