@@ -120,6 +120,7 @@ def test_installed_commands_train_predict_evaluate_and_list_their_jobs(
     assert re.findall(r",(train|predict|evaluate),done,", jobs) == ["train", "predict", "evaluate"]
 
 
+@pytest.mark.soak
 def test_an_installed_console_runs_the_statements_of_a_pipe(
     installation: Installation, tmp_path: Path
 ) -> None:
@@ -148,10 +149,12 @@ def test_an_installed_edl_trains_a_module_of_a_model_zoo(
     assert zipfile.is_zipfile(tmp_path / "iris.zip")
 
 
+@pytest.mark.soak
 def test_an_installed_package_compiles_a_statement(installation: Installation, tmp_path: Path) -> None:
     assert 'fc.standardize("a"' in installation.run("python", "-c", COMPILE, cwd=tmp_path)
 
 
+@pytest.mark.soak
 def test_an_installed_command_prints_the_objects_of_a_job_on_kubernetes(
     installation: Installation, mariadb: Server, tmp_path: Path
 ) -> None:

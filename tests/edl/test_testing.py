@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from tests.edl.end_to_end import timed
 
@@ -25,6 +27,7 @@ def test_a_job_tells_its_batches_its_reports_and_who_died() -> None:
     assert {moment.epoch for moment in later if moment.what == "acknowledged"} == {1}
 
 
+@pytest.mark.soak
 def test_the_moments_of_a_job_tell_which_master_acknowledged() -> None:
     with timed.apart():
         archive = timed.trained(timed.NARROW)

@@ -45,6 +45,7 @@ def outputs(notebook: Any) -> list[list[dict[str, str]]]:
     ]
 
 
+@pytest.mark.soak
 def test_the_notebook_trains_measures_and_predicts(tmp_path: Path) -> None:
     with connect(f"duckdb:///{tmp_path}/demo.duckdb", create=True) as source:
         source.stage("iris", "samples", 0, 0, tables.TABLES["iris"]("iris").to_batches())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -54,7 +55,10 @@ def test_nulls_of_the_flights_are_nulls(session: Session) -> None:
     assert result.to_arrow().to_pylist() == [{"n": 327_346, "t": "D942DN"}]
 
 
-def test_making_the_samples_again_replaces_them_and_leaves_other_tables(url: str, session: Session) -> None:
+def test_making_the_samples_again_replaces_them_and_leaves_other_tables(
+    url: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "TABLES", {"iris": tables.TABLES["iris"]})
     list(session.run("CREATE OR REPLACE TABLE mine AS SELECT 1 AS x; DROP TABLE iris"))
     session.close()
     assert main(["samples", "--source", url]) == 0
@@ -63,10 +67,20 @@ def test_making_the_samples_again_replaces_them_and_leaves_other_tables(url: str
         assert count(again, "mine") == 1
 
 
-@pytest.mark.parametrize(
-    "framework",
-    [None, pytest.param("keras", marks=pytest.mark.soak), pytest.param("torch", marks=pytest.mark.soak)],
-)
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_the_trainings_of_a_sample_program_compile(program: Path, session: Session) -> None:
+    trained = 0
+    for statement in session.program(program.read_text(encoding="utf-8")):
+        if statement.kind in ("train", "auto"):
+            assert session.compiler.compile(statement).spec.rows.training
+            trained += 1
+        elif re.match(r"(CREATE|DROP) VIEW", statement.text):
+            session.execute(statement)
+    assert trained
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("framework", [None, "keras", "torch"])
 def test_the_sample_programs_run(framework: str | None, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Those of a framework in one session, in which it starts once; by themselves, the ones that take no time."""
     programs = [

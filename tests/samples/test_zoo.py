@@ -54,16 +54,29 @@ def test_digits_in_recordio_are_learnt_and_measured_in_pytorch(data: Path, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("module", "data_file"),
+    ("module", "data_file", "epochs"),
     [
-        pytest.param("digits.torch_dataset.custom_model", "digits", marks=pytest.mark.soak),
-        ("iris.torch_stream.Net", "iris.csv"),
+        pytest.param("digits.torch_dataset.custom_model", "digits", "40", marks=pytest.mark.soak),
+        ("iris.torch_stream.Net", "iris.csv", "15"),
     ],
 )
-def test_rows_come_by_datasets_of_pytorch(module: str, data_file: str, data: Path, tmp_path: Path) -> None:
+def test_rows_come_by_datasets_of_pytorch(
+    module: str, data_file: str, epochs: str, data: Path, tmp_path: Path
+) -> None:
     rows = data / data_file if data_file.endswith("csv") else data / data_file / "t*.recordio"
     trained = run(
-        *("train", "--model_zoo", ZOO, "--model_def", module, "--training_data", rows, "--num_epochs", "40"),
+        *(
+            "train",
+            "--model_zoo",
+            ZOO,
+            "--model_def",
+            module,
+            "--training_data",
+            rows,
+            "--num_epochs",
+            epochs,
+        ),
+        *("--minibatch_size", "16"),
         cwd=tmp_path,
     )
     assert figures(trained.stdout)["accuracy"] > 0.9, trained.stderr
@@ -82,13 +95,14 @@ def test_digits_in_recordio_are_learnt_and_predicted_in_keras(data: Path, tmp_pa
 
 def test_iris_in_csv_is_learnt_with_a_loss_of_another_module(data: Path, tmp_path: Path) -> None:
     model = ["--model_zoo", ZOO, "--model_def", "iris.torch_dnn.Net", "--training_data", data / "iris.csv"]
-    more = ["--model_params", "units=[32, 16]", "--loss", "losses.smoothed", "--num_epochs", "60"]
+    more = ["--model_params", "units=[32, 16]", "--loss", "losses.smoothed", "--num_epochs", "30"]
     trained = run("train", *model, *more, "--minibatch_size", "16", "--log_loss_steps", "100", cwd=tmp_path)
     assert trained.returncode == 0, trained.stderr
     assert figures(trained.stdout)["accuracy"] > 0.95
     assert read_archive(tmp_path / "model.zip").spec.model.params == {"units": (32, 16)}
 
 
+@pytest.mark.soak
 def test_iris_with_held_out_rows_ends_when_its_own_callback_says_so(data: Path, tmp_path: Path) -> None:
     header, *rows = (data / "iris.csv").read_text().splitlines()
     (tmp_path / "train.csv").write_text("\n".join([header, *rows[:120]]))
@@ -140,6 +154,7 @@ def test_models_of_pairs_find_in_a_click_log_what_a_linear_one_cannot(
     assert least < figures(trained.stdout)["auc"] < most
 
 
+@pytest.mark.soak
 def test_an_error_of_a_module_is_its_own_line(data: Path, tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
         (ZOO / "iris" / "torch_dnn.py").read_text().replace("return F.cross", "return 1 / 0, F.cross")

@@ -166,7 +166,9 @@ def test_a_statement_of_a_trial_has_the_clauses_of_the_search(searched: Searched
 
 
 def test_a_model_that_no_search_found_has_no_trials(searched: Searched) -> None:
-    statement = "SELECT x, price FROM houses TO TRAIN Linear WITH epochs = 1 LABEL price INTO plain"
+    statement = (
+        "SELECT x, price FROM houses TO TRAIN LGBMRegressor WITH n_estimators = 1 LABEL price INTO plain"
+    )
     list(searched.session.run(statement))
     [result] = searched.session.run("SHOW TRIALS plain")
     assert result.message == "plain was not found by a search: it has no trials"

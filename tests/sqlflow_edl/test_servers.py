@@ -15,12 +15,13 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill, on_each
 
+ROWS = 1500
 VISITS = pa.table(
     {
-        "who": [i * 7919 % 211 for i in range(3000)],
-        "page": [i % 53 for i in range(3000)],
-        "seconds": [float(i % 10) for i in range(3000)],
-        "bought": [i * 7919 % 211 % 2 for i in range(3000)],
+        "who": [i * 7919 % 211 for i in range(ROWS)],
+        "page": [i % 53 for i in range(ROWS)],
+        "seconds": [float(i % 10) for i in range(ROWS)],
+        "bought": [i * 7919 % 211 % 2 for i in range(ROWS)],
     }
 )
 SYNC = "train.strategy = sync, num_ps = 2"
@@ -32,7 +33,7 @@ def run(session: Session, text: str) -> list[Result]:
 
 def train(framework: str, more: str, into: str) -> str:
     settings = (
-        "embedding_dim = 4, hidden_units = [8], epochs = 3, train.keep = best, batch_size = 64, lr = 0.01"
+        "embedding_dim = 4, hidden_units = [8], epochs = 2, train.keep = best, batch_size = 64, lr = 0.01"
     )
     return (
         f"SELECT * FROM visits TO TRAIN DeepFMClassifier WITH {settings}, {more} model.framework = {framework} "
@@ -87,6 +88,6 @@ def test_two_workers_learn_what_is_to_learn_and_their_model_predicts(session: Se
     [trained] = run(session, train("torch", f"num_workers = 2, {how}", "ours"))
     assert trained.figures is not None
     [predicted] = run(session, "SELECT who, page, seconds FROM visits TO PREDICT USING ours")
-    assert predicted.to_arrow().num_rows == 3000
+    assert predicted.to_arrow().num_rows == ROWS
     [measured] = run(session, "SELECT * FROM visits TO EVALUATE ours")
     assert measured.to_arrow().num_rows == 1

@@ -53,6 +53,7 @@ def test_an_interval_holds_about_its_share_of_new_rows(workshop: Workshop) -> No
         assert middle == pytest.approx(found["cost"].to_numpy())
 
 
+@pytest.mark.soak
 def test_a_job_with_a_master_gives_the_intervals_of_one_process(workshop: Workshop) -> None:
     workshop.run(
         "SELECT x, cost FROM noisy WHERE id < 600 TO TRAIN LinearRegressor "

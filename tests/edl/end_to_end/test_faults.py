@@ -186,6 +186,7 @@ def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
     assert [row.note for row in snapshot.instances] == ["preempted (exit code 4)"]
 
 
+@pytest.mark.soak
 def test_a_call_without_the_token_is_refused(model: Path) -> None:
     job = Job(table(ROWS), kind="predict", weights=model, spec=PREDICT)
     refused: list[str] = []
@@ -203,6 +204,7 @@ def test_a_call_without_the_token_is_refused(model: Path) -> None:
     assert "lacks the token" in refused[0]
 
 
+@pytest.mark.soak
 def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Path) -> None:
     job = Job(table(ROWS), kind="predict", workers=2, weights=model, spec=PREDICT)
     job.run()

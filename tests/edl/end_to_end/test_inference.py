@@ -57,14 +57,9 @@ def test_a12_prediction_gives_each_row_once(model: Path, orders: tuple[str, ...]
     assert relaunched(job) == bool(orders), job.logs()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
-    "orders",
-    [
-        pytest.param((), marks=pytest.mark.soak),
-        pytest.param(("any/0 after metrics 1",), marks=pytest.mark.soak),
-        ("master/1 after durable 2",),
-    ],
-    ids=" and ".join,
+    "orders", [(), ("any/0 after metrics 1",), ("master/1 after durable 2",)], ids=" and ".join
 )
 def test_a11_evaluation_gives_the_figures_of_one_process(model: Path, orders: tuple[str, ...]) -> None:
     data = table(ROWS, seed=1)

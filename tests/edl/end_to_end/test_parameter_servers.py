@@ -24,7 +24,7 @@ from edl.testing import NO_ROOM
 from tests.edl.end_to_end.distributed import Event, Job, kill, table
 from tests.edl.end_to_end.slow import SlowJob, started_again
 
-ROWS, EPOCHS, BATCH, MINIBATCHES = 16_384, 2, 64, 8
+ROWS, EPOCHS, BATCH, MINIBATCHES = 4096, 2, 64, 8
 STEPS = EPOCHS * ROWS // BATCH
 TASKS = STEPS // MINIBATCHES
 OFTEN = Checkpoints(steps=5, secs=0)

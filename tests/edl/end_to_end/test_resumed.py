@@ -20,7 +20,7 @@ from edl.testing import OUTAGE, SEVER
 from tests.edl.end_to_end.distributed import Job, kill, table
 
 DEADLINE = 30.0
-ROWS, EPOCHS, BATCH = 8192, 2, 64
+ROWS, EPOCHS, BATCH = 4096, 2, 64
 OFTEN = Checkpoints(steps=10, secs=0)
 IDS = 200_000  # so that their vectors are rows on the servers, and not in the graph
 FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))

@@ -88,6 +88,7 @@ def test_a1_a5_whoever_dies_the_model_is_the_same_bit_for_bit(
         assert steps[-1] == outcome.steps
 
 
+@pytest.mark.soak
 def test_a3_a_task_that_always_raises_fails_the_job_and_is_named(tmp_path: Path) -> None:
     bad = table(30_000)
     bad = bad.set_column(1, "y", [[None if row == 20_000 else 1.0 for row in range(30_000)]])
@@ -100,6 +101,7 @@ def test_a3_a_task_that_always_raises_fails_the_job_and_is_named(tmp_path: Path)
     assert not job.archive.exists()
 
 
+@pytest.mark.soak
 def test_a_loss_that_is_no_number_fails_the_job_at_once() -> None:
     job = Job(
         table(1000),

@@ -18,12 +18,12 @@ DRAWS = {  # rows at random, so that a random state lost with a process would sh
 }
 POINTS = [
     ("lightgbm", "worker-0/0 while writing a checkpoint 2"),
-    ("xgboost", "master/1 before durable 4"),
     *(
         pytest.param(*variant, marks=pytest.mark.soak)
         for variant in (
             ("lightgbm", "worker-0/0 after report 7"),
             ("lightgbm", "master/1 before durable 4"),
+            ("xgboost", "master/1 before durable 4"),
             ("xgboost", "worker-0/0 while writing a checkpoint 2"),
             ("xgboost", "worker-0/0 after report 7"),
         )

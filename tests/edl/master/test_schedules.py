@@ -225,21 +225,21 @@ def run(
     return world
 
 
-@blocks(10, always=1)
+@blocks(20, always=1)
 def test_every_row_of_a_prediction_counts_once(block: int) -> None:
     plan = Plan("predict", 17 * STREAMED_ROWS + 5)
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, plan, workers=3)
         assert world.master.job.finished
         assert world.master.state.done["predict"] >= 18
         assert not world.master.state.leases
 
 
-@blocks(10, always=1)
+@blocks(20, always=1)
 def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         state = run(seed, plan, workers=3).master.job.state
         assert state.rows == 2 * rows
         assert [(row.epoch, row.loss) for row in state.curve.rows] == [(1, 2.0), (2, 2.0)]
@@ -247,13 +247,13 @@ def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int)
 
 
 @pytest.mark.parametrize("loses_disks", [False, True])
-@blocks(10, always=1)
+@blocks(20, always=1)
 def test_a_trainer_that_dies_goes_back_to_its_checkpoint_and_its_weights_take_every_row_once(
     block: int, loses_disks: bool
 ) -> None:
     rows = 9 * LEAST_ROWS + 77
     plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, plan, workers=1, recovery=TrainerRecovery, loses_disks=loses_disks)
         assert world.master.job.state.rows == 2 * rows
         taken = [step[:3] for step in world.workers[0].steps if step[0]]

@@ -44,19 +44,19 @@ def check_the_job(world: World) -> None:
     assert not world.master.state.revoking
 
 
-@blocks(10, always=1)
+@blocks(20, always=1)
 def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, PLAN, Mode("sync"))
         check_the_job(world)
         assert pieces(world, 0) == pieces(world, 1) == every_piece_once()
 
 
-@blocks(3, always=1)
+@blocks(6, always=1)
 @pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
     notes: list[str] = []
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")  # type: ignore[arg-type]
         check_the_job(world)
         notes += world.notes
@@ -67,10 +67,10 @@ def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(mode: 
     assert "resumes from" in said
 
 
-@blocks(3, always=1)
+@blocks(6, always=1)
 def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_most(block: int) -> None:
     halves = 0
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, PLAN, Mode("async"), deaths=False, halves=True)
         check_the_job(world)
         one, other = pieces(world, 0), pieces(world, 1)
@@ -79,10 +79,10 @@ def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_mos
     assert halves  # some die between their two pushes
 
 
-@blocks(3, always=1)
+@blocks(6, always=1)
 def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pushes(block: int) -> None:
     missing = 0
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, PLAN, Mode("async"), servers=3, halves=True)
         check_the_job(world)
         for server in range(3):
@@ -92,9 +92,9 @@ def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pu
     assert missing  # what a server lost that was replaced alone, and the other half of a gradient
 
 
-@blocks(2, always=1)
+@blocks(4, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
-    for seed in range(100 * block, 100 * block + 100):
+    for seed in range(50 * block, 50 * block + 50):
         world = run(seed, PLAN, Mode("async"), servers=1, workers=1)
         check_the_job(world)
         assert pieces(world, 0) == every_piece_once()

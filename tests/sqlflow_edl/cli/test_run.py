@@ -263,7 +263,7 @@ def numbers(url: str) -> str:
 
 
 @pytest.mark.parametrize("signals", [1, pytest.param(2, marks=pytest.mark.soak)])
-@on_each("url", always=("duckdb", "mysql"))
+@on_each("url", always=("mysql",))
 def test_an_interrupt_cancels_a_training_and_leaves_nothing_but_its_log(numbers: str, signals: int) -> None:
     with running(numbers, f"{SLOW_TRAINING}; SELECT 1") as process:
         until(process, "epoch 1:")

@@ -24,6 +24,7 @@ def training(framework: str) -> str:
     return str(job.path)
 
 
+@pytest.mark.soak  # the jobs of `end_to_end` train in forked workers too
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_forked_workers_train(
     stage: Stage, framework: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -103,7 +103,7 @@ def run(
     program: Path,
     job: JobFolder | None = None,
     *,
-    threads: int = 2,
+    threads: int = 1,
     observer: Callable[[ProcessEvent], None] = lambda event: None,
     cancelled: threading.Event | None = None,
 ) -> Outcome:

@@ -47,7 +47,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searched]:
         job = new_job(waves())
         events: list[ProcessEvent] = []
         program = searching(folder / "program", PLAIN, rows=PARTS, test=TEST, folds=2)
-        outcome = run(program, job, observer=events.append)
+        outcome = run(program, job, threads=2, observer=events.append)
         yield Searched(job, outcome, read_archive(job.archive), events)
 
 
@@ -188,7 +188,6 @@ def test_a_search_that_is_cancelled_later_keeps_what_it_has_found(tmp_path: Path
     outcome = run(
         searching(tmp_path / "program", [PLAIN[1], LONG, LONG]),
         job,
-        threads=1,
         observer=cancel,
         cancelled=cancelled,
     )
@@ -202,7 +201,7 @@ def test_a_search_that_is_out_of_time_keeps_what_it_has_found(
 ) -> None:
     monkeypatch.setattr(trial_pool, "LEAST_SECONDS", 1e6)  # so that there is no time for a second trial
     program = searching(tmp_path / "program", PLAIN, time_limit=1000.0)
-    outcome = run(program, threads=1)
+    outcome = run(program)
     assert [trial.number for trial in outcome.trials] == [1]
     assert outcome.ending == "stopped after 1 trial: the time limit of 1000 s"
 
@@ -251,4 +250,4 @@ def test_an_error_outside_of_the_trials_ends_the_search(tmp_path: Path) -> None:
             raise OSError("no space left on device")
 
     with pytest.raises(OSError, match="no space left"):
-        run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]]), observer=full, threads=1)
+        run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]]), observer=full)

@@ -41,7 +41,7 @@ def test_while_others_wait_a_trial_has_half_of_the_time_and_its_folds_share_that
     program = searching(
         tmp_path / "program", PLAIN[:2], rows=Rows(True, ROWS, 60, 60), folds=2, time_limit=9.0
     )
-    run(program, threads=1)
+    run(program)
     assert limits == pytest.approx([25.0, 50.0, 50.0, 100.0], rel=0.3)
 
 
@@ -49,7 +49,7 @@ def test_a_trial_that_does_not_end_in_its_time_is_cancelled_once_there_is_anothe
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial_runner, "GRACE", -1.0)
-    outcome = run(searching(tmp_path / "program", [PLAIN[1], LONG], time_limit=1e6), threads=1)
+    outcome = run(searching(tmp_path / "program", [PLAIN[1], LONG], time_limit=1e6))
     assert [trial.error for trial in outcome.trials] == ["", "its time was up"]
 
 
@@ -88,6 +88,6 @@ def test_a_trial_that_has_not_the_time_it_needs_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trial_pool, "needed_seconds", lambda search, ended, number: 1e9 * len(ended))
-    outcome = run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]], time_limit=1e6), threads=1)
+    outcome = run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]], time_limit=1e6))
     assert [trial.number for trial in outcome.trials] == [1]
     assert outcome.stopped == "the time limit of 1e+06 s"

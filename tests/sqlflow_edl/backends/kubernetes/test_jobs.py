@@ -164,6 +164,7 @@ def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.C
     until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))
 
 
+@pytest.mark.soak
 def test_the_trials_of_a_search_are_shared_by_pods_and_its_model_predicts_in_pods(
     points: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
