@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tests.kubernetes.process import Cluster
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
+    from tests.postgresql import Server as PostgreSQL
 
 for name, value in {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", **RESOLVER}.items():
     os.environ.setdefault(name, value)
@@ -37,7 +38,7 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-SOURCES = ("duckdb", "sqlite", "mysql", "maxcompute", "csv")  # as parameters of tests name them
+SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv")  # as parameters of tests name them
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
@@ -176,6 +177,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
     return check
 
 
+def _of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that the tests of a run share, each with a database of its own."""
@@ -183,9 +190,18 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
     if not is_installed():
         pytest.skip(MISSING)
-    base = tmp_path_factory.getbasetemp()
-    of_run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    with shared(of_run / "mariadb") as server:
+    with shared(_of_run(tmp_path_factory) / "mariadb") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]:
+    """A server that the tests of a run share, each with a database of its own."""
+    from tests.postgresql import MISSING, is_installed, shared
+
+    if not is_installed():
+        pytest.skip(MISSING)
+    with shared(_of_run(tmp_path_factory) / "postgresql") as server:
         yield server
 
 
@@ -214,13 +230,13 @@ def databases(
     """Databases of every kind; a server starts when the first of its databases is asked for."""
     from tests.databases import Databases
 
-    names = {"mysql": "mariadb", "maxcompute": "maxcompute"}
+    names = {"mysql": "mariadb", "postgres": "postgresql", "maxcompute": "maxcompute"}
     folder = tmp_path_factory.mktemp("databases")
     with Databases(folder, lambda dialect: request.getfixturevalue(names[dialect])) as found:
         yield found
 
 
-@pytest.fixture(scope="session", params=["duckdb", "sqlite", "mysql", "maxcompute"])
+@pytest.fixture(scope="session", params=["duckdb", "sqlite", "mysql", "postgres", "maxcompute"])
 def session(request: pytest.FixtureRequest, databases: Databases) -> Session:
     """A session over the tables of `tables.sql`, in a database of each kind in turn; only to be read."""
     return databases.filled(request.param)

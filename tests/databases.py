@@ -14,7 +14,7 @@ import pytest
 
 from sqlflow_edl.session.session import Session
 
-DIALECTS = ("duckdb", "sqlite", "mysql", "maxcompute")  # of all data sources that are databases
+DIALECTS = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute")  # of all data sources that are databases
 WITHOUT_LISTS = ("sqlite", "mysql")
 has_lists = pytest.mark.parametrize(
     "session", [dialect for dialect in DIALECTS if dialect not in WITHOUT_LISTS], indirect=True
@@ -52,7 +52,7 @@ class Databases:
 
     def url(self, dialect: str) -> str:
         """Of a new database."""
-        if dialect in ("mysql", "maxcompute"):
+        if dialect in ("mysql", "postgres", "maxcompute"):
             return self._servers(dialect).url()
         return f"{dialect}:{self._folder}/{next(self._numbers)}.{dialect}"
 

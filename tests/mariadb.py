@@ -1,20 +1,16 @@
 """A MariaDB server of the tests' own: its data in a folder, on a port of this machine.
 
-`running` is a server of this process. `shared` is one that all processes of a test run use: the first of them starts
-it, in a process that waits until the last has let go of a lock, however it ended.
+`running` is a server of this process, `shared` one that all processes of a test run use.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import itertools
 import os
 import pwd
 import shutil
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,9 +18,10 @@ from pathlib import Path
 
 import pymysql
 
+from tests.shared_server import free_port, port_of, serve
+
 PASSWORD = "Geheim-%47"  # noqa: S105 (of the user who may do everything; looked for in all that is written)
 START_SECS = 30.0
-REPOSITORY = Path(__file__).parents[1]
 MISSING = "MariaDB is not installed: apt-get install mariadb-server"
 
 
@@ -73,19 +70,8 @@ class Server:
 @contextlib.contextmanager
 def shared(folder: Path) -> Iterator[Server]:
     """The server of all processes that name this folder; it is gone when none uses it any more."""
-    folder.mkdir(exist_ok=True)
-    with (folder / "users").open("w") as users, (folder / "starting").open("w") as starting:
-        fcntl.flock(users, fcntl.LOCK_SH)
-        fcntl.flock(starting, fcntl.LOCK_EX)
-        port = folder / "port"
-        if not port.exists():
-            command = [sys.executable, "-m", "tests.mariadb", folder]
-            said = subprocess.run(
-                command, cwd=REPOSITORY, stdout=subprocess.PIPE, start_new_session=True, check=True
-            ).stdout
-            port.write_bytes(said)
-        fcntl.flock(starting, fcntl.LOCK_UN)
-        yield Server(int(port.read_text(encoding="utf-8")))
+    with port_of(folder, "tests.mariadb") as port:
+        yield Server(port)
 
 
 @contextlib.contextmanager
@@ -106,7 +92,7 @@ def running(folder: Path, *options: str) -> Iterator[Server]:
              "--innodb-flush-method=nosync", "--innodb-doublewrite=0"],
             stdout=log, stderr=log, check=True,
         )  # fmt: skip
-        port = _free_port()
+        port = free_port()
         server = subprocess.Popen(
             [
                 "mariadbd", *common, f"--port={port}", "--bind-address=127.0.0.1", f"--socket={folder / 's'}",
@@ -142,24 +128,5 @@ def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
             time.sleep(0.02)
 
 
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def _serve(folder: Path) -> None:
-    """Print the port of a server that is there for as long as somebody holds the lock.
-
-    Who comes when it goes waits until it has gone, and starts another.
-    """
-    with (folder / "users").open() as users, running(folder) as server:
-        print(server.port, flush=True)
-        os.close(sys.stdout.fileno())
-        fcntl.flock(users, fcntl.LOCK_EX)
-        (folder / "port").unlink()
-
-
-if __name__ == "__main__" and os.fork() == 0:  # whoever started us waits for the port, and not for the end
-    _serve(Path(sys.argv[1]))
-    os._exit(0)
+if __name__ == "__main__":
+    serve(running)

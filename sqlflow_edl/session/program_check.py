@@ -37,6 +37,7 @@ _VIEWS = {  # scheme of a source -> query for its view names; without one, any t
     "duckdb": "SELECT view_name FROM duckdb_views() WHERE NOT internal",
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
     "mysql": "SELECT table_name FROM information_schema.views",
+    "postgresql": "SELECT viewname FROM pg_views UNION SELECT matviewname FROM pg_matviews",
 }
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from edl.data import Source, connect
-from edl.data.url import SERVERS
 from tests.mariadb import Server
 from tests.maxcompute.process import Running
+from tests.postgresql import Server as PostgreSQL
 
 GIVEN = "a,k\n1,x\n2,y\n"  # the file of a source of files
 
@@ -29,7 +29,8 @@ def sqlite() -> Iterator[Source]:
         yield opened
 
 
-SCHEMES = ("duckdb", "sqlite", "csv", "mysql", "maxcompute")
+SCHEMES = ("duckdb", "sqlite", "csv", "mysql", "postgres", "maxcompute")
+FIXTURES = {"mysql": "mariadb", "postgres": "postgresql", "maxcompute": "maxcompute"}  # of servers
 
 
 @pytest.fixture
@@ -37,8 +38,8 @@ def new_url(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], s
     """Makes a source of a scheme, in a file or a database of its own."""
 
     def make(scheme: str) -> str:
-        if scheme in SERVERS:
-            server: Server | Running = request.getfixturevalue("mariadb" if scheme == "mysql" else scheme)
+        if scheme in FIXTURES:
+            server: Server | PostgreSQL | Running = request.getfixturevalue(FIXTURES[scheme])
             return server.url()
         path = tmp_path / f"source/given.{scheme}"
         path.parent.mkdir()

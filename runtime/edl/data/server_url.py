@@ -24,6 +24,8 @@ from edl.errors import SourceError, did_you_mean
 SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL -> secret, as JSON, in the environment of a job's processes
 
+ALIASES = {"postgres": "postgresql"}  # other names of schemes
+
 _NAME = re.compile(r"[\w-]+")
 
 
@@ -72,7 +74,7 @@ def parse_server(url: str, port: int | None = None) -> ServerURL:
             f"the {scheme} URL names no host and port", hint=f"write it as {scheme}://user@host:port/name"
         )
     return ServerURL(
-        scheme.lower(),
+        ALIASES.get(scheme.lower(), scheme.lower()),
         host,
         port,
         unquote(user),
@@ -129,7 +131,8 @@ def _connections() -> dict[str, _Connection]:
 def _of_session(shown: str) -> str:
     """Return the password in the URL that the environment sets for every session."""
     written = os.environ.get(SOURCE, "")
-    if not written.startswith(shown.partition("://")[0] + "://"):
+    scheme = written.partition("://")[0].lower()
+    if ALIASES.get(scheme, scheme) != shown.partition("://")[0]:
         return ""
     url = parse_server(written)
     return url.password if _same(str(url), shown) else ""

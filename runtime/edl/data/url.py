@@ -7,6 +7,7 @@
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
+    postgresql://user@host/shop  the same; also postgres://
     maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
     shop                         a connection of the user's connections file
 
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
-from edl.data.server_url import ServerURL, named_connection, near_connection, parse_server
+from edl.data.server_url import ALIASES, ServerURL, named_connection, near_connection, parse_server
 from edl.errors import SourceError, nearest
 
 if TYPE_CHECKING:
@@ -36,13 +37,18 @@ SOURCES = {
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
+    "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
 }
 PLANNED = ("recordio",)
 # schemes of databases on servers -> default port
-SERVERS: dict[str, int | None] = {"mysql": 3306, "maxcompute": None}
+SERVERS: dict[str, int | None] = {"mysql": 3306, "postgresql": 5432, "maxcompute": None}
 # scheme -> module of the reader of rows pinned in the source
-ROWS = {"mysql": "edl.sources.mysql.pinning", "maxcompute": "edl.sources.maxcompute.download"}
+ROWS = {
+    "mysql": "edl.sources.mysql.pinning",
+    "postgresql": "edl.sources.postgresql.pinning",
+    "maxcompute": "edl.sources.maxcompute.download",
+}
 FILES = ("csv", "parquet", "recordio")  # read directly by model-zoo jobs, by row range
 DATABASES = ("duckdb", "sqlite")  # embedded; can be created, in a file or in memory
 
@@ -91,7 +97,7 @@ def parse(url: str) -> SourceURL | ServerURL:
         if connection := named_connection(url):
             return parse(connection)
         return SourceURL(_scheme_of_path(url), url)
-    scheme = match[1].lower()
+    scheme = ALIASES.get(match[1].lower(), match[1].lower())
     if scheme not in SOURCES:
         raise _unknown(scheme)
     if scheme in SERVERS:

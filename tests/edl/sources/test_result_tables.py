@@ -12,11 +12,12 @@ from edl.data import Source, connect
 from edl.errors import SourceError
 from edl.sources.maxcompute.source import MaxComputeSource
 
+LONGEST = {"mysql": 64, "postgres": 63}  # letters of a name
 HOSTILE = ('x"); drop table t; --', "größe 表", "n" * 300, "select", "'", "%s ?", "sqlflow_edl_staged_")
 
 
 # MaxCompute has neither transactions nor names of any characters.
-transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "granite"], indirect=True)
+transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True)
 
 
 def batch(*values: int | None) -> pa.RecordBatch:
@@ -46,6 +47,11 @@ def left_over(source: Source) -> list[str]:
         query = (
             "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = DATABASE()"
             " AND table_name LIKE 'sqlflow\\_edl\\_stage\\_%'"
+        )
+    elif source.dialect == "postgres":
+        query = (
+            "SELECT quote_ident(schemaname) || '.' || tablename AS t FROM pg_tables"
+            " WHERE starts_with(tablename, 'sqlflow_edl_stage_')"
         )
     return source.stream(query).read_all().column("t").to_pylist()
 
@@ -207,7 +213,7 @@ def test_ownership_and_idempotence_outlive_the_connection(url: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_text_can_name_table_and_column(source: Source, name: str) -> None:
     source.execute("CREATE TABLE t AS SELECT 1 AS a")
-    name = name[:64] if source.dialect == "mysql" else name  # it has no longer ones
+    name = name[: LONGEST.get(source.dialect)]
     quoted = '"' + name.replace('"', '""') + '"'
     hostile = pa.record_batch({name: [1, 2], "sqlflow_edl_task": [3, 4]})
     schema = "" if source.dialect == "sqlite" else f"{quoted}."
@@ -304,7 +310,9 @@ def test_rows_that_do_not_come_back_from_staging_are_never_dropped_in_silence(so
 def test_rows_staged_by_jobs_that_live_no_more_are_swept(source: Source) -> None:
     source.stage("result", "dead", 0, 0, [batch(1)])
     other = "second"
-    if source.dialect != "mysql":  # there, only the database of the URL is swept
+    if source.dialect == "postgres":
+        other = "other.result"
+    elif source.dialect != "mysql":  # there, only the database of the URL is swept
         source.execute("ATTACH ':memory:' AS other")
         other = "other.result"
     source.stage(other, "dead", 0, 0, [batch(1)])

@@ -14,9 +14,10 @@ import pytest
 from edl.data import Source, connect, open_reader
 from edl.errors import SourceError
 from tests.mariadb import Server
+from tests.postgresql import Server as PostgreSQL
 
 # MaxCompute has neither transactions nor names of any characters; its texts are tested in test_maxcompute_text.
-transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "granite"], indirect=True)
+transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True)
 
 
 def fill(source: Source, name: str, table: pa.Table) -> None:
@@ -58,6 +59,7 @@ TYPES = {
     "duckdb": [("n", "BIGINT"), ("x", "DOUBLE"), ("k", "VARCHAR")],
     "sqlite": [("n", "INTEGER"), ("x", "REAL"), ("k", "TEXT")],
     "mysql": [("n", "bigint(20)"), ("x", "double"), ("k", "varchar(64)")],
+    "postgres": [("n", "bigint"), ("x", "double precision"), ("k", "text")],
     "maxcompute": [("n", "BIGINT"), ("x", "DOUBLE"), ("k", "STRING")],
 }
 
@@ -80,7 +82,7 @@ def test_every_row_is_pinned_once(any_source: Source, tmp_path: Path, count: int
     assert sorted(found["n"].to_pylist()) == list(range(count))
     assert (found["n"].to_pylist() == list(range(count))) is (not shuffle or count < 2)
     files = [path.name for path in (tmp_path / "rows").iterdir()]
-    assert files == ([] if any_source.dialect in ("mysql", "maxcompute") else ["rows.arrow"])
+    assert files == ([] if any_source.dialect in ("mysql", "postgres", "maxcompute") else ["rows.arrow"])
 
 
 def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_path: Path) -> None:
@@ -89,7 +91,8 @@ def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_pa
     assert found["n"].to_pylist() == list(range(69_999, -1, -1))
 
 
-def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: Server) -> None:
+def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
+) -> None:
     """Negative numbers, doubles that differ in their last digits, NULLs, texts, dates and rows that are there twice."""
     n = 3000
     days = [dt.date(2024, 1, 1) + dt.timedelta(days=i % 40) for i in range(n)]
@@ -106,7 +109,7 @@ def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: 
         }
     )
     found = []
-    for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url())):
+    for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url(), postgresql.url())):
         with connect(url) as source:
             mixed = rows.take(np.random.default_rng(number).permutation(n))
             fill(source, "t", mixed)
@@ -114,6 +117,7 @@ def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: 
     widened = found[0].cast(found[1].schema)
     assert widened.equals(found[1])
     assert widened.equals(found[2].cast(found[1].schema))
+    assert widened.equals(found[3].cast(found[1].schema))
     assert widened["small"].to_pylist() != rows["small"].to_pylist()
 
 
@@ -141,6 +145,7 @@ def test_a_statement_ends_an_unread_result_and_reading_on_says_so(any_source: So
         reader.read_all()
 
 
+LONGEST = {"mysql": 64, "postgres": 63}  # letters of a name
 HOSTILE = (
     'x"); drop table t; --',
     "a.b",
@@ -159,7 +164,7 @@ HOSTILE = (
 @transactional
 @pytest.mark.parametrize("name", HOSTILE)
 def test_any_column_name_passes_through(any_source: Source, tmp_path: Path, name: str) -> None:
-    name = name[:64] if any_source.dialect == "mysql" else name  # it has no longer ones
+    name = name[: LONGEST.get(any_source.dialect)]
     fill(any_source, "t", pa.table({name: [3, 1, 2], "a": [0, 0, 0]}))
     assert any_source.schema("SELECT * FROM t").names == [name, "a"]
     assert sorted(pinned(any_source, tmp_path, "SELECT * FROM t")[name].to_pylist()) == [1, 2, 3]
@@ -235,7 +240,8 @@ def test_a_text_that_is_not_one_query_is_refused_and_nothing_runs(
 
 @transactional
 def test_a_statement_gives_its_rows_or_none(any_source: Source) -> None:
-    assert table(any_source, "CREATE TABLE t (a INTEGER, b BLOB)") is None
+    blob = "BYTEA" if any_source.dialect == "postgres" else "BLOB"
+    assert table(any_source, f"CREATE TABLE t (a INTEGER, b {blob})") is None
     assert table(any_source, "INSERT INTO t VALUES (?, ?)", 1, b"\x00x") is None
     assert table(any_source, "UPDATE t SET a = 2") is None
     assert table(any_source, "INSERT INTO t VALUES (3, NULL) RETURNING a") == [{"a": 3}]

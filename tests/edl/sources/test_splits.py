@@ -13,6 +13,7 @@ from edl.data import Source, connect, open_reader
 from edl.spec import Split
 from tests.edl.sources.test_source import fill
 from tests.mariadb import Server
+from tests.postgresql import Server as PostgreSQL
 
 ROWS = 1000
 
@@ -171,9 +172,10 @@ HOW = [
 
 
 @pytest.mark.parametrize("how", HOW, ids=str)
-def test_a_split_is_the_same_whatever_the_source(tmp_path: Path, mariadb: Server, how: Split) -> None:
+def test_a_split_is_the_same_whatever_the_source(tmp_path: Path, mariadb: Server, postgresql: PostgreSQL, how: Split
+) -> None:
     found = []
-    for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url())):
+    for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url(), postgresql.url())):
         with connect(url) as source:
             fill(source, "t", rows().take(np.random.default_rng(number).permutation(ROWS)))
             found.append(split(source, tmp_path / str(number), how))

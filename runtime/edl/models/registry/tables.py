@@ -54,6 +54,13 @@ DIALECTS = {
         " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name = ?",
         options=" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
     ),
+    "postgres": Dialect(
+        text="TEXT",
+        blob="BYTEA",
+        columns="SELECT attname::text AS column_name FROM pg_attribute JOIN pg_class c ON c.oid = attrelid"
+        " JOIN pg_namespace n ON n.oid = relnamespace WHERE attnum > 0 AND NOT attisdropped"
+        """ AND '"' || replace(nspname, '"', '""') || '".' = ? AND relname = ?""",
+    ),
 }
 
 MODELS = "sqlflow_edl_models"

@@ -1,0 +1,198 @@
+"""Rows pinned in a database: a private table with a dense key, read by key range over any number of connections.
+
+The comment of the table names its owner: the state folder of a user, the day, and the folder of the rows. The table
+of a dead client is dropped by the next session of that user, if the folder is gone, and by any user's after 30 days.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+import pyarrow as pa
+
+from edl.data.source import PinnedTable, Source
+from edl.errors import SourceError, did_you_mean
+from edl.jobs.job_folder import state_id
+
+PREFIX = "sqlflow_edl_rows_"
+PLACE = "place"  # column of a row's place in the pinned order
+KEPT_DAYS = 30  # for a table of an unknown owner
+RETRY_SECS = 60.0  # of an outage while rows are read
+
+_MARK = "rows of a job of sqlflow-edl, "
+_COMMENT = re.compile(
+    re.escape(_MARK) + r"(?P<owner>\w+), (?P<day>\d{4}-\d\d-\d\d), (?P<folder>.*)", re.DOTALL
+)
+
+
+class DeniedError(SourceError):
+    """The user lacks the right to create tables."""
+
+
+class LostError(SourceError):
+    """The connection was lost; a new one may continue."""
+
+
+class Closing(Protocol):
+    """Connection from which rows are read."""
+
+    def end(self) -> None:
+        """Close at once, even during a result."""
+        ...
+
+
+C = TypeVar("C", bound=Closing)
+
+
+class TableReader(ABC, Generic[C]):
+    """Reader of row ranges of one table. A lost connection is replaced, and reading continues at the next row.
+
+    Safe to use from several threads: each range that is being read has its own connection.
+    """
+
+    def __init__(self, table: PinnedTable, schema: pa.Schema, rows: int) -> None:
+        self.rows = rows
+        self.schema = schema
+        self._table = table
+        self._idle: list[C] = []
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def _connect(self) -> C:
+        """Open a connection. Raises LostError if the server cannot be reached."""
+
+    @abstractmethod
+    def _fetch(self, connection: C, start: int, end: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield rows [start, end), in order. Raises LostError if the connection was lost."""
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read rows [start, end) in order, in batches of at most 65,536.
+
+        `columns` selects and orders columns; None selects all. Raises SourceError for a missing column, ValueError
+        unless 0 <= start <= end <= rows.
+        """
+        if not 0 <= start <= end <= self.rows:
+            raise ValueError(f"rows [{start}, {end}) of {self.rows}")
+        names = self.schema.names if columns is None else list(columns)
+        for name in names:
+            if name not in self.schema.names:
+                raise SourceError(
+                    f"the pinned rows have no column {name}", hint=did_you_mean(name, self.schema.names)
+                )
+        return self._batches(start, end, names)
+
+    def _batches(self, start: int, end: int, names: list[str]) -> Iterator[pa.RecordBatch]:
+        waited = Patience()
+        while start < end:
+            connection = None
+            try:
+                connection = self._connection()
+                for batch in self._fetch(connection, start, end, names):
+                    start += batch.num_rows
+                    waited.forget()
+                    yield batch
+                if start < end:
+                    raise SourceError(f"{end - start:,} pinned rows are gone from {self._table.name}")
+                self._give_back(connection)
+                connection = None
+            except LostError as error:
+                waited.wait(error)
+            finally:
+                if connection is not None:  # lost, or stopped during a result
+                    connection.end()
+
+    def _connection(self) -> C:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, connection: C) -> None:
+        with self._lock:
+            self._idle.append(connection)
+
+
+class Patience:
+    """Backoff for a server that cannot be reached."""
+
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._now, self._sleep = now, sleep
+        self._since: float | None = None
+        self._pause = 0.0
+
+    def forget(self) -> None:
+        self._since, self._pause = None, 0.0
+
+    def wait(self, error: SourceError) -> None:
+        """Sleep, or raise the error if the server has been unreachable for too long."""
+        now = self._now()
+        self._since = now if self._since is None else self._since
+        if now - self._since > RETRY_SECS:
+            raise error
+        self._sleep(self._pause)
+        self._pause = min(2.0, self._pause * 2 + 0.05)
+
+
+def gone(message: str) -> SourceError:
+    """Return the error of a table of pinned rows that is no longer there."""
+    return SourceError(
+        f"the pinned rows of this job no longer exist: {message}",
+        hint="rows are removed when a job ends; submit it again",
+    )
+
+
+def new_name() -> str:
+    """Return an unused name for a table of pinned rows."""
+    return PREFIX + secrets.token_hex(12)
+
+
+def comment(folder: Path) -> str:
+    """Return the comment of a table whose rows belong to the job of this folder."""
+    return f"{_MARK}{state_id()}, {_today()}, {folder.absolute()}"
+
+
+def drop_abandoned(source: Source, found: Iterable[tuple[str, str]]) -> int:
+    """Drop the tables whose folders are gone, and old tables of unknown owners. Return their number.
+
+    `found` has each table's name as in a query, and its comment.
+    """
+    dropped = 0
+    for name, text in found:
+        if _is_abandoned(text):
+            with suppress(SourceError):  # possibly another user's
+                source.execute(f"DROP TABLE IF EXISTS {name}")
+                dropped += 1
+    return dropped
+
+
+def _is_abandoned(text: str) -> bool:
+    match = _COMMENT.fullmatch(text)
+    if match is None:
+        return False
+    if match["owner"] == state_id():
+        return not Path(match["folder"]).exists()
+    return _today() - date.fromisoformat(match["day"]) > timedelta(days=KEPT_DAYS)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()
+
+
+def placed(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield each key, the only column, with its place as the first column; places count from 1."""
+    start = 1
+    for batch in keys:
+        places = pa.array(range(start, start + batch.num_rows), pa.int64())
+        start += batch.num_rows
+        yield pa.RecordBatch.from_arrays([places, batch.column(0)], names=[PLACE, "key"])

@@ -1,0 +1,287 @@
+"""Connections to PostgreSQL: opening, statements, and the description of their columns.
+
+There are two drivers. psycopg runs the statements of a session: it describes the columns of a query without running
+it, with their exact types, tells the place of an error, and cancels a statement from another thread; ADBC has none of
+these. The rows of jobs are read by ADBC, which turns binary COPY into Arrow without Python objects, over connections
+of their own (`edl.sources.postgresql.pinning`). Both are libpq, so that they understand the same options.
+
+The session's time zone is UTC, and its forms of values are PostgreSQL's defaults, whatever the server is set to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+from typing import Any
+
+from edl.data.server_url import ServerURL
+from edl.data.source import UnreachableError
+from edl.errors import SourceError, did_you_mean
+from edl.sources.words import Lexicon
+
+try:
+    import adbc_driver_postgresql  # noqa: F401 (missing here, and not in the middle of a job)
+    import psycopg
+    from psycopg.pq import ExecStatus, TransactionStatus
+except ImportError:
+    raise SourceError(
+        "postgresql:// needs psycopg and ADBC's driver", hint="pip install 'sqlflow-edl[postgresql]'"
+    ) from None
+
+ERRORS: tuple[type[Exception], ...] = (psycopg.Error,)
+# passed to libpq as they are
+_LIBPQ = (
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "gssencmode",
+    "sslcert",
+    "sslcrl",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "target_session_attrs",
+)
+OPTIONS = (*_LIBPQ, "pin", "schema", "socket")
+LEAST_VERSION = 14  # the first with bit_xor, for digests
+
+_CHUNK = 2048  # rows: what fits into a processor's cache as Python objects
+_SESSION = (
+    "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET bytea_output = 'hex';"
+    " SET extra_float_digits = 1; SET standard_conforming_strings = on; SET lock_timeout = '20s'"
+)
+# loaded as Python values; all other types are loaded as texts
+_NATIVE = frozenset(
+    ("bool", "bytea", "float4", "float8", "int2", "int4", "int8", "oid", "bpchar", "name", "text", "varchar")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Column of a result as the server describes it: the number of its type and the type's modifier, or -1."""
+
+    name: str
+    oid: int
+    modifier: int
+
+
+class Result:
+    """Rows of a running statement. The driver cancels the statement if not all of them are read."""
+
+    def __init__(self, columns: Sequence[Described], rows: Iterator[Any]) -> None:
+        self.columns = columns
+        self._running = rows
+        first = list(islice(rows, 1))  # runs the statement
+        self._rows = chain(first, rows)
+
+    def fetchmany(self, count: int) -> list[tuple[Any, ...]]:
+        return list(islice(self._rows, count))
+
+    def close(self) -> None:
+        self._running.close()  # type: ignore[attr-defined]
+
+
+class Connection:
+    """Connection that commits every statement by itself. Only `cancel` may be called from another thread."""
+
+    def __init__(self, url: ServerURL) -> None:
+        self._url = url
+        self.open()
+
+    def open(self) -> None:
+        """Connect, or connect again. Raises SourceError."""
+        try:
+            self.driver = psycopg.connect(
+                **arguments(self._url), autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
+            )
+        except ERRORS as error:
+            raise _refused(error, self._url) from None
+        _load_as_texts(self.driver)
+        version = self.driver.info.server_version // 10_000
+        if version < LEAST_VERSION:
+            raise SourceError(
+                f"the server is PostgreSQL {version}; PostgreSQL {LEAST_VERSION} or later is needed"
+            )
+        schema = dict(self._url.options).get("schema")
+        path = f"; SET search_path = {identifier(schema)}, public" if schema else ""
+        self.driver.execute(_SESSION + path)
+
+    @property
+    def password(self) -> str:
+        """Password with which the server was opened, wherever libpq found it."""
+        return self.driver.info.password
+
+    @property
+    def is_open(self) -> bool:
+        return not self.driver.closed and not self.driver.broken
+
+    @property
+    def in_transaction(self) -> bool:
+        return self.driver.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR)
+
+    def describe(self, sql: str) -> list[Described]:
+        """Return the columns of a statement, without running it; none if it has no rows."""
+        pgconn, encoding = self.driver.pgconn, self.driver.info.encoding
+        for result in (pgconn.prepare(b"", sql.encode()), pgconn.describe_prepared(b"")):
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise psycopg.errors.error_from_result(result, encoding)
+        names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
+        return [Described(name, result.ftype(at), result.fmod(at)) for at, name in enumerate(names)]
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> Result:
+        """Run one statement, with `?` in place of its parameters. Its rows are fetched on demand."""
+        if parameters:
+            sql = numbered(sql)
+        columns = self.describe(sql)
+        cursor = self.driver.cursor()
+        if not columns:
+            cursor.execute(sql, parameters or None)
+            return Result((), iter(()))
+        return Result(columns, cursor.stream(sql, parameters or None, size=_CHUNK))
+
+    def run(self, sql: str) -> int:
+        """Run internal statements without rows. Return the number of changed rows."""
+        return max(self.driver.execute(sql).rowcount, 0)
+
+    def fetch_all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a small internal query."""
+        return self.driver.execute(numbered(sql), parameters or None).fetchall()
+
+    def copy(self, sql: str, chunks: Iterable[bytes]) -> None:
+        """Run a COPY FROM STDIN with these bytes."""
+        with self.driver.cursor().copy(sql) as copy:
+            for chunk in chunks:
+                copy.write(chunk)
+
+    def cancel(self) -> None:
+        """Stop the running statement, if any."""
+        if self.driver.pgconn.transaction_status == TransactionStatus.ACTIVE:
+            with suppress(*ERRORS):
+                self.driver.cancel_safe()
+
+    def close(self) -> None:
+        with suppress(*ERRORS):
+            self.driver.close()
+
+
+# Words of PostgreSQL's SQL; comments are nested once at most.
+LEXICON = Lexicon(
+    re.compile(
+        r"""(?P<skip>\s+|--[^\n]*|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*.*?\*/)*(?:\*/|\Z))
+      | (?P<text>e'(?:[^'\\]|\\.|'')*'?|(?:[bxn]|u&)?'(?:[^']|'')*'?|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))
+      | (?P<name>"(?:[^"]|"")*"?|[^\W\d][\w$]*)
+      | (?P<other>\d[\w.]*|.)""",
+        re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    ),
+    '"',
+)
+
+
+def numbered(sql: str) -> str:
+    """Replace the question marks of a statement by $1, $2, …"""
+    if "?" not in sql:
+        return sql
+    found: list[str] = []
+    end = marks = 0
+    for token in LEXICON.words(sql):
+        if token[0] == "?":
+            marks += 1
+            found += [sql[end : token.start()], f"${marks}"]
+            end = token.end()
+    return "".join([*found, sql[end:]])
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def check_options(url: ServerURL) -> None:
+    """Raise SourceError if the URL has an unknown option or names no database."""
+    for option, _ in url.options:
+        if option not in OPTIONS:
+            raise SourceError(
+                f"{url.scheme} URLs have no option {option}", hint=did_you_mean(option, OPTIONS)
+            )
+    if not url.path or "/" in url.path:
+        raise SourceError(
+            f"{url} names no database", hint="write it as postgresql://user@host/database"
+        )
+
+
+def arguments(url: ServerURL) -> dict[str, Any]:
+    """Return libpq's parameters. What the URL leaves out comes from libpq's places, such as ~/.pgpass."""
+    options = dict(url.options)
+    named = {
+        "host": options.get("socket") or url.host.strip("[]"),
+        "port": url.port,
+        "user": url.user,
+        "password": url.password,
+        "dbname": url.path,
+        "client_encoding": "utf8",
+        "connect_timeout": 10,
+        "application_name": "sqlflow-edl",
+        **{option: value for option, value in options.items() if option in _LIBPQ},
+    }
+    return {name: value for name, value in named.items() if value}
+
+
+def with_password(url: ServerURL, connection: Connection) -> ServerURL:
+    """Return the URL with the password of the connection, which is stored for child processes."""
+    return url if url.password else replace(url, password=connection.password).with_password()
+
+
+def state(error: BaseException) -> str:
+    """Return the SQLSTATE of an error; empty if the server reported none."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def is_lost(error: BaseException) -> bool:
+    """Return True if the connection is lost or the server shuts down, so that a new connection may continue."""
+    code = state(error)
+    return code.startswith(("08", "57P")) or (not code and isinstance(error, psycopg.OperationalError))
+
+
+def _load_as_texts(driver: Any) -> None:
+    from psycopg.types.string import TextLoader
+
+    for kind in psycopg.adapters.types:
+        if kind.name not in _NATIVE:
+            driver.adapters.register_loader(kind.oid, TextLoader)
+
+
+def _refused(error: Exception, url: ServerURL) -> SourceError:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    message = lines[0].rpartition("FATAL:")[2].strip() if lines else type(error).__name__
+    hint = next((hint for said, hint in _HINTS if said in str(error)), None)
+    kind = UnreachableError if any(said in str(error) for said in _PASSING) else SourceError
+    return kind(f"cannot open {url}: {message.rstrip('.')}", hint=hint)
+
+
+_PASSING = (
+    "Connection refused",
+    "timeout expired",
+    "timed out",
+    "starting up",
+    "shutting down",
+    "too many c",  # … clients already, … connections for role
+    "remaining connection slots",
+    "server closed the connection",
+    "could not translate host name",
+    "No route to host",
+)
+_HINTS = (
+    ("no password supplied", "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file"),
+    ("password authentication failed", "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file"),
+    ("certificate verify failed", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
+    ("root certificate file", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
+    ("does not match host name", "write the host as the server's certificate has it"),
+    ("does not support SSL", "enable TLS on the server, or leave sslmode out"),
+    ("no pg_hba.conf entry", "the server's administrator must admit this user from this host; it may require sslmode=require"),
+    ("does not exist", "check the names of user and database"),
+    ("Connection refused", "check host and port, and that the server is running"),
+    ("could not translate host name", "check the host"),
+    ("No such file or directory", "check the folder of the server's socket"),
+)

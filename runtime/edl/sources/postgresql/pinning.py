@@ -1,0 +1,323 @@
+"""Rows pinned in PostgreSQL: an unlogged table with a dense key, read by ADBC.
+
+Pinning takes three steps. `CREATE TABLE … AS` takes a snapshot of the query in the server. If rows are to be shuffled,
+the client reads them once, computes the order that every source gives them (`edl.sources.row_order`) and sends back
+each row's place, 16 bytes; then the server writes the rows in that order. Types that ADBC has no Arrow type for are
+stored as others with the same values.
+
+An unlogged table costs half of the writing, and is empty after a crash of the server: its readers say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from adbc_driver_manager import Error as ADBCError
+
+from edl.data.arrow_types import fields, rechunked, schema_of
+from edl.data.names import dotted, free_name, quoted
+from edl.data.server_url import ServerURL, parse_server
+from edl.data.source import Pinned, PinnedTable
+from edl.errors import SourceError
+from edl.sources import pinned_tables
+from edl.sources.pinned_tables import PLACE, LostError, TableReader, placed
+from edl.sources.postgresql import types
+from edl.sources.postgresql.connection import arguments, state
+from edl.sources.postgresql.results import text
+from edl.sources.postgresql.types import Column
+from edl.sources.row_order import shuffled_keys
+from edl.spec import Split
+
+if TYPE_CHECKING:
+    from edl.sources.postgresql.source import PostgreSQLSource
+
+BATCH_BYTES = 4 << 20  # of ADBC's batches
+
+_BATCH_SIZE = "adbc.postgresql.batch_size_hint_bytes"
+
+
+class Fetching:
+    """Connection of ADBC."""
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._cursor: Any = None
+
+    def fetch(self, query: str) -> pa.RecordBatchReader:
+        """Return the rows of the query. Raises LostError if the connection was lost, SourceError for other errors."""
+        with _errors():
+            self._end_result()
+            self._cursor = self._driver.cursor()
+            self._cursor.adbc_statement.set_options(**{_BATCH_SIZE: str(BATCH_BYTES)})
+            self._cursor.execute(query)
+            return self._cursor.fetch_record_batch()
+
+    def clone(self) -> Fetching:
+        """Return another connection to the same server, which need not read the types of the server again."""
+        with _errors():
+            driver = self._driver.adbc_clone()
+            driver.adbc_connection.set_autocommit(True)
+        return Fetching(driver)
+
+    def end(self) -> None:
+        with suppress(ADBCError):
+            self._end_result()
+            self._driver.close()
+
+    __del__ = end
+
+    def _end_result(self) -> None:
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
+
+
+def connect(url: ServerURL) -> Fetching:
+    """Connect by ADBC. Raises LostError if the server cannot be reached."""
+    from adbc_driver_postgresql import dbapi
+    from psycopg.conninfo import make_conninfo
+
+    with _errors():
+        return Fetching(dbapi.connect(make_conninfo("", **arguments(url)), autocommit=True))
+
+
+class RowReader(TableReader[Fetching]):
+    """Reader of one table."""
+
+    def __init__(self, url: ServerURL, table: PinnedTable, schema: pa.Schema, rows: int) -> None:
+        super().__init__(table, schema, rows)
+        self._url = url
+        self._first: Fetching | None = None
+        self._opening = threading.Lock()
+
+    def read_all(self) -> pa.RecordBatchReader:
+        """Read all rows in any order, over one connection, which is closed at the end."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._all())
+
+    def check(self) -> None:
+        """Raise SourceError if the table is not there, or has other columns."""
+        connection = self._connect()
+        for _ in connection.fetch(f"{self._select(self.schema.names)} LIMIT 0"):
+            pass
+        self._give_back(connection)
+
+    def _all(self) -> Iterator[pa.RecordBatch]:
+        connection = self._connect()
+        try:
+            yield from self._converted(connection, self._select(self.schema.names), self.schema.names)
+        finally:
+            connection.end()
+
+    def _connect(self) -> Fetching:
+        with self._opening:
+            if self._first is None:
+                self._first = connect(self._url)
+            return self._first.clone()
+
+    def _fetch(
+        self, connection: Fetching, start: int, end: int, names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        key = quoted(self._table.key)
+        query = f"{self._select(names)} WHERE {key} > {start} AND {key} <= {end} ORDER BY {key}"
+        return self._converted(connection, query, names)
+
+    def _select(self, names: Sequence[str]) -> str:
+        return f"SELECT {', '.join(map(quoted, names)) or '1'} FROM {self._table.name}"
+
+    def _converted(
+        self, connection: Fetching, query: str, names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([self.schema.field(name) for name in names])
+        reader = connection.fetch(query)
+        with _errors():
+            yield from rechunked((_converted(batch, schema) for batch in reader), schema)
+
+
+def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
+    """Return a reader of rows pinned in a table of their source. Raises SourceError if they are missing."""
+    url = parse_server(pinned.source).with_password()
+    reader = RowReader(url, table, schema_of(pinned.schema), pinned.rows)
+    try:
+        reader.check()
+    except LostError:
+        raise
+    except SourceError as error:
+        raise pinned_tables.gone(error.message) from None
+    return reader
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """Construction of one pinned table."""
+
+    source: PostgreSQLSource
+    url: ServerURL
+    columns: list[Column]
+    schema: pa.Schema
+    folder: Path
+
+    def pin(self, query: str, *, seed: int, shuffle: bool, split: Split | None = None) -> Pinned:
+        """Pin the rows of the query. Raises DeniedError if tables cannot be created; then nothing was."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        key = free_name("sqlflow_edl_place", self.schema.names)
+        names = [pinned_tables.new_name() for _ in range(3)]
+        tables = [PinnedTable(dotted((self.source.schema_name, name)), key) for name in names]
+        shuffle = shuffle or split is not None
+        try:
+            rows = self._snapshot(tables[0], query)
+            final, validation = tables[0], 0 if split else None
+            if shuffle and rows > 1:
+                validation = self._order(*tables, rows, seed, split)
+                final = tables[1]
+            self.source.execute(f"ALTER TABLE {final.name} ADD PRIMARY KEY ({quoted(key)})")
+            self.source.execute(f"ANALYZE {final.name}")
+            digest = self._digest(final)
+        except BaseException:
+            with suppress(SourceError):
+                self.source.execute(f"DROP TABLE IF EXISTS {', '.join(table.name for table in tables)}")
+            raise
+        return Pinned(
+            source=self.source.url,
+            select=query,
+            file="",
+            rows=rows,
+            schema=fields(self.schema),
+            digest=digest,
+            seed=seed,
+            shuffled=shuffle,
+            table=final,
+            validation=validation,
+        )
+
+    def _snapshot(self, table: PinnedTable, query: str) -> int:
+        """Store the query's rows in their order, numbered from 1. Return their number."""
+        values = [f"row_number() OVER () AS {quoted(table.key)}"]
+        values += [types.stored(column, "q") for column in self.columns]
+        rows = self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
+        self._check_values(table)
+        return rows
+
+    def _order(
+        self,
+        snapshot: PinnedTable,
+        ordered: PinnedTable,
+        places: PinnedTable,
+        rows: int,
+        seed: int,
+        split: Split | None,
+    ) -> int | None:
+        """Move the rows of the snapshot into a table with the order determined by them, the seed and the split.
+
+        Return the number of validation rows, None without a split.
+        """
+        key = quoted(snapshot.key)
+        self._create(places, f" ({PLACE} bigint, {key} bigint)")
+        schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
+        batches = RowReader(self.url, snapshot, schema, rows).read_all()
+        with (
+            shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
+            self.source.transaction(),
+        ):
+            self.source.append(places.name, [PLACE, snapshot.key], placed(keys.reader))
+        names = ", ".join(f"s.{quoted(name)}" for name in self.schema.names)
+        self.source.execute(f"ANALYZE {places.name}")
+        self._create(
+            ordered,
+            f" AS SELECT p.{PLACE} AS {key}, {names} FROM {places.name} p"
+            f" JOIN {snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
+        )
+        self.source.execute(f"DROP TABLE {places.name}, {snapshot.name}")
+        return keys.validation
+
+    def _create(self, table: PinnedTable, definition: str) -> int:
+        """Create an unlogged table of ours. Return the number of its rows."""
+        comment = text(pinned_tables.comment(self.folder))
+        with self.source.transaction():
+            rows = self.source.create(f"CREATE UNLOGGED TABLE {table.name}{definition}")
+            self.source.execute(f"COMMENT ON TABLE {table.name} IS {comment}")
+        return rows
+
+    def _check_values(self, table: PinnedTable) -> None:
+        """Raise SourceError if a value is none of its Arrow type."""
+        problems = [(column, types.problem(column, "q")) for column in self.columns]
+        found = [(column, condition) for column, condition in problems if condition]
+        if not found:
+            return
+        examples = ", ".join(
+            f"min(q.{quoted(column.name)}::text) FILTER (WHERE {condition})" for column, condition in found
+        )
+        [values] = self.source.look_up(_few, f"SELECT {examples} FROM {table.name} AS q")
+        for (column, _), value in zip(found, values, strict=True):
+            if value is not None:
+                raise types.unfit(column, value)
+
+    def _digest(self, table: PinnedTable) -> str:
+        """Return the digest of the types and of all rows with their places."""
+        halves = ", ".join(f"coalesce(bit_xor(hashtextextended(r, {seed})), 0)" for seed in (0, 1))
+        query = f"SELECT {halves} FROM (SELECT q::text AS r FROM {table.name} AS q OFFSET 0) AS rows"
+        [found] = self.source.look_up(_few, query)
+        facts = (str(self.schema), *map(str, found))
+        return hashlib.blake2b("\n".join(facts).encode(), digest_size=32).hexdigest()
+
+
+def may_make_tables(source: PostgreSQLSource) -> bool:
+    """Return True if the user can create tables, tested by creating one in a transaction that is undone."""
+    name = dotted((source.schema_name, pinned_tables.new_name()))
+    try:
+        with source.transaction():
+            source.create(f"CREATE UNLOGGED TABLE {name} AS SELECT 1 AS a")
+            raise _UndoneError
+    except _UndoneError:
+        return True
+    except SourceError:
+        return False
+
+
+class _UndoneError(Exception):
+    pass
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Translate ADBC's errors."""
+    try:
+        yield
+    except (ADBCError, pa.ArrowException, OSError) as error:
+        raise _translated(error) from None
+
+
+def _translated(error: BaseException) -> SourceError:
+    message = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    code = state(error)
+    if not code or code.startswith(("08", "57P")):
+        return LostError(f"the connection to the database was lost: {message}", hint="try again")
+    return SourceError(message.rpartition("ERROR:")[2].strip())
+
+
+def _few(connection: Any, query: str) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = connection.fetch_all(query)
+    return found
+
+
+def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Convert a batch of ADBC: its decimals are texts, its key is a number that was not asked for."""
+    if not schema.names:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * batch.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(
+        [_cast(column, field.type) for column, field in zip(batch.columns, schema, strict=True)],
+        schema=schema,
+    )
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    return column if column.type == kind else column.cast(kind)
+

@@ -1,0 +1,106 @@
+"""Queries of PostgreSQL's catalog. Names are matched exactly; `?` stands for a parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from edl.sources.postgresql.connection import Connection
+
+# The schema of new tables, and True if the connection may have temporary tables.
+FACTS = (
+    "SELECT current_schema(), has_database_privilege(current_database(), 'TEMP') AND NOT pg_is_in_recovery()"
+)
+SCHEMAS = (
+    "SELECT quote_ident(nspname) FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'"
+    " AND has_schema_privilege(oid, 'USAGE') ORDER BY nspname"
+)
+# Tables and views as a query must write them.
+TABLES = (
+    "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(nspname) || '.' END || quote_ident(relname)"
+    " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = ANY ('{r,p,v,m,f}')"
+    " AND nspname !~ '^pg_(toast|catalog)' AND nspname <> 'information_schema' AND NOT starts_with(relname, 'sqlflow_edl_')"
+    " AND has_schema_privilege(n.oid, 'USAGE') ORDER BY pg_table_is_visible(c.oid) DESC, nspname, relname"
+)
+_RELATIONS = " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE "
+_COMMENT = "coalesce(obj_description(c.oid, 'pg_class'), '')"
+
+
+def wrapped(query: str) -> str:
+    """Return a statement with the query's columns, valid only for a query."""
+    return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
+
+
+def existing(connection: Connection, schema: str, name: str, *, hidden: bool) -> list[tuple[str, str]]:
+    """Return kind (`r` is a table) and comment of the relations with this name. hidden: temporary ones too."""
+    temporary = " OR n.oid = pg_my_temp_schema()" if hidden else ""
+    return connection.fetch_all(
+        f"SELECT relkind::text, {_COMMENT}{_RELATIONS} relname = ? AND relkind <> 'i'"
+        f" AND (nspname = ?{temporary})",
+        (name, schema),
+    )
+
+
+def tables_of_ours(connection: Connection, prefix: str) -> list[tuple[str, str, str]]:
+    """Return schema, name and comment of this user's tables whose names begin with `prefix`."""
+    return connection.fetch_all(
+        f"SELECT nspname, relname, {_COMMENT}{_RELATIONS} relkind = 'r' AND starts_with(relname, ?)"
+        " AND pg_has_role(relowner, 'USAGE') ORDER BY nspname, relname",
+        (prefix,),
+    )
+
+
+def has_schema(connection: Connection, name: str) -> bool:
+    return bool(connection.fetch_all("SELECT 1 FROM pg_namespace WHERE nspname = ?", (name,)))
+
+
+def columns_in_order(connection: Connection, schema: str, name: str) -> list[tuple[str, str]]:
+    """Return the columns of one table and their types as a statement writes them."""
+    return connection.fetch_all(
+        "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
+        " JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = ? AND relname = ? AND attnum > 0"
+        " AND NOT attisdropped ORDER BY attnum",
+        (schema, name),
+    )
+
+
+def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
+    """Return names of types as a statement writes them, from their numbers and modifiers."""
+    numbers, modifiers = [each[0] for each in types], [each[1] for each in types]
+    found = connection.fetch_all(
+        "SELECT format_type(o, m) FROM unnest(?::oid[], ?::int[]) WITH ORDINALITY AS t(o, m, at) ORDER BY at",
+        (numbers, modifiers),
+    )
+    return [name for (name,) in found]
+
+
+def extra_types(connection: Connection, numbers: Collection[int]) -> dict[int, tuple[str, bool]]:
+    """Return the names of types, and True for texts: enums, and types that PostgreSQL compares as texts."""
+    found = connection.fetch_all(
+        "SELECT oid::bigint, typname, typtype = 'e' OR typcategory = 'S' FROM pg_type WHERE oid = ANY (?::oid[])",
+        (sorted(numbers),),
+    )
+    return {number: (name, is_text) for number, name, is_text in found}
+
+
+def columns_of(connection: Connection, names: Collection[str]) -> list[str]:
+    """Return the columns of the tables that have one of these names, in any schema."""
+    found = connection.fetch_all(
+        "SELECT DISTINCT attname FROM pg_attribute JOIN pg_class c ON c.oid = attrelid WHERE relname = ANY (?)"
+        " AND attnum > 0 AND NOT attisdropped",
+        (sorted(names),),
+    )
+    return [name for (name,) in found]
+
+
+def names_of(connection: Connection, names: Collection[str]) -> list[str]:
+    """Return those names that are tables, and the columns of these."""
+    found = connection.fetch_all(
+        "SELECT relname FROM pg_class WHERE relkind = ANY ('{r,p,v,m,f}') AND relname = ANY (?)",
+        (sorted(names),),
+    )
+    return [*(name for (name,) in found), *columns_of(connection, names)]
+
+
+def reserved(connection: Connection) -> set[str]:
+    """Return the words that must be quoted as names."""
+    return {word for (word,) in connection.fetch_all("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")}

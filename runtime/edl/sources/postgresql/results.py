@@ -1,0 +1,114 @@
+"""Result tables in PostgreSQL, see `edl.sources.staging`.
+
+The comment of a result table holds the mark and the job; the comment of a staging table holds its job. Statements that
+define tables are part of a transaction here, so that a commit is one step. A result with the columns of the previous
+one takes its place in the same table, which keeps rights, indexes and the views over it.
+
+A target is a name of one to three parts: table, schema.table, database.schema.table. Parts without quotation marks
+are read as in a query, in small letters. A schema that does not exist is created.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from edl.data.names import dotted, free_name, quoted, split_name
+from edl.errors import SourceError
+from edl.sources.numbered import NumberedStaging
+from edl.sources.postgresql import queries, upload
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
+
+if TYPE_CHECKING:
+    from edl.sources.postgresql.source import PostgreSQLSource
+
+_JOB = f"{MARK}, job "
+_TABLES = ("r", "p")
+
+
+class PostgreSQLResults(NumberedStaging):
+    """Results of one connection."""
+
+    _source: PostgreSQLSource
+
+    def _place(self, target: str) -> Place:
+        parts = split_name(_in_small_letters(target))
+        if len(parts) > 3:
+            raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as schema.table")
+        if len(parts) == 3 and parts[0] != self._source.database:
+            raise SourceError(
+                f"{parts[0]} is not the database of this connection, {self._source.database}",
+                hint=f"write {parts[1]}.{parts[2]}, or connect to {parts[0]}",
+            )
+        upload.check_names(parts)
+        schema, table = (self._source.schema_name, *parts)[-2:]
+        return Place((schema, table), quoted(schema) + ".")
+
+    def _existing(self, place: Place, target: str) -> Iterator[Existing]:
+        schema, table = place.parts
+        hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries
+        for kind, comment in self._source.look_up(queries.existing, schema, table, hidden=hidden):
+            yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "")
+
+    def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
+        home = place.parts[0]
+        if not self._source.look_up(queries.has_schema, home):
+            self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(home)}")
+        stage = place.stage_table(job)
+        columns = [f"{self._number(schema.names)} bigint", *upload.definitions(schema)]
+        self._source.execute(f"CREATE UNLOGGED TABLE IF NOT EXISTS {stage} ({', '.join(columns)})")
+        self._source.execute(f"COMMENT ON TABLE {stage} IS {text(job)}")
+
+    def _swap(self, place: Place, job: str, tasks: int) -> int:
+        stage = place.stage_table(job)
+        number, *columns = self._source.look_up(
+            queries.columns_in_order, place.parts[0], place.stage_name(job)
+        )
+        names = ", ".join(quoted(name) for name, _ in columns)
+        key = quoted(number[0])
+        rows = f"SELECT {names} FROM {stage} WHERE {key} <= {tasks} * {1 << 40} ORDER BY {key}"
+        if self._source.look_up(queries.columns_in_order, *place.parts) == columns:
+            self._source.execute(f"TRUNCATE {place.name}")
+            self._check(place, dotted(place.parts), job)  # nobody can change it any more
+            self._source.execute(f"INSERT INTO {place.name} ({names}) {rows}")
+        else:
+            self._source.execute(f"DROP TABLE IF EXISTS {place.name}")
+            self._source.execute(f"CREATE TABLE {place.name} AS {rows}")
+        self._source.execute(f"COMMENT ON TABLE {place.name} IS {text(f'{_JOB}{job}')}")
+        return self._source.count(f"SELECT count(*) FROM {place.name}")
+
+    def _stages(self) -> list[Abandoned]:
+        found = self._source.look_up(queries.tables_of_ours, STAGE)
+        return [Abandoned(quoted(schema) + ".", name, job) for schema, name, job in found]
+
+    def _exists(self, home: str, table: str) -> bool:
+        (schema,) = split_name(home[:-1])
+        return bool(self._source.look_up(queries.existing, schema, table, hidden=False))
+
+    def _columns(self, place: Place, job: str) -> list[str]:
+        found = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
+        return [name for name, _ in found[1:]]
+
+    def _number(self, names: Iterable[str]) -> str:
+        return quoted(free_name("sqlflow_edl_row", names))
+
+    def _append(self, stage: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self._source.append(stage, [free_name("sqlflow_edl_row", schema.names), *schema.names], batches)
+
+
+def text(value: str) -> str:
+    """Return a literal: statements that define tables take no parameters."""
+    escaped = value.replace("\\", "\\\\").replace("'", "''")
+    return f"E'{escaped}'" if "\\" in value else f"'{escaped}'"
+
+
+def _in_small_letters(name: str) -> str:
+    """Return the name with the parts in small letters that have no quotation marks, as the server reads them."""
+    pieces = name.split('"')
+    return '"'.join(piece if at % 2 else _lowered(piece) for at, piece in enumerate(pieces))
+
+
+def _lowered(piece: str) -> str:
+    return "".join(letter.lower() if letter.isascii() else letter for letter in piece)

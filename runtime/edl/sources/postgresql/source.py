@@ -1,0 +1,265 @@
+"""PostgreSQL as a data source.
+
+The user's statements, and internal ones of the same transaction, run on one connection, so that a query sees its
+temporary tables and settings. After a long idle time the connection is checked before use, and replaced if it is lost.
+
+Pinned rows stay in the database as a private table, see `edl.sources.postgresql.pinning`. For users without the right
+to create tables they are a file, like those of an embedded database.
+
+Tables that are named without a schema belong to the schema of the connection: `schema=` of the URL, or the first of
+the user's search path. It is that of the registry of models, and does not change with `SET search_path`, because a
+job commits its results over other connections.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import pyarrow as pa
+
+from edl.data.names import quoted
+from edl.data.server_url import ServerURL
+from edl.data.source import Pinned
+from edl.errors import SourceError, did_you_mean
+from edl.sources import pinned_tables
+from edl.sources.cursors import CursorSource
+from edl.sources.pinned_tables import PREFIX, DeniedError
+from edl.sources.postgresql import errors, pinning, queries, types, upload
+from edl.sources.postgresql.connection import (
+    ERRORS,
+    LEXICON,
+    Connection,
+    check_options,
+    state,
+    with_password,
+)
+from edl.sources.postgresql.results import PostgreSQLResults
+from edl.sources.postgresql.types import Column
+from edl.sources.words import not_a_query
+from edl.spec import Split
+
+IDLE_SECS = 30.0  # idle time after which a connection is checked before use
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PostgreSQLSource(CursorSource[Column]):
+    """`edl.data.source.Source` for PostgreSQL."""
+
+    dialect = "postgres"
+    errors = ERRORS
+
+    def __init__(self, url: ServerURL) -> None:
+        check_options(url)
+        connection = Connection(url.with_password())
+        super().__init__(connection, str(url))
+        self._url = with_password(url.with_password(), connection)
+        self.database = url.path
+        self._used = time.monotonic()
+        self._extra_types: dict[int, tuple[str, bool]] = {}
+        self._results = PostgreSQLResults(self)
+        self._pins_tables = ("pin", "file") not in url.options
+        [(schema, self.temporary_tables)] = connection.fetch_all(queries.FACTS)
+        self.schema_name: str = schema or "public"
+        self.home = quoted(self.schema_name) + "."
+        self._check_schema(dict(url.options).get("schema"))
+
+    @classmethod
+    def connect(cls, url: ServerURL, *, create: bool = False) -> PostgreSQLSource:
+        """Open the source. `create` has no effect: administrators create databases of a server."""
+        return cls(url)
+
+    def interrupt(self) -> None:
+        self.connection.cancel()
+
+    # Reading ---------------------------------------------------------------------------------------------
+
+    def column_types(self, table: str) -> list[tuple[str, str]]:
+        query = f"SELECT * FROM {table}"
+        with self._errors(query):
+            found = self.live().describe(query)
+        names = self.look_up(queries.types_of, [(each.oid, each.modifier) for each in found])
+        return [(each.name, kind) for each, kind in zip(found, names, strict=True)]
+
+    def pin(
+        self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
+    ) -> Pinned:
+        self._check_no_transaction()
+        columns = self._columns(query)
+        schema = self._schema(columns)
+        if self._pins_tables:
+            made = pinning.Pinning(self, self._url, columns, schema, folder)
+            try:
+                found = made.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
+                return found
+            except DeniedError:
+                self._pins_tables = False
+        return super().pin(query, folder, seed=seed, shuffle=shuffle, split=split)
+
+    def unpin(self, pinned: Pinned, folder: Path) -> None:
+        if pinned.table is None:
+            super().unpin(pinned, folder)
+        else:
+            self.execute(f"DROP TABLE IF EXISTS {pinned.table.name}")
+
+    def how_rows_are_kept(self) -> str:
+        if self._pins_tables and pinning.may_make_tables(self):
+            return ""
+        asked = ("pin", "file") in self._url.options
+        why = "the URL says so" if asked else f"this user cannot create tables in the schema {self.schema_name}"
+        return f"all rows are copied into the job's folder once, over one connection: {why}"
+
+    def unpin_abandoned(self) -> int:
+        found = self.look_up(queries.tables_of_ours, PREFIX)
+        named = [(f"{quoted(schema)}.{quoted(name)}", comment) for schema, name, comment in found]
+        return pinned_tables.drop_abandoned(self, named)
+
+    # Statements ------------------------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
+        LEXICON.first_word(sql)
+        result = self._run(sql, parameters)
+        if not result.columns:
+            self._unread = None
+            return None
+        columns = types.shown(types.columns(result.columns, self._others(result.columns)))
+        batches = pa.RecordBatchReader.from_batches(
+            pa.schema([(column.name, column.kind) for column in columns]),
+            self._batches(result, columns, pa.schema([])),
+        )
+        return batches
+
+    def tables(self) -> list[str]:
+        return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
+
+    def databases(self) -> list[str]:
+        """Return the schemas, which are what a name before the dot means."""
+        return [name for (name,) in self.look_up(Connection.fetch_all, queries.SCHEMAS)]
+
+    def look_up(self, query: Callable[Concatenate[Connection, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run a function of `postgresql.queries`. Raises ConflictError if the connection is lost meanwhile."""
+        connection = self.live()
+        with self._errors(""):
+            return query(connection, *args, **kwargs)
+
+    def count(self, query: str) -> int:
+        """Return the number that an internal query yields."""
+        return int(self.look_up(Connection.fetch_all, query)[0][0])
+
+    def create(self, sql: str) -> int:
+        """Run a `CREATE TABLE …`. Return the number of its rows. Raises DeniedError without the right."""
+        connection = self.live()
+        with self._errors(""):
+            try:
+                return connection.run(sql)
+            except ERRORS as error:
+                if state(error) in errors.DENIED:
+                    raise DeniedError(str(error).splitlines()[0]) from None
+                raise
+
+    # Writing ---------------------------------------------------------------------------------------------
+
+    def append(self, table: str, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> None:
+        """Append batches whose columns are `names`. Raises SourceError if a value does not fit its column."""
+        connection = self.live()
+        with self._errors(""):
+            upload.write(connection, table, names, batches)
+
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        self.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(upload.definitions(batches.schema))})")
+        self.append(quoted(name), batches.schema.names, batches)
+
+    def drop_temporary(self, name: str) -> None:
+        self.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)}")
+
+    # Inside ----------------------------------------------------------------------------------------------
+
+    def live(self) -> Connection:
+        """Return the connection with no unfinished result, replaced if it was lost outside of a transaction."""
+        self._end_result()
+        connection: Connection = self.connection
+        if self.in_transaction:
+            return connection
+        if connection.is_open and not connection.in_transaction and time.monotonic() - self._used > IDLE_SECS:
+            with self._closing_lost(connection):
+                connection.run("SELECT")
+        if not connection.is_open:
+            connection.open()
+        self._used = time.monotonic()
+        return connection
+
+    def _columns(self, query: str) -> list[Column]:
+        LEXICON.first_word(query)
+        text = _one(query)
+        connection = self.live()
+        with self._errors(query):
+            found = connection.describe(text)
+        if not found:
+            raise not_a_query()
+        try:
+            found = connection.describe(queries.wrapped(text))
+        except ERRORS as error:
+            raise errors.not_in_parentheses(error, text) from None
+        return types.columns(found, self._others(found))
+
+    def _schema(self, columns: Sequence[Column]) -> pa.Schema:
+        return types.schema(columns)
+
+    def _batch(
+        self, columns: Sequence[Column], rows: Sequence[Sequence[Any]], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        return types.batch(columns, rows)
+
+    def _others(self, found: Sequence[Any]) -> dict[int, tuple[str, bool]]:
+        """Return the types that are not part of PostgreSQL."""
+        unknown = types.unknown(found) - self._extra_types.keys()
+        if unknown:
+            with self._errors(""):
+                self._extra_types.update(queries.extra_types(self.connection, unknown))
+        return self._extra_types
+
+    def _check_schema(self, asked: str | None) -> None:
+        if asked and asked != self.schema_name:
+            self.close()
+            raise SourceError(
+                f"{self.url} names the schema {asked}, which does not exist or is not this user's to use",
+                hint=did_you_mean(asked, self.databases()) if self.connection.is_open else None,
+            )
+
+    def _run(self, sql: str, parameters: Sequence[object] = ()) -> Any:
+        self.live()
+        return super()._run(sql, parameters)
+
+    def _begin(self) -> None:
+        self._check_no_transaction()
+        super()._begin()
+
+    def _check_no_transaction(self) -> None:
+        """Raise SourceError if the user has begun a transaction, which our statements would commit."""
+        if self.live().in_transaction and not self.in_transaction:
+            raise SourceError(
+                "a transaction is open on this connection",
+                hint="end the open transaction with COMMIT or ROLLBACK",
+            )
+
+    def _translated(self, error: Exception, sql: str) -> SourceError:
+        connection: Connection = self.connection
+        usable = connection.is_open and not connection.in_transaction
+        return errors.translated(error, sql, (lambda: connection) if usable else None)
+
+    @contextmanager
+    def _closing_lost(self, connection: Connection) -> Iterator[None]:
+        try:
+            yield
+        except ERRORS:
+            connection.close()
+
+
+def _one(query: str) -> str:
+    """Return the query in a form allowed in parentheses."""
+    return query.rstrip().rstrip(";")

@@ -1,0 +1,215 @@
+"""Types of PostgreSQL's columns, and conversion of the values that psycopg loads to Arrow, a column at a time.
+
+| column | Arrow |
+|---|---|
+| boolean, smallint … bigint, real, double precision | of the same width |
+| numeric(p, s) of at most 38 digits | decimal128; any other numeric is a double |
+| date, time, timestamp, timestamptz | date32, time64, timestamp, timestamp in UTC |
+| texts, enums, uuid, json, xml, inet, bit | string; char(n) without the blanks at its end |
+| bytea | binary |
+| arrays of these | list; of one dimension |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.data.arrow_types import times_of_day
+from edl.data.names import check_unique, quoted
+from edl.errors import SourceError
+from edl.sources.postgresql.connection import Described
+
+_DIGITS = 38  # limit of a decimal
+_TEXTS = (
+    "text", "varchar", "bpchar", "name", "char", "unknown", "uuid", "json", "jsonb", "xml", "inet", "cidr", "macaddr",
+    "macaddr8", "bit", "varbit", "timetz",
+)  # fmt: skip
+_PLAIN = {
+    "bool": pa.bool_(),
+    "int2": pa.int16(),
+    "int4": pa.int32(),
+    "int8": pa.int64(),
+    "oid": pa.int64(),
+    "float4": pa.float32(),
+    "float8": pa.float64(),
+    "bytea": pa.binary(),
+    "date": pa.date32(),
+    "time": pa.time64("us"),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
+_AS_TEXT = frozenset(_TEXTS) - {"text", "varchar", "unknown"}
+# type -> expression to write instead of a column of it
+_INSTEAD = {
+    "interval": "EXTRACT(epoch FROM {0}) AS {0}",
+    "money": "{0}::numeric AS {0}",
+    "vector": "{0}::real[] AS {0}",
+    "halfvec": "{0}::real[] AS {0}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Column of a query. `kind` is None if a job cannot use it.
+
+    `type` is the server's name of the type, and `cast` the type by which ADBC reads the same values; empty if it is
+    the column's own.
+    """
+
+    name: str
+    kind: pa.DataType | None
+    type: str = ""
+    cast: str = ""
+
+
+def columns(found: Sequence[Described], others: Mapping[int, tuple[str, bool]]) -> list[Column]:
+    """Return the columns of a result.
+
+    `others` has the types that are not part of PostgreSQL: their name, and True if they are texts.
+    """
+    return [_column(each, others) for each in found]
+
+
+def unknown(found: Sequence[Described]) -> set[int]:
+    """Return the numbers of the types that are not part of PostgreSQL: enums, and those of extensions."""
+    return {each.oid for each in found if psycopg.adapters.types.get(each.oid) is None}
+
+
+def schema(found: Sequence[Column]) -> pa.Schema:
+    """Return the Arrow schema. Raises SourceError for a column of an unsupported type, or two columns of one name."""
+    check_unique(column.name for column in found)
+    for column in found:
+        if column.kind is None:
+            name = quoted(column.name)
+            instead = _INSTEAD.get(column.type, "{0}::text AS {0}").format(name)
+            raise SourceError(
+                f"column {column.name} is of the type {column.type}, which cannot be used",
+                hint=f"leave it out of the SELECT, or write {instead}",
+            )
+    return pa.schema([(column.name, column.kind) for column in found])
+
+
+def shown(found: Sequence[Column]) -> list[Column]:
+    """Return the columns of a result for display: values of unsupported types are shown as the server writes them."""
+    return [
+        column if column.kind is not None else Column(column.name, pa.string(), column.type)
+        for column in found
+    ]
+
+
+def stored(column: Column, table: str) -> str:
+    """Return the expression of a column of the table by which ADBC reads its values, named as it."""
+    name = quoted(column.name)
+    return f"{table}.{name}::{column.cast} AS {name}" if column.cast else f"{table}.{name}"
+
+
+def batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Convert the rows to Arrow. Raises SourceError for a value that its column's type cannot hold."""
+    cells = zip(*rows, strict=True) if rows else ((),) * len(found)
+    arrays = [array(column, values) for column, values in zip(found, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in found])
+
+
+def array(column: Column, values: Sequence[Any]) -> pa.Array:
+    """Convert the values of one column. Raises SourceError for a value that its type cannot hold."""
+    try:
+        return _array(column, values)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise _unfit(column, values) from None
+
+
+def problem(column: Column, table: str) -> str | None:
+    """Return the condition of a stored value that Arrow cannot hold, or None if its type has no such value."""
+    name = f"{table}.{quoted(column.name)}"
+    kind: Any = column.kind
+    if pa.types.is_list(kind):
+        return f"coalesce(array_ndims({name}), 1) > 1"
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return f"NOT isfinite({name})"
+    if pa.types.is_time(kind):
+        return f"{name} = '24:00'"
+    if pa.types.is_decimal(kind):
+        return f"{name} = 'NaN'"
+    return None
+
+
+def unfit(column: Column, example: str) -> SourceError:
+    """Return the error of a value that cannot be converted, with the expression to write instead."""
+    name, kind = quoted(column.name), column.kind
+    hint = f"write {name}::text AS {name}"
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        hint = f"write CASE WHEN isfinite({name}) THEN {name} END AS {name}"
+    elif pa.types.is_time(kind):
+        hint = f"write EXTRACT(epoch FROM {name}) AS {name}"
+    elif pa.types.is_decimal(kind):
+        hint = f"write {name}::double precision AS {name}"
+    elif pa.types.is_list(kind):
+        hint = f"a list has one dimension; write {name}::text AS {name}"
+    shown = f"{example[:39]}…" if len(example) > 40 else example
+    return SourceError(f"column {column.name} holds {shown!r}, which is no {kind}", hint=hint)
+
+
+def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
+    info = psycopg.adapters.types.get(found.oid)
+    if info is None:
+        name, is_text = others.get(found.oid, (f"number {found.oid}", False))
+        return Column(found.name, pa.string() if is_text else None, name, "text" if is_text else "")
+    is_array = found.oid == info.array_oid
+    kind, cast = _kind(info.name, -1 if is_array else found.modifier)
+    if kind is None or not is_array:
+        return Column(found.name, kind, info.name, cast)
+    return Column(found.name, pa.list_(kind), f"{info.name}[]", f"{cast}[]" if cast else "")
+
+
+def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:
+    """Return the Arrow type of a type, and the type by which ADBC reads it; empty if that is its own."""
+    if name == "numeric":
+        precision, scale = (modifier - 4) >> 16, ((modifier - 4) & 0x7FF ^ 0x400) - 0x400
+        if modifier >= 4 and precision <= _DIGITS and 0 <= scale <= precision:
+            return pa.decimal128(precision, scale), ""
+        return pa.float64(), "double precision"
+    if name in _TEXTS:
+        return pa.string(), "text" if name in _AS_TEXT else ""
+    return _PLAIN.get(name), "bigint" if name == "oid" else ""
+
+
+def _array(column: Column, values: Sequence[Any]) -> pa.Array:
+    kind: Any = column.kind
+    if pa.types.is_list(kind):
+        loaded = kind.value_type if _is_native(column, kind.value_type) else pa.string()
+        return pa.array(values, pa.list_(loaded)).cast(kind)
+    if _is_native(column, kind):
+        found = pa.array(values, kind)
+        return pc.utf8_rtrim(found, " ") if column.type == "bpchar" else found
+    texts = pa.array(values, pa.string())
+    return _CASTS.get(kind.id, _cast)(texts, kind)
+
+
+def _is_native(column: Column, kind: pa.DataType) -> bool:
+    """Return True if the driver loads values of the type as Python's, and not as texts."""
+    types = pa.types
+    fits = (types.is_boolean, types.is_integer, types.is_floating, types.is_string, types.is_binary)
+    return any(each(kind) for each in fits) and not column.type.startswith("numeric")
+
+
+def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    return texts.cast(kind)
+
+
+_CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {pa.time64("us").id: times_of_day}
+
+
+def _unfit(column: Column, values: Sequence[Any]) -> SourceError:
+    """Return the error of the first value that cannot be converted."""
+    for value in values:
+        try:
+            _array(column, (value,))
+        except (pa.ArrowException, TypeError, ValueError):
+            return unfit(column, str(value))
+    return unfit(column, "")
