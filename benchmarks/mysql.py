@@ -143,7 +143,7 @@ def _table(rows: int) -> pa.Table:
     return pa.table({"id": np.arange(rows), **numbers, "text": text, "at": at})
 
 
-def _reader(url: str, pinned: Pinned, driver: str) -> pinning.TableReader:
+def _reader(url: str, pinned: Pinned, driver: str) -> pinning.RowReader:
     reader = pinning.open_rows(pinned, pinned.table)  # type: ignore[arg-type]
     reader._idle.append(mysql_drivers.connect(parse(url), driver))  # type: ignore[arg-type]
     return reader

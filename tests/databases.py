@@ -79,8 +79,8 @@ def tables() -> dict[str, pa.Table]:
 
 
 def spelt(name: str, session: Session) -> str:
-    """The name of a column as the session's database gives it back: MaxCompute has small letters only."""
-    return name.lower() if session.dialect == "maxcompute" else name
+    """The name of a column as the session's database gives it back: two of them have small letters only."""
+    return name.lower() if session.dialect in ("maxcompute", "postgres") else name
 
 
 def fill(session: Session, name: str, rows: pa.Table) -> None:

@@ -21,7 +21,7 @@ from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 
 ROWS = 60
-TABLES = ("duckdb", "sqlite", "mysql")  # where a registry is two tables
+TABLES = ("duckdb", "sqlite", "mysql", "postgres")  # where a registry is two tables
 OTHERS = (*TABLES[1:], "maxcompute")
 PREDICT = "SELECT x, k FROM t ORDER BY x TO PREDICT USING {}"
 

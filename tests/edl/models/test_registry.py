@@ -26,7 +26,7 @@ RECORD = ModelRecord(
     metrics={"accuracy": 0.5, "auc": None},
     statement="SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO it's.mine",
 )
-PLACES = ("duckdb", "sqlite", "csv", "mysql", "maxcompute", "folder", "memory")
+PLACES = ("duckdb", "sqlite", "csv", "mysql", "postgres", "maxcompute", "folder", "memory")
 STORES = ("folder", "memory")  # of their own, beside a data source
 
 FileOf = Callable[[bytes], Path]
@@ -45,8 +45,8 @@ def opened(place: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
     url, store = "duckdb:", {"folder": str(tmp_path / "store"), "memory": f"memory://{secrets.token_hex(8)}"}
     if place == "mysql":
         url = request.getfixturevalue("mariadb").url()
-    elif place == "maxcompute":
-        url = request.getfixturevalue("maxcompute").url()
+    elif place in ("postgres", "maxcompute"):
+        url = request.getfixturevalue({"postgres": "postgresql"}.get(place, place)).url()
     elif place not in STORES:
         url = f"{place}:{tmp_path / 'given'}.{place}"
         if place == "csv":

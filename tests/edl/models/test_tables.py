@@ -22,14 +22,20 @@ RECORD = ModelRecord(
     metrics={"accuracy": 0.5, "auc": None},
     statement="SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO it's.mine",
 )
+PATIENCE = {  # with the writers before
+    "sqlite": "PRAGMA busy_timeout = 20",
+    "mysql": "SET innodb_lock_wait_timeout = 1",
+    "postgres": "SET lock_timeout = '20ms'",
+}
+SERVERS = {"mysql": "mariadb", "postgres": "postgresql"}
 HOSTILE = ("a.b", "it's", 'x"); drop table t; --', "größe.表", "n" * 300, "%", "m@x")
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql"])
+@pytest.fixture(params=["duckdb", "sqlite", "csv", "mysql", "postgres"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A source of each kind, in a file or a database of its own."""
-    if request.param == "mysql":
-        server: Server = request.getfixturevalue("mariadb")
+    if request.param in SERVERS:
+        server: Server = request.getfixturevalue(SERVERS[request.param])
         return server.url()
     path = tmp_path / f"given.{request.param}"
     if request.param == "csv":
@@ -52,6 +58,8 @@ def tables(source: Source) -> list[str]:
         query = "SELECT table_name AS name FROM duckdb_tables()"
     elif source.dialect == "mysql":
         query = "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = DATABASE()"
+    elif source.dialect == "postgres":
+        query = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
     found: list[str] = source.stream(query).read_all().column("name").to_pylist()
     return found
 
@@ -151,6 +159,8 @@ def test_a_damaged_archive_is_noticed_and_not_written(
     registry.save("m", file_of(b"x" * 200_000), RECORD)
     if source.dialect == "mysql":
         damage = damage.replace("AS BLOB", "AS BINARY")
+    elif source.dialect == "postgres":
+        damage = damage.replace("AS BLOB", "AS BYTEA")
     source.execute(damage.format(chunks=CHUNKS, models=MODELS))
     with pytest.raises(SpecError, match="archive of model m@1 is damaged"):
         registry.load("m", tmp_path / "loaded" / "m.zip")
@@ -240,11 +250,9 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
         registry.record_failure("m", RECORD, "no")
     other.execute("BEGIN")
     other.execute(f"UPDATE {MODELS} SET current_version = 7 WHERE name = 'm'")
-    waits = mine.dialect in ("sqlite", "mysql")  # where a writer waits for the others, and they cannot meet
+    waits = mine.dialect in ("sqlite", "mysql", "postgres")  # where a writer waits for the others, and they cannot meet
     if waits:
-        mine.execute(
-            "PRAGMA busy_timeout = 20" if mine.dialect == "sqlite" else "SET innodb_lock_wait_timeout = 1"
-        )
+        mine.execute(PATIENCE[mine.dialect])
     with pytest.raises(SourceError if waits else ConflictError):
         registry.save("m", file_of(b"y"), RECORD)
     other.execute("ROLLBACK")

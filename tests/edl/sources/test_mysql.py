@@ -21,6 +21,7 @@ from edl.data import Reader, Source, connect, open_reader
 from edl.data.source import ConflictError, Pinned, UnreachableError
 from edl.data.url import parse
 from edl.errors import SourceError
+from edl.sources import pinned_tables
 from edl.sources.mysql import drivers, pinning, upload
 from edl.sources.mysql.connection import open_connection
 from edl.sources.mysql.source import MySQLSource
@@ -277,7 +278,7 @@ def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     if driver == "mysqlclient":
         pytest.importorskip("MySQLdb")
     monkeypatch.setattr(pinning, "FETCH_ROWS", 100)
-    monkeypatch.setattr(pinning, "_Patience", lambda: _Patience(limit=30))
+    monkeypatch.setattr(pinned_tables, "Patience", lambda: _Patience(limit=30))
     original = drivers.connect
     monkeypatch.setattr(drivers, "connect", lambda url: original(url, driver))
     numbered(source, 10_000)
@@ -293,11 +294,11 @@ def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     assert found != sorted(found)
 
 
-class _Patience(pinning._Patience):
+class _Patience(pinned_tables.Patience):
     """Never sleeps; gives up after so many attempts in a row."""
 
     def __init__(self, limit: int) -> None:
-        clock = iter(range(0, 1000, max(1, int(pinning.RETRY_SECS) // limit)))
+        clock = iter(range(0, 1000, max(1, int(pinned_tables.RETRY_SECS) // limit)))
         super().__init__(now=lambda: float(next(clock)), sleep=lambda _: None)
 
 
@@ -312,11 +313,11 @@ def test_a_server_that_stays_away_is_an_error_in_the_end(
 ) -> None:
     numbered(source, 10_000)
     pinned = source.pin("SELECT * FROM t", tmp_path, seed=1, shuffle=False)
-    monkeypatch.setattr(pinning, "_Patience", lambda: _Patience(limit=10))
+    monkeypatch.setattr(pinned_tables, "Patience", lambda: _Patience(limit=10))
     with proxied(mariadb.port, after=0, left=1_000_000) as proxy:
         url = parse(mariadb.url(database, port=proxy.port))
         assert pinned.table is not None
-        reader = pinning.TableReader(url, pinned.table, [pinning.Column("n", pa.int64())], 10_000)  # type: ignore[arg-type]
+        reader = pinning.RowReader(url, pinned.table, [pinning.Column("n", pa.int64())], 10_000)  # type: ignore[arg-type]
         with pytest.raises(SourceError, match=r"lost|Lost|reading"):
             list(reader.read(0, 10_000))
 
@@ -351,7 +352,7 @@ def test_the_tables_of_others_are_left_to_them(
     source.execute("CREATE TABLE sqlflow_edl_rows_mine (a INT)")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another user"))
     assert source.unpin_abandoned() == 0
-    monkeypatch.setattr(pinning, "KEPT_DAYS", -1.0)
+    monkeypatch.setattr(pinned_tables, "KEPT_DAYS", -1)
     assert source.unpin_abandoned() == 1
     assert pinned_tables(source) == ["sqlflow_edl_rows_mine"]
 

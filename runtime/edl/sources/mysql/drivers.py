@@ -14,6 +14,7 @@ from edl.data.server_url import ServerURL
 from edl.errors import SourceError
 from edl.sources.mysql import tls
 from edl.sources.mysql.connection import ERRORS, SESSION, Connection, code, fetched, is_lost, open_connection
+from edl.sources.pinned_tables import LostError
 
 try:
     import MySQLdb
@@ -24,10 +25,6 @@ except ImportError:
 _NEED_TLS = (1045, 3159)  # access is denied to an account that requires TLS
 
 Rows = Sequence[tuple[bytes | None, ...]]
-
-
-class LostError(SourceError):
-    """The connection was lost; a new one may continue."""
 
 
 class _NeedsTLSError(LostError):

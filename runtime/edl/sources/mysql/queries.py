@@ -52,15 +52,15 @@ def table(connection: Connection, database: str, name: str) -> tuple[str, str] |
     return (found[0][0].decode(), found[0][1].decode()) if found else None
 
 
-def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str, float]]:
-    """Return name, comment and age in days of the tables whose names begin with `prefix`."""
+def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str]]:
+    """Return name and comment of the tables whose names begin with `prefix`."""
     pattern = prefix.replace("_", r"\_") + "%"
     found = connection.fetch_all(
-        "SELECT table_name, table_comment, COALESCE(TIMESTAMPDIFF(SECOND, create_time, NOW()), 0) / 86400.0"
+        "SELECT table_name, table_comment"
         f" FROM information_schema.tables WHERE table_schema = {literal(database, connection)}"
         f" AND table_type = 'BASE TABLE' AND table_name LIKE {literal(pattern, connection)} ORDER BY table_name"
     )
-    return [(name.decode(), text.decode(), float(age)) for name, text, age in found]
+    return [(name.decode(), text.decode()) for name, text in found]
 
 
 def tables(connection: Connection, database: str) -> list[str]:

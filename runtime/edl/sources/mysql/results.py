@@ -112,7 +112,7 @@ class MySQLResults(NumberedStaging):
 
     def _stages(self) -> list[Abandoned]:
         found = self._source.look_up(queries.tables_of_ours, self._source.database, STAGE)
-        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment, _ in found]
+        return [Abandoned(self._source.home, name, comment.removeprefix(_JOB)) for name, comment in found]
 
     def _exists(self, home: str, table: str) -> bool:
         database = home[1:-2].replace("``", "`")

@@ -40,6 +40,7 @@ from edl.sources.mysql.connection import (
 )
 from edl.sources.mysql.results import MySQLResults
 from edl.sources.mysql.types import Column
+from edl.sources.pinned_tables import DeniedError
 from edl.sources.transactions import Transactional
 from edl.sources.words import ended
 from edl.spec import Split
@@ -129,7 +130,7 @@ class MySQLSource(Transactional, BaseSource):
             made = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
                 return made.pin(text, query, seed=seed, shuffle=shuffle, split=split)
-            except pinning.DeniedError:
+            except DeniedError:
                 self._pins_tables = False
         reader = self._reader(self._run(text), columns, BATCH_ROWS)
         return pin_file(self.url, query, reader, folder, seed=seed, shuffle=shuffle, split=split)
@@ -199,7 +200,7 @@ class MySQLSource(Transactional, BaseSource):
                     connection.run(sql)
             except ERRORS as error:
                 if code(error) in errors.DENIED:
-                    raise pinning.DeniedError(str(error.args[-1])) from None
+                    raise DeniedError(str(error.args[-1])) from None
                 raise
 
     # Writing ---------------------------------------------------------------------------------------------
