@@ -9,7 +9,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb lint soak bench docs picture format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql lint soak bench docs picture format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -18,16 +18,21 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	$(BIN)/sqlflow samples --source $(DEMO)
 	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source $(DEMO)
 
-test: $(VENV)/ready-test lint mariadb  ## set up what the tests need, and run those for every change
+test: $(VENV)/ready-test lint mariadb postgresql  ## set up what the tests need, and run those for every change
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
-test-all: $(VENV)/ready-test lint mariadb  ## everything: every statement on every database, and all variants
+test-all: $(VENV)/ready-test lint mariadb postgresql  ## everything: every statement on every database, and all variants
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
 mariadb:
 	@{ command -v mariadb-install-db && command -v my_print_defaults; } > /dev/null || \
 	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq mariadb-server-core mariadb-client-core > /dev/null; } || \
 	echo "MariaDB is not installed, and only root can do that: the tests of mysql:// are skipped"
+
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || \
+	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends postgresql > /dev/null; } || \
+	echo "PostgreSQL is not installed, and only root can do that: the tests of postgresql:// are skipped"
 
 lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff check .

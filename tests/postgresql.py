@@ -103,7 +103,9 @@ def running(folder: Path, **settings: str) -> Iterator[Server]:
     found = programs()
     assert found is not None
     account = pwd.getpwnam(USER) if os.getuid() == 0 else pwd.getpwuid(os.getuid())
-    as_account = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
+    as_account = (
+        {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []} if os.getuid() == 0 else {}
+    )
     with tempfile.TemporaryDirectory(prefix="postgresql-", ignore_cleanup_errors=True) as made:
         data = Path(made) / "data"
         secret = Path(made) / "password"

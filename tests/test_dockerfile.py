@@ -160,7 +160,16 @@ def test_requirements_are_those_of_the_package_and_pinned(repository: Path) -> N
     config.read(repository / "setup.cfg")
     ours = config["options"]["install_requires"] + "".join(
         config["options.extras_require"][extra]
-        for extra in ("tensorflow", "torch", "mysql", "maxcompute", "kubernetes", "model-store", "recordio")
+        for extra in (
+            "tensorflow",
+            "torch",
+            "mysql",
+            "postgresql",
+            "maxcompute",
+            "kubernetes",
+            "model-store",
+            "recordio",
+        )
     )
     declared = {normal(re.split(r"[\[;<>= ]", line)[0]) for line in ours.split("\n")}
     pinned = pins(repository)

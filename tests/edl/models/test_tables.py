@@ -250,7 +250,11 @@ def test_a_save_that_others_never_let_through_ends_and_leaves_the_model_as_it_wa
         registry.record_failure("m", RECORD, "no")
     other.execute("BEGIN")
     other.execute(f"UPDATE {MODELS} SET current_version = 7 WHERE name = 'm'")
-    waits = mine.dialect in ("sqlite", "mysql", "postgres")  # where a writer waits for the others, and they cannot meet
+    waits = mine.dialect in (
+        "sqlite",
+        "mysql",
+        "postgres",
+    )  # where a writer waits for the others, and they cannot meet
     if waits:
         mine.execute(PATIENCE[mine.dialect])
     with pytest.raises(SourceError if waits else ConflictError):

@@ -52,7 +52,7 @@ def rows(source: Source, query: str) -> list[dict[str, object]]:
     return found
 
 
-def pinned_tables(source: MySQLSource) -> list[str]:
+def row_tables(source: MySQLSource) -> list[str]:
     return tables_like(source, "sqlflow\\_edl\\_rows\\_%")
 
 
@@ -336,11 +336,11 @@ def test_pinned_rows_stay_what_they_were_and_go_with_their_job(source: MySQLSour
     source.unpin(first, folder)
     with pytest.raises(SourceError, match="pinned rows of this job no longer exist"):
         open_reader(first, folder)
-    assert len(pinned_tables(source)) == 2
+    assert len(row_tables(source)) == 2
     assert source.unpin_abandoned() == 0
     shutil.rmtree(folder)  # as the next session does when the client died
     assert source.unpin_abandoned() == 2
-    assert pinned_tables(source) == []
+    assert row_tables(source) == []
 
 
 def test_the_tables_of_others_are_left_to_them(
@@ -354,7 +354,7 @@ def test_the_tables_of_others_are_left_to_them(
     assert source.unpin_abandoned() == 0
     monkeypatch.setattr(pinned_tables, "KEPT_DAYS", -1)
     assert source.unpin_abandoned() == 1
-    assert pinned_tables(source) == ["sqlflow_edl_rows_mine"]
+    assert row_tables(source) == ["sqlflow_edl_rows_mine"]
 
 
 def test_who_may_only_read_gets_the_same_rows_as_a_file(

@@ -17,7 +17,9 @@ HOSTILE = ('x"); drop table t; --', "größe 表", "n" * 300, "select", "'", "%s
 
 
 # MaxCompute has neither transactions nor names of any characters.
-transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True)
+transactional = pytest.mark.parametrize(
+    "url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True
+)
 
 
 def batch(*values: int | None) -> pa.RecordBatch:

@@ -17,7 +17,9 @@ from tests.mariadb import Server
 from tests.postgresql import Server as PostgreSQL
 
 # MaxCompute has neither transactions nor names of any characters; its texts are tested in test_maxcompute_text.
-transactional = pytest.mark.parametrize("url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True)
+transactional = pytest.mark.parametrize(
+    "url", ["duckdb", "sqlite", "csv", "mysql", "postgres", "granite"], indirect=True
+)
 
 
 def fill(source: Source, name: str, table: pa.Table) -> None:
@@ -91,7 +93,8 @@ def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_pa
     assert found["n"].to_pylist() == list(range(69_999, -1, -1))
 
 
-def test_equal_rows_have_one_order_whatever_the_source(tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
+def test_equal_rows_have_one_order_whatever_the_source(
+    tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
 ) -> None:
     """Negative numbers, doubles that differ in their last digits, NULLs, texts, dates and rows that are there twice."""
     n = 3000

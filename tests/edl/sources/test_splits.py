@@ -172,7 +172,8 @@ HOW = [
 
 
 @pytest.mark.parametrize("how", HOW, ids=str)
-def test_a_split_is_the_same_whatever_the_source(tmp_path: Path, mariadb: Server, postgresql: PostgreSQL, how: Split
+def test_a_split_is_the_same_whatever_the_source(
+    tmp_path: Path, mariadb: Server, postgresql: PostgreSQL, how: Split
 ) -> None:
     found = []
     for number, url in enumerate(("duckdb:", "sqlite:", mariadb.url(), postgresql.url())):

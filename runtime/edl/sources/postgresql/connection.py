@@ -95,13 +95,17 @@ class Connection:
         """Connect, or connect again. Raises SourceError."""
         try:
             self.driver = psycopg.connect(
-                **arguments(self._url), autocommit=True, cursor_factory=psycopg.RawCursor, prepare_threshold=None
+                **arguments(self._url),
+                autocommit=True,
+                cursor_factory=psycopg.RawCursor,
+                prepare_threshold=None,
             )
         except ERRORS as error:
             raise _refused(error, self._url) from None
         _load_as_texts(self.driver)
         version = self.driver.info.server_version // 10_000
         if version < LEAST_VERSION:
+            self.close()
             raise SourceError(
                 f"the server is PostgreSQL {version}; PostgreSQL {LEAST_VERSION} or later is needed"
             )
@@ -112,7 +116,8 @@ class Connection:
     @property
     def password(self) -> str:
         """Password with which the server was opened, wherever libpq found it."""
-        return self.driver.info.password
+        found: str = self.driver.info.password
+        return found
 
     @property
     def is_open(self) -> bool:
@@ -144,11 +149,13 @@ class Connection:
 
     def run(self, sql: str) -> int:
         """Run internal statements without rows. Return the number of changed rows."""
-        return max(self.driver.execute(sql).rowcount, 0)
+        changed: int = self.driver.execute(sql).rowcount
+        return max(changed, 0)
 
     def fetch_all(self, sql: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a small internal query."""
-        return self.driver.execute(numbered(sql), parameters or None).fetchall()
+        found: list[tuple[Any, ...]] = self.driver.execute(numbered(sql), parameters or None).fetchall()
+        return found
 
     def copy(self, sql: str, chunks: Iterable[bytes]) -> None:
         """Run a COPY FROM STDIN with these bytes."""
@@ -181,7 +188,7 @@ LEXICON = Lexicon(
 
 
 def numbered(sql: str) -> str:
-    """Replace the question marks of a statement by $1, $2, …"""
+    """Return the statement with numbers in place of its question marks: $1, $2 and so on."""
     if "?" not in sql:
         return sql
     found: list[str] = []
@@ -203,12 +210,10 @@ def check_options(url: ServerURL) -> None:
     for option, _ in url.options:
         if option not in OPTIONS:
             raise SourceError(
-                f"{url.scheme} URLs have no option {option}", hint=did_you_mean(option, OPTIONS)
+                f"{url.scheme} URLs have no option {option}", hint=did_you_mean(option, OPTIONS) or f"known: {', '.join(OPTIONS)}",
             )
     if not url.path or "/" in url.path:
-        raise SourceError(
-            f"{url} names no database", hint="write it as postgresql://user@host/database"
-        )
+        raise SourceError(f"{url} names no database", hint="write it as postgresql://user@host/database")
 
 
 def arguments(url: ServerURL) -> dict[str, Any]:
@@ -273,13 +278,22 @@ _PASSING = (
     "No route to host",
 )
 _HINTS = (
-    ("no password supplied", "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file"),
-    ("password authentication failed", "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file"),
+    (
+        "no password supplied",
+        "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
+    ),
+    (
+        "password authentication failed",
+        "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
+    ),
     ("certificate verify failed", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
     ("root certificate file", "name the file with the server's authority: sslrootcert=/path/to/ca.pem"),
     ("does not match host name", "write the host as the server's certificate has it"),
     ("does not support SSL", "enable TLS on the server, or leave sslmode out"),
-    ("no pg_hba.conf entry", "the server's administrator must admit this user from this host; it may require sslmode=require"),
+    (
+        "no pg_hba.conf entry",
+        "the server's administrator must admit this user from this host; it may require sslmode=require",
+    ),
     ("does not exist", "check the names of user and database"),
     ("Connection refused", "check host and port, and that the server is running"),
     ("could not translate host name", "check the host"),

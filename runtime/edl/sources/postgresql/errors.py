@@ -42,7 +42,9 @@ def translated(error: Exception, sql: str, connection: Callable[[], Connection] 
     `connection` is used to look up similar names; it must not have failed, nor have a transaction open.
     """
     diagnosis = getattr(error, "diag", None)
-    message = (diagnosis and diagnosis.message_primary) or (str(error).splitlines() or [type(error).__name__])[0]
+    message = (diagnosis and diagnosis.message_primary) or (
+        str(error).splitlines() or [type(error).__name__]
+    )[0]
     message = message.rstrip(".!")
     code = state(error)
     if is_lost(error):
@@ -79,7 +81,11 @@ def _similar(
     if match is None:
         return None
     asked = connection()
-    known = [name for (name,) in asked.fetch_all(queries.TABLES)] if code == TABLE else queries.columns_of(asked, names)
+    known = (
+        [name for (name,) in asked.fetch_all(queries.TABLES)]
+        if code == TABLE
+        else queries.columns_of(asked, names)
+    )
     wanted = match[1].rpartition(".")[2]
     if code == COLUMN and (exact := _other_case(wanted, known)):
         return f"as a name with capital letters it is written {exact}"

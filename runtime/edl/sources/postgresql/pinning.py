@@ -131,9 +131,7 @@ class RowReader(TableReader[Fetching]):
     def _select(self, names: Sequence[str]) -> str:
         return f"SELECT {', '.join(map(quoted, names)) or '1'} FROM {self._table.name}"
 
-    def _converted(
-        self, connection: Fetching, query: str, names: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
+    def _converted(self, connection: Fetching, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([self.schema.field(name) for name in names])
         reader = connection.fetch(query)
         with _errors():
@@ -174,7 +172,7 @@ class Pinning:
             rows = self._snapshot(tables[0], query)
             final, validation = tables[0], 0 if split else None
             if shuffle and rows > 1:
-                validation = self._order(*tables, rows, seed, split)
+                validation = self._order(tables, rows, seed, split)
                 final = tables[1]
             self.source.execute(f"ALTER TABLE {final.name} ADD PRIMARY KEY ({quoted(key)})")
             self.source.execute(f"ANALYZE {final.name}")
@@ -204,19 +202,12 @@ class Pinning:
         self._check_values(table)
         return rows
 
-    def _order(
-        self,
-        snapshot: PinnedTable,
-        ordered: PinnedTable,
-        places: PinnedTable,
-        rows: int,
-        seed: int,
-        split: Split | None,
-    ) -> int | None:
-        """Move the rows of the snapshot into a table with the order determined by them, the seed and the split.
+    def _order(self, tables: Sequence[PinnedTable], rows: int, seed: int, split: Split | None) -> int | None:
+        """Move the rows of the first table to the second, in the order determined by them, the seed and the split.
 
-        Return the number of validation rows, None without a split.
+        The third holds their places meanwhile. Return the number of validation rows, None without a split.
         """
+        snapshot, ordered, places = tables
         key = quoted(snapshot.key)
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
@@ -320,4 +311,3 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     return column if column.type == kind else column.cast(kind)
-

@@ -18,7 +18,8 @@ SCHEMAS = (
 TABLES = (
     "SELECT CASE WHEN pg_table_is_visible(c.oid) THEN '' ELSE quote_ident(nspname) || '.' END || quote_ident(relname)"
     " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE relkind = ANY ('{r,p,v,m,f}')"
-    " AND nspname !~ '^pg_(toast|catalog)' AND nspname <> 'information_schema' AND NOT starts_with(relname, 'sqlflow_edl_')"
+    " AND nspname !~ '^pg_(toast|catalog)' AND nspname <> 'information_schema'"
+    " AND NOT starts_with(relname, 'sqlflow_edl_')"
     " AND has_schema_privilege(n.oid, 'USAGE') ORDER BY pg_table_is_visible(c.oid) DESC, nspname, relname"
 )
 _RELATIONS = " FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE "
@@ -103,4 +104,7 @@ def names_of(connection: Connection, names: Collection[str]) -> list[str]:
 
 def reserved(connection: Connection) -> set[str]:
     """Return the words that must be quoted as names."""
-    return {word for (word,) in connection.fetch_all("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")}
+    return {
+        word
+        for (word,) in connection.fetch_all("SELECT word FROM pg_get_keywords() WHERE catcode IN ('R', 'T')")
+    }

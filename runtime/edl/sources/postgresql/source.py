@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
+from edl.data.arrow_types import rechunked
 from edl.data.names import quoted
 from edl.data.server_url import ServerURL
 from edl.data.source import Pinned
@@ -95,8 +96,7 @@ class PostgreSQLSource(CursorSource[Column]):
         if self._pins_tables:
             made = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
-                found = made.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
-                return found
+                return made.pin(_one(query), seed=seed, shuffle=shuffle, split=split)
             except DeniedError:
                 self._pins_tables = False
         return super().pin(query, folder, seed=seed, shuffle=shuffle, split=split)
@@ -111,7 +111,9 @@ class PostgreSQLSource(CursorSource[Column]):
         if self._pins_tables and pinning.may_make_tables(self):
             return ""
         asked = ("pin", "file") in self._url.options
-        why = "the URL says so" if asked else f"this user cannot create tables in the schema {self.schema_name}"
+        why = (
+            "the URL says so" if asked else f"this user cannot create tables in the schema {self.schema_name}"
+        )
         return f"all rows are copied into the job's folder once, over one connection: {why}"
 
     def unpin_abandoned(self) -> int:
@@ -128,11 +130,9 @@ class PostgreSQLSource(CursorSource[Column]):
             self._unread = None
             return None
         columns = types.shown(types.columns(result.columns, self._others(result.columns)))
-        batches = pa.RecordBatchReader.from_batches(
-            pa.schema([(column.name, column.kind) for column in columns]),
-            self._batches(result, columns, pa.schema([])),
-        )
-        return batches
+        schema = pa.schema([(column.name, column.kind) for column in columns])
+        batches = rechunked(self._batches(result, columns, schema), schema)
+        return pa.RecordBatchReader.from_batches(schema, batches)
 
     def tables(self) -> list[str]:
         return [name for (name,) in self.look_up(Connection.fetch_all, queries.TABLES)]
@@ -171,7 +171,9 @@ class PostgreSQLSource(CursorSource[Column]):
             upload.write(connection, table, names, batches)
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        self.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(upload.definitions(batches.schema))})")
+        self.execute(
+            f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(upload.definitions(batches.schema))})"
+        )
         self.append(quoted(name), batches.schema.names, batches)
 
     def drop_temporary(self, name: str) -> None:
@@ -225,11 +227,9 @@ class PostgreSQLSource(CursorSource[Column]):
 
     def _check_schema(self, asked: str | None) -> None:
         if asked and asked != self.schema_name:
+            hint = did_you_mean(asked, self.databases())
             self.close()
-            raise SourceError(
-                f"{self.url} names the schema {asked}, which does not exist or is not this user's to use",
-                hint=did_you_mean(asked, self.databases()) if self.connection.is_open else None,
-            )
+            raise SourceError(f"there is no schema {asked} that this user may use", hint=hint)
 
     def _run(self, sql: str, parameters: Sequence[object] = ()) -> Any:
         self.live()

@@ -106,7 +106,10 @@ def shown(found: Sequence[Column]) -> list[Column]:
 def stored(column: Column, table: str) -> str:
     """Return the expression of a column of the table by which ADBC reads its values, named as it."""
     name = quoted(column.name)
-    return f"{table}.{name}::{column.cast} AS {name}" if column.cast else f"{table}.{name}"
+    value = f"{table}.{name}"
+    if column.type == "inet":  # a cast would add the length of the mask
+        value = f"inet_out({value})"
+    return f"{value}::{column.cast} AS {name}" if column.cast else value
 
 
 def batch(found: Sequence[Column], rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -162,6 +165,8 @@ def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
         return Column(found.name, pa.string() if is_text else None, name, "text" if is_text else "")
     is_array = found.oid == info.array_oid
     kind, cast = _kind(info.name, -1 if is_array else found.modifier)
+    if is_array and info.name == "inet":
+        kind = None
     if kind is None or not is_array:
         return Column(found.name, kind, info.name, cast)
     return Column(found.name, pa.list_(kind), f"{info.name}[]", f"{cast}[]" if cast else "")

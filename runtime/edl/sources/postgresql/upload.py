@@ -115,14 +115,18 @@ def _written(column: pa.Array) -> pa.Array:
 def _hexadecimal(column: pa.Array) -> pa.Array:
     r"""Return each value as \x and two digits per byte."""
     column = column.cast(pa.large_binary())
-    numbers = pa.Array.from_buffers(pa.int64(), len(column) + 1, [None, column.buffers()[1]], offset=column.offset)
+    numbers = pa.Array.from_buffers(
+        pa.int64(), len(column) + 1, [None, column.buffers()[1]], offset=column.offset
+    )
     start, end = numbers[0].as_py(), numbers[-1].as_py()
     digits = bytes(column.buffers()[2] or b"")[start:end].hex().encode()
     doubled = pc.multiply(pc.subtract(numbers, start), 2)
     texts = pa.Array.from_buffers(
         pa.large_string(), len(column), [None, doubled.buffers()[1], pa.py_buffer(digits)]
     )
-    shown = pc.binary_join_element_wise(pa.scalar("\\x", pa.large_string()), texts, pa.scalar("", pa.large_string()))
+    shown = pc.binary_join_element_wise(
+        pa.scalar("\\x", pa.large_string()), texts, pa.scalar("", pa.large_string())
+    )
     return pc.if_else(column.is_valid(), shown, pa.scalar(None, pa.large_string()))
 
 
