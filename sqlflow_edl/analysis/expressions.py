@@ -37,7 +37,10 @@ def _is_plain(column: str) -> bool:
 
 def seconds(column: str, dialect: str) -> str:
     """Return an expression of a date or time as a number."""
-    return f"{_SECONDS.get(dialect, 'epoch')}({name(column, dialect)})"
+    written = name(column, dialect)
+    if dialect == "postgres":
+        return f"EXTRACT(epoch FROM {written})"
+    return f"{_SECONDS.get(dialect, 'epoch')}({written})"
 
 
 def rounded(column: str, dialect: str) -> str:

@@ -104,7 +104,7 @@ def test_sample_programs_run_on_sqlite(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ["mariadb", "maxcompute"])
+@pytest.mark.parametrize("kind", ["mariadb", "postgresql", "maxcompute"])
 def test_sample_programs_run_on_a_server(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,7 +119,7 @@ def test_sample_programs_run_on_a_server(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("kind", ["sqlite", "mariadb", "maxcompute"])
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb", "postgresql", "maxcompute"])
 def test_every_sample_program_runs_on_every_source(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,8 +29,8 @@ PREDICT = (
     "SELECT * FROM many ORDER BY id TO PREDICT guesses.guess"
     " WITH predict.batch_size = 100, predict.num_workers = 2 USING alone"
 )
-AFTER = {"mariadb": 60_000, "maxcompute": 4_000}  # bytes of answers, after which a connection is cut
-SECRETS = {"mariadb": mysql_server.PASSWORD, "maxcompute": maxcompute_server.SECRET}
+AFTER = {"mariadb": 60_000, "postgresql": 400_000, "maxcompute": 4_000}  # bytes of answers, after which a connection is cut
+SECRETS = {"mariadb": mysql_server.PASSWORD, "postgresql": mysql_server.PASSWORD, "maxcompute": maxcompute_server.SECRET}
 
 
 class Looking(Silent):
@@ -69,7 +69,7 @@ class Shop:
         return found.to_arrow()
 
 
-@pytest.fixture(scope="module", params=["mariadb", "maxcompute"])
+@pytest.fixture(scope="module", params=["mariadb", "postgresql", "maxcompute"])
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     server = request.getfixturevalue(request.param)
     state = tmp_path_factory.mktemp("state")

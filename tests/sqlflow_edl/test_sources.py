@@ -36,7 +36,7 @@ COLUMN BUCKETIZE(price, 4), MONTH(day), EMBEDDING(VOCABULARIZE(`Group`), 3), `or
 SOURCES = [
     "duckdb",
     "mysql",
-    *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("sqlite", "csv", "maxcompute")),
+    *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("sqlite", "csv", "postgres", "maxcompute")),
 ]
 CLASSES = ("No", "größe 表 😀", "no", "yes, really ")
 
@@ -382,9 +382,13 @@ def test_ordinary_sql_goes_to_the_database_as_it_is(session: Session) -> None:
 
 @pytest.mark.parametrize("kind", SOURCES[:-1])  # MaxCompute has no transactions
 def test_statements_of_the_database_pass_through(
-    kind: str, tmp_path: Path, mariadb: Server, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    url = mariadb.url() if kind == "mysql" else f"{kind}:{tmp_path}/iris.{kind}"
+    servers = {"mysql": "mariadb", "postgres": "postgresql"}
+    url = f"{kind}:{tmp_path}/iris.{kind}"
+    if kind in servers:
+        server: Server = request.getfixturevalue(servers[kind])
+        url = server.url()
     write_iris(tmp_path / "iris.csv")
     program = (
         "CREATE TABLE t (a INTEGER, b VARCHAR(9)); INSERT INTO t VALUES (1, 'x;'), (2, NULL); UPDATE t SET a = a + 1;"

@@ -42,8 +42,8 @@ SLOW_TRAINING = (
 def chain(url: str) -> str:
     """With the name of the database, or its schema, before a table's."""
     project = re.search(r"curr_project=(\w+)", url)
-    mysql = url.startswith("mysql:")
-    return CHAIN.format(home=project[1] if project else url.rpartition("/")[2] if mysql else "main")
+    homes = {"mysql": url.rpartition("/")[2], "postgresql": "public"}
+    return CHAIN.format(home=project[1] if project else homes.get(url.partition(":")[0], "main"))
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

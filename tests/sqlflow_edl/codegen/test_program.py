@@ -368,6 +368,7 @@ def test_a_reader_names_its_source_and_query(golden: Callable[[str, bytes], None
     ("database", "source"),
     [
         ("mysql", "mysql://reader@db.example:3306/shop"),
+        ("postgresql", "postgresql://reader@db.example:5432/shop"),
         ("maxcompute", "maxcompute://LTAIreader@service.example/api?curr_project=shop"),
     ],
 )

@@ -156,7 +156,8 @@ def test_what_is_agreed_to_runs(typed: Typed) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "type_name"), [("sqlite", "BIGINT"), ("mysql", "bigint(20)"), ("maxcompute", "BIGINT")]
+    ("dialect", "type_name"),
+    [("sqlite", "BIGINT"), ("mysql", "bigint(20)"), ("postgres", "bigint"), ("maxcompute", "BIGINT")],
 )
 def test_other_databases_are_opened_in_a_thread_and_used_in_another(
     typed: Typed, databases: Databases, dialect: str, type_name: str

@@ -73,7 +73,7 @@ def test_a_notebook_without_variables_says_that_one_is_missing() -> None:
         filled("SELECT {{ x }}", {"In": [], "_": 1}, "duckdb")
 
 
-@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "maxcompute"])
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "postgres", "maxcompute"])
 def test_a_parameter_is_a_literal_that_cannot_end_early(dialect: str) -> None:
     text = filled("SELECT 1 WHERE k = :name AND i IN :units AND x < :price", NAMES, dialect)
     quoted = r"'O\'Slo \\ ; --'" if dialect == "maxcompute" else "'O''Slo \\ ; --'"

@@ -17,7 +17,7 @@ ROWS = "SELECT id, amount, city, day, is_new FROM fresh"
 
 @pytest.fixture(
     scope="module",
-    params=["duckdb", "sqlite", pytest.param("mysql", marks=pytest.mark.soak)],
+    params=["duckdb", "sqlite", *(pytest.param(name, marks=pytest.mark.soak) for name in ("mysql", "postgres"))],
 )
 def session(
     request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
@@ -111,6 +111,7 @@ def temporary(session: Session) -> list[object]:
     lists = {
         "duckdb": "SELECT view_name FROM duckdb_views() WHERE view_name LIKE '\\_edl\\_%' ESCAPE '\\'",
         "sqlite": "SELECT name FROM sqlite_temp_master WHERE name LIKE '\\_edl\\_%' ESCAPE '\\'",
+        "postgres": "SELECT relname FROM pg_class WHERE starts_with(relname, '_edl_')",
         "mysql": "SELECT table_name FROM information_schema.tables WHERE table_name LIKE '\\_edl\\_%'",
     }
     reader = session.source.execute(lists[session.dialect])

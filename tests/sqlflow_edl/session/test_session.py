@@ -261,7 +261,7 @@ WIDE = [
 
 
 CLASSES = (WIDE[0], "n" * 300, "N" * 300)
-LONGEST = {"mysql": 64, "maxcompute": 128}
+LONGEST = {"mysql": 64, "postgres": 63, "maxcompute": 128}
 
 
 def drawn(workshop: Workshop) -> list[str]:

@@ -90,10 +90,9 @@ class PostgreSQLSource(CursorSource[Column]):
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
     ) -> Pinned:
-        self._check_no_transaction()
         columns = self._columns(query)
         schema = self._schema(columns)
-        if self._pins_tables:
+        if self._pins_tables and not self.live().in_transaction:  # which other connections would not see
             made = pinning.Pinning(self, self._url, columns, schema, folder)
             try:
                 return made.pin(_one(query), seed=seed, shuffle=shuffle, split=split)

@@ -165,11 +165,12 @@ def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
         return Column(found.name, pa.string() if is_text else None, name, "text" if is_text else "")
     is_array = found.oid == info.array_oid
     kind, cast = _kind(info.name, -1 if is_array else found.modifier)
-    if is_array and info.name == "inet":
-        kind = None
-    if kind is None or not is_array:
+    if not is_array:
         return Column(found.name, kind, info.name, cast)
-    return Column(found.name, pa.list_(kind), f"{info.name}[]", f"{cast}[]" if cast else "")
+    name = f"{info.name}[]"
+    if kind is None or info.name == "inet":
+        return Column(found.name, None, name)
+    return Column(found.name, pa.list_(kind), name, f"{cast}[]" if cast else "")
 
 
 def _kind(name: str, modifier: int) -> tuple[pa.DataType | None, str]:

@@ -14,7 +14,7 @@ from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import fill, has_lists
 
 # MaxCompute has no times of day: there they are text.
-has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql"], indirect=True)
+has_times = pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql", "postgres"], indirect=True)
 
 
 def dated(session: Session, columns: str, items: str = "") -> Compiled:
