@@ -45,7 +45,7 @@ def _measured(server: Server, folder: Path, rounds: int, rows: int) -> Iterator[
     database = server.database()
     url = server.url(database)
     with connect(url) as source:
-        source.stage("t", "given", 0, 0, _table(rows).to_reader())
+        source.stage("t", "given", 0, 0, table_of(rows).to_reader())
         source.commit("t", "given", 1)
         pinned = source.pin(f"SELECT {COLUMNS} FROM t", folder / "rows", seed=0, shuffle=False)
     drivers = mysql_drivers.installed()
@@ -57,12 +57,12 @@ def _measured(server: Server, folder: Path, rounds: int, rows: int) -> Iterator[
 def _reading(url: str, pinned: Pinned, drivers: Sequence[str], rounds: int, rows: int) -> Iterator[Row]:
     ways: dict[str, Callable[[], object]] = {}
     for driver in drivers:
-        ways[driver] = lambda driver=driver: _drain(_reader(url, pinned, driver).read(0, rows))
+        ways[driver] = lambda driver=driver: drain(_reader(url, pinned, driver).read(0, rows))
         ways[f"{driver} by hand"] = lambda driver=driver: _by_hand(url, pinned, driver)
     ways["pymysql's own values"] = lambda: _values(url)
     if found := _connectorx(url):
         ways["connectorx"] = found
-    seconds = _in_turns(ways, rounds)
+    seconds = in_turns(ways, rounds)
     for driver in drivers:
         yield Row(
             f"mysql: read with {driver}",
@@ -87,7 +87,7 @@ def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[R
     def read(connections: int) -> None:
         borders = [rows * part // connections for part in range(connections + 1)]
         threads = [
-            threading.Thread(target=lambda start=start, end=end: _drain(reader.read(start, end)))
+            threading.Thread(target=lambda start=start, end=end: drain(reader.read(start, end)))
             for start, end in itertools.pairwise(borders)
         ]
         for thread in threads:
@@ -95,7 +95,7 @@ def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[R
         for thread in threads:
             thread.join()
 
-    seconds = _in_turns({str(count): lambda count=count: read(count) for count in counts}, rounds)
+    seconds = in_turns({str(count): lambda count=count: read(count) for count in counts}, rounds)
     for count in counts:
         yield Row(
             f"mysql: {count} connection{'s' if count > 1 else ''}",
@@ -105,7 +105,7 @@ def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[R
 
 
 def _writing(server: Server, url: str, folder: Path, rounds: int, rows: int) -> Iterator[Row]:
-    table = _table(rows)
+    table = table_of(rows)
     numbers = iter(range(1_000_000))
 
     def ours() -> None:
@@ -125,7 +125,7 @@ def _writing(server: Server, url: str, folder: Path, rounds: int, rows: int) -> 
                     f" OPTIONALLY ENCLOSED BY '\"' ({COLUMNS})"
                 )
 
-    seconds = _in_turns({"ours": ours, "hand": by_hand}, rounds)
+    seconds = in_turns({"ours": ours, "hand": by_hand}, rounds)
     yield Row(
         "mysql: write a table",
         f"{rows / statistics.median(seconds['ours']):,.0f} rows/s",
@@ -133,7 +133,7 @@ def _writing(server: Server, url: str, folder: Path, rounds: int, rows: int) -> 
     )
 
 
-def _table(rows: int) -> pa.Table:
+def table_of(rows: int) -> pa.Table:
     rng = np.random.default_rng(0)
     numbers = {name: rng.normal(size=rows) for name in "abc"} | {
         name: rng.integers(0, 10_000, rows) for name in "def"
@@ -195,12 +195,12 @@ def _connectorx(url: str) -> Callable[[], object] | None:
     return lambda: connectorx.read_sql(url, f"SELECT {COLUMNS} FROM t", return_type="arrow")
 
 
-def _drain(batches: Iterator[pa.RecordBatch]) -> None:
+def drain(batches: Iterator[pa.RecordBatch]) -> None:
     for _ in batches:
         pass
 
 
-def _in_turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def in_turns(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, do in ways.items():

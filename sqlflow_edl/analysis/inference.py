@@ -6,12 +6,13 @@ columns that the model reads; names match without case, and the query may have m
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from edl import spec
-from edl.data.names import fitting
+from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import row_groups, uncertainty
@@ -21,6 +22,9 @@ from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
+from sqlflow_edl.syntax.dialects import dialect_named
+
+_PIECES = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^\s."`]+')  # of a dotted name as it is written
 
 # Names of explainers in SQLFlow and the shap package.
 EXPLAINERS = {
@@ -62,7 +66,7 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     raise_all(errors)
-    table, column = _target(statement.target, trained.label.column)
+    table, column = _target(statement.target, trained.label.column, query.dialect)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
         raise SemanticError(
             f"{column} cannot name a column of {scheme}",
@@ -326,13 +330,18 @@ def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str
     )
 
 
-def _target(target: ast.Name | None, label: str) -> tuple[str, str]:
+def _target(target: ast.Name | None, label: str, dialect: str) -> tuple[str, str]:
     """Return table and column: the last part of a dotted target is the column, a single name is a table."""
     if target is None:
         return "", label
-    if len(target.parts) == 1:
-        return target.parts[0], label
-    return ".".join(target.parts[:-1]), target.parts[-1]
+    parts, tables = target.parts, target.parts
+    if dialect_named(dialect).small_names:
+        pieces = list(zip(parts, _PIECES.findall(target.text), strict=True))
+        parts = tuple(part if piece[0] in '"`' else part.lower() for part, piece in pieces)
+        tables = tuple(quoted(part) if piece[0] in '"`' else part for part, piece in pieces)
+    if len(parts) == 1:
+        return tables[0], label
+    return ".".join(tables[:-1]), parts[-1]
 
 
 def _missing_select(statement: ast.Statement) -> list[SQLFlowError]:

@@ -28,6 +28,7 @@ class Dialect:
     e_strings: bool = False  # E'…' has backslash escapes
     raw_strings: bool = False  # r'…' has none
     dollar_quotes: bool = False  # $tag$ … $tag$
+    small_names: bool = False  # a name without quotation marks is read in small letters
 
     @property
     def double_quotes_name(self) -> bool:
@@ -44,7 +45,9 @@ DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
         Dialect("duckdb", "duckdb", e_strings=True, dollar_quotes=True),
-        Dialect("postgres", "postgres", name_quotes='"', e_strings=True, dollar_quotes=True),
+        Dialect(
+            "postgres", "postgres", name_quotes='"', e_strings=True, dollar_quotes=True, small_names=True
+        ),
         Dialect("sqlite", "sqlite", name_quotes='"`[', nested_comments=False, return_ends_comment=False),
         Dialect(
             "mysql",

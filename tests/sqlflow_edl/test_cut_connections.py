@@ -29,8 +29,16 @@ PREDICT = (
     "SELECT * FROM many ORDER BY id TO PREDICT guesses.guess"
     " WITH predict.batch_size = 100, predict.num_workers = 2 USING alone"
 )
-AFTER = {"mariadb": 60_000, "postgresql": 400_000, "maxcompute": 4_000}  # bytes of answers, after which a connection is cut
-SECRETS = {"mariadb": mysql_server.PASSWORD, "postgresql": mysql_server.PASSWORD, "maxcompute": maxcompute_server.SECRET}
+AFTER = {
+    "mariadb": 60_000,
+    "postgresql": 400_000,
+    "maxcompute": 4_000,
+}  # bytes of answers, after which a connection is cut
+SECRETS = {
+    "mariadb": mysql_server.PASSWORD,
+    "postgresql": mysql_server.PASSWORD,
+    "maxcompute": maxcompute_server.SECRET,
+}
 
 
 class Looking(Silent):

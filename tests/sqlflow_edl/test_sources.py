@@ -357,6 +357,15 @@ def test_a_predicted_column_that_the_database_cannot_name_is_told_before_the_wor
         run(sessions[kind], text)
 
 
+@pytest.mark.soak
+def test_names_of_postgresql_are_read_as_in_a_query(sessions: Sessions) -> None:
+    """In small letters, but for those in quotation marks."""
+    session = sessions["postgres"]
+    for target, table_name, column in (("Said.Kind", "said", "kind"), ('"Said"."Kind"', '"Said"', "Kind")):
+        run(session, f"SELECT * FROM iris TO PREDICT {target} USING flowers.small")
+        assert column in session.source.schema(f"SELECT * FROM {table_name}").names
+
+
 def test_an_error_of_the_database_points_into_the_statement(session: Session) -> None:
     text = f"SELECT 1;\nSELECT * FROM irs TO TRAIN DNNClassifier WITH {SETTINGS} LABEL kind INTO x"
     with pytest.raises(SourceError) as raised:

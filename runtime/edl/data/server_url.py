@@ -25,6 +25,7 @@ SOURCE = "SQLFLOW_SOURCE"
 SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL -> secret, as JSON, in the environment of a job's processes
 
 ALIASES = {"postgres": "postgresql"}  # other names of schemes
+LOCAL = ("postgresql",)  # schemes whose URL without a host names a server on this machine, by its socket
 
 _NAME = re.compile(r"[\w-]+")
 
@@ -68,13 +69,16 @@ def parse_server(url: str, port: int | None = None) -> ServerURL:
     host, _, path = place.partition("/")
     if match := re.fullmatch(r"(\[.*\]|[^:]*):(\d*)", host):
         host, port = match[1], int(match[2] or port or 0) or None
-    if not host or (port is not None and port > 65_535) or ":" in host.partition("]")[2]:
-        scheme = scheme.partition(":")[0].lower()
+    scheme = ALIASES.get(scheme.lower(), scheme.lower())
+    if not place.partition("/")[0] and scheme in LOCAL:
+        port = None
+    elif not host or (port is not None and port > 65_535) or ":" in host.partition("]")[2]:
+        scheme = scheme.partition(":")[0]
         raise SourceError(
             f"the {scheme} URL names no host and port", hint=f"write it as {scheme}://user@host:port/name"
         )
     return ServerURL(
-        ALIASES.get(scheme.lower(), scheme.lower()),
+        scheme,
         host,
         port,
         unquote(user),

@@ -56,7 +56,7 @@ def _gives_rows(statement: Statement) -> bool:
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:
     if _is_own(host) and not settings.text("pod_template"):  # which may add a proxy there
         raise SemanticError(
-            f"a job on Kubernetes cannot reach the data source at {host}, which is the pod itself there",
+            f"a job on Kubernetes cannot reach the data source at {host or 'its socket'}, which is the pod itself there",
             span=statement.span,
             hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
             "have a proxy there, kubernetes.pod_template names what starts it",
@@ -68,7 +68,7 @@ def _is_own(host: str) -> bool:
     try:
         address = ip_address(host.strip("[]"))
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return host in ("", "localhost") or host.endswith(".localhost")
     return address.is_loopback or address.is_unspecified
 
 

@@ -31,6 +31,8 @@ def connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("mysql://a%40b:p%2Fq%3A@[::1]:7/x%20y", ServerURL("mysql", "[::1]", 7, "a@b", "p/q:", "x y")),
         ("mysql://u:a@b@db/x", ServerURL("mysql", "db", 3306, "u", "a@b", "x")),
         ("mysql://u@db", ServerURL("mysql", "db", 3306, "u")),
+        ("postgres://u@db/x", ServerURL("postgresql", "db", 3306, "u", "", "x")),
+        ("postgresql:///x", ServerURL("postgresql", "", None, "", "", "x")),
     ],
 )
 def test_a_url_has_parts_and_reads_back_without_its_password(url: str, wanted: ServerURL) -> None:

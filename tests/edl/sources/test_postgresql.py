@@ -50,7 +50,9 @@ def rows(source: Source, query: str) -> list[dict[str, object]]:
 
 
 def row_tables(source: Source) -> list[str]:
-    query = "SELECT relname AS t FROM pg_class WHERE relkind = 'r' AND starts_with(relname, 'sqlflow_edl_rows_')"
+    query = (
+        "SELECT relname AS t FROM pg_class WHERE relkind = 'r' AND starts_with(relname, 'sqlflow_edl_rows_')"
+    )
     return [str(each["t"]) for each in rows(source, query)]
 
 
@@ -243,7 +245,7 @@ def test_a_result_with_the_same_columns_keeps_views_and_rights(
     source.execute("CREATE VIEW seen AS SELECT a + 1 AS b FROM out")
     write("two", pa.record_batch({"a": [2, 3]}))
     assert rows(source, "SELECT b FROM seen") == [{"b": 3}, {"b": 4}]
-    with pytest.raises(SourceError, match="view seen depends on table .*out") as caught:
+    with pytest.raises(SourceError, match=r"view seen depends on table .*out") as caught:
         write("three", pa.record_batch({"a": ["text"]}))
     assert "drop what depends" in str(caught.value.hint)
     assert rows(source, "SELECT a FROM out") == [{"a": 2}, {"a": 3}]
@@ -394,7 +396,9 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
     work(source)
 
 
-@pytest.mark.parametrize("query", ["SELECT pg_sleep(60)::text AS a", "CREATE TABLE x AS SELECT pg_sleep(60)::text"])
+@pytest.mark.parametrize(
+    "query", ["SELECT pg_sleep(60)::text AS a", "CREATE TABLE x AS SELECT pg_sleep(60)::text"]
+)
 def test_a_statement_is_stopped_from_another_thread_and_the_connection_goes_on(
     source: PostgreSQLSource, query: str
 ) -> None:

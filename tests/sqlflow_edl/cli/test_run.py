@@ -115,7 +115,8 @@ def test_files_run_before_the_texts_of_the_command_line(
 
 
 def test_a_dry_run_plans_everything_and_does_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    made = "CREATE TABLE t AS SELECT CAST(1.5 AS DOUBLE) AS y UNION ALL SELECT 2.5"
+    double = "DOUBLE PRECISION" if url.startswith("postgresql") else "DOUBLE"
+    made = f"CREATE TABLE t AS SELECT CAST(1.5 AS {double}) AS y UNION ALL SELECT 2.5"
     assert main(["run", "--source", url, "-e", made]) == 0
     capsys.readouterr()
     program = """

@@ -210,7 +210,8 @@ def check_options(url: ServerURL) -> None:
     for option, _ in url.options:
         if option not in OPTIONS:
             raise SourceError(
-                f"{url.scheme} URLs have no option {option}", hint=did_you_mean(option, OPTIONS) or f"known: {', '.join(OPTIONS)}",
+                f"{url.scheme} URLs have no option {option}",
+                hint=did_you_mean(option, OPTIONS) or f"known: {', '.join(OPTIONS)}",
             )
     if not url.path or "/" in url.path:
         raise SourceError(f"{url} names no database", hint="write it as postgresql://user@host/database")

@@ -27,6 +27,7 @@ TEMPLATE = Path(__file__).parent / "fixtures" / "pods.yaml"
         (TRAIN, "mysql://reader@127.0.0.1:3306/shop", SOURCE, "at 127.0.0.1, which is the pod itself"),
         (TRAIN, "mysql://reader@[::1]/shop", SOURCE, r"at \[::1\], which is the pod itself"),
         (TRAIN, "mysql://reader@localhost/shop", SOURCE, "at localhost, which is the pod itself"),
+        (TRAIN, "postgresql:///shop", SOURCE, "at its socket, which is the pod itself"),
         (PREDICT, SOURCE, SOURCE, "predicts into a table of the data source"),
         (f"{EXPLAIN} WITH explain.level = rows", SOURCE, SOURCE, "explains into a table of the data source"),
         (f"{EVALUATE} WITH evaluate.report = roc_curve", SOURCE, SOURCE, "evaluates into a table"),
