@@ -55,8 +55,9 @@ def _gives_rows(statement: Statement) -> bool:
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:
     if _is_own(host) and not settings.text("pod_template"):  # which may add a proxy there
+        found = host or "its socket"
         raise SemanticError(
-            f"a job on Kubernetes cannot reach the data source at {host or 'its socket'}, which is the pod itself there",
+            f"a job on Kubernetes cannot reach the data source at {found}, which is the pod itself there",
             span=statement.span,
             hint=f"name it by an address that pods reach, such as that of this machine, {_ELSEWHERE}; where pods "
             "have a proxy there, kubernetes.pod_template names what starts it",
