@@ -89,6 +89,7 @@ class Connection:
 
     def __init__(self, url: ServerURL) -> None:
         self._url = url
+        self.driver: Any = None
         self.open()
 
     def open(self) -> None:
@@ -170,8 +171,11 @@ class Connection:
                 self.driver.cancel_safe()
 
     def close(self) -> None:
-        with suppress(*ERRORS):
-            self.driver.close()
+        if self.driver is not None:
+            with suppress(*ERRORS):
+                self.driver.close()
+
+    __del__ = close  # of a source that nobody closed, without the driver's warning
 
 
 # Words of PostgreSQL's SQL; comments are nested once at most.
