@@ -6,6 +6,7 @@ USAGE = 2
 ABANDONED = 3
 PREEMPTED = 4
 JOB_FAILED = 5
+HUNG = 6
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -16,6 +17,7 @@ MEANING = {
     ABANDONED: "an instance lost its parent process",
     PREEMPTED: "a worker was preempted and returned its tasks",
     JOB_FAILED: "a master failed its job permanently: a restart would not help",
+    HUNG: "a worker made no progress for too long; the stacks of its threads are in its log",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
     TERMINATED: "a command ended by SIGTERM, which cancels like Ctrl-C",
 }

@@ -82,7 +82,7 @@ def prediction(
         threshold=threshold,
         temperature=uncertainty.temperature(model),
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
-        cluster=spec.Cluster(workers=_value(attributes, "predict.num_workers", 0)),
+        cluster=_cluster(attributes, "predict"),
     )
 
 
@@ -140,7 +140,7 @@ def evaluation(
         weights=_weights(trained, schema),
         output=spec.Output(str(statement.into[0]) if statement.into else ""),
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
-        cluster=spec.Cluster(workers=_value(attributes, "evaluate.num_workers", 0)),
+        cluster=_cluster(attributes, "evaluate"),
     )
 
 
@@ -205,7 +205,7 @@ def explanation(
         ),
         output=spec.Output(table, label, keep),
         batch_size=_value(attributes, "explain.batch_size", trained.batch_size),
-        cluster=spec.Cluster(workers=_value(attributes, "explain.num_workers", 0)),
+        cluster=_cluster(attributes, "explain"),
     )
 
 
@@ -378,6 +378,14 @@ def _attributes(
 def _or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:
     raise_all(errors)
     return resolved
+
+
+def _cluster(attributes: Mapping[str, Resolved], verb: str) -> spec.Cluster:
+    timeout = attributes.get(f"{verb}.task_timeout")
+    return spec.Cluster(
+        workers=_value(attributes, f"{verb}.num_workers", 0),
+        task_timeout=float(timeout.value) if timeout is not None else 0.0,  # type: ignore[arg-type]
+    )
 
 
 def _value(attributes: Mapping[str, Resolved], name: str, default: int) -> int:

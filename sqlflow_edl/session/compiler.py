@@ -206,7 +206,9 @@ class Compiler:
         workers = max(workers, int(self._has_master))
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
         if job_spec.search is not None:  # each trial is trained by one worker
-            cluster = spec.Cluster(workers, strategy="local", priority=priority)
+            cluster = spec.Cluster(
+                workers, strategy="local", priority=priority, task_timeout=cluster.task_timeout
+            )
         elif job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)

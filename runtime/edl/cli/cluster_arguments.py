@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 from edl.cli.arguments import positive
@@ -36,6 +37,8 @@ def add_workers(parser: argparse.ArgumentParser, kind: str) -> None:
     parser.add_argument("--quota", type=Path, metavar="DIR", help=text)
     text = "priority on the quota: low, normal, high, or a number, higher for more urgent (default: normal)"
     parser.add_argument("--priority", type=priority, metavar="P", help=text)
+    text = "with workers: seconds without progress after which a worker is replaced (default: derived, at least 600)"
+    parser.add_argument("--task_timeout", type=_timeout, metavar="SECS", help=text)
 
 
 def add_servers(parser: argparse.ArgumentParser) -> None:
@@ -77,7 +80,9 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
     """
     workers = options.num_workers or 0
     if options.kind != "train":
-        return Cluster(workers=workers, priority=options.priority or 0)
+        return Cluster(
+            workers=workers, priority=options.priority or 0, task_timeout=options.task_timeout or 0.0
+        )
     written = Cluster(
         workers=workers,
         parameter_servers=options.num_ps_pods or 0,
@@ -85,6 +90,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         local_steps=options.local_steps or 1,
         grads_to_wait=options.grads_to_wait or 0,
         priority=options.priority or 0,
+        task_timeout=options.task_timeout or 0.0,
     )
     for problem in problems(written):
         raise SemanticError(f"{_FLAGS[problem.field]}: {problem.message}", hint=problem.hint)
@@ -120,6 +126,16 @@ def priority(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text} is neither one of {names} nor a number from {LOWEST} to {HIGHEST}"
         )
+    return number
+
+
+def _timeout(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 1 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds, at least 1")
     return number
 
 

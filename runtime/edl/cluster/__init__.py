@@ -20,7 +20,9 @@ from edl.errors import ClusterError
 
 Role = Literal["worker", "ps"]
 State = Literal["pending", "running", "ended"]
-Reason = Literal["done", "failed", "killed", "stopped", "preempted", "out of memory", "no room", "lost"]
+Reason = Literal[
+    "done", "failed", "killed", "stopped", "preempted", "hung", "out of memory", "no room", "lost"
+]
 
 
 class NoRoomError(ClusterError):
@@ -53,6 +55,7 @@ class Change(msgspec.Struct, frozen=True):
         killed         killed by a signal from outside the job
         stopped        ended by `stop`
         preempted      asked to leave by another party, and returned its tasks
+        hung           ended itself, because the master saw no progress for too long
         out of memory  killed by the system because memory ran out
         no room        never ran, because there was no place for it; there may be later
         lost           the cause of the end is unknown

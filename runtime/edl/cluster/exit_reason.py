@@ -46,6 +46,7 @@ def why(how: Exit, *, asked: bool) -> Reason:
         exit_codes.OK: "done",
         exit_codes.PREEMPTED: "preempted",
         exit_codes.ABANDONED: "lost",
+        exit_codes.HUNG: "hung",
     }
     return reasons.get(how.code, "failed")
 

@@ -17,7 +17,7 @@ from edl import exit_codes, logs
 from edl.checkpoints import GoneError
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
-from edl.cluster.local.signals import leave
+from edl.cluster.local.signals import end_hung, leave
 from edl.entrypoints.worker_job import Duty
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
@@ -88,6 +88,7 @@ def _tasks(
         gather_secs=GATHER_SECS if gathers else 0.0,
         draining=draining,
         log=log,
+        end_hung=end_hung,
     )
 
 

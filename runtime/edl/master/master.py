@@ -81,6 +81,7 @@ def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: 
         lease_secs=lease_secs,
         log=log,
         is_there=lambda name: name in store.names(last_file),
+        task_timeout=spec.cluster.task_timeout,
     )
 
 

@@ -53,6 +53,10 @@ class NoGroups:
         """Return True if others depend on the instance, or it waits to do its part."""
         return True
 
+    def leads(self, request: Request) -> bool:
+        """Return True if the instance is the leader of the present group."""
+        return False
+
     def defers(self, update: TaskUpdate, request: Request) -> bool:
         """Return True if the worker is to send a report again later."""
         return False

@@ -190,6 +190,7 @@ def _cluster(workers: int, options: Options) -> Cluster:
         options.get("local_steps", 1),
         waits,
         int(options.get("priority", 0)),  # checked
+        options.get("task_timeout", 0.0),
     )
     for problem in problems(written):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)

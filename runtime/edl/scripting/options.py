@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,8 +35,9 @@ class Options(TypedDict, total=False):
     assigned together. `evaluation_steps`: measure `validation` every so many steps, in addition to each epoch's end.
     `num_ps_pods`, `distribution_strategy`, `local_steps`, `grads_to_wait`: the strategy, see docs/servers.md.
     `checkpoint_steps`, `keep_checkpoint_max`: for jobs with workers. `quota`: the folder of a shared quota of slots,
-    None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `threads`: of
-    each process; None divides the cores. `verbose`: print progress to standard error.
+    None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `task_timeout`:
+    seconds without progress after which a worker is replaced, 0 derives them. `threads`: of each process; None divides
+    the cores. `verbose`: print progress to standard error.
     """
 
     seed: int
@@ -53,6 +55,7 @@ class Options(TypedDict, total=False):
     keep_checkpoint_max: int
     quota: str | os.PathLike[str] | None
     priority: str | int
+    task_timeout: float
     threads: int | None
     verbose: bool
 
@@ -118,6 +121,16 @@ def _priority(name: str, value: object) -> int:
     return number
 
 
+def _timeout(name: str, value: object) -> float:
+    if (
+        not isinstance(value, int | float)
+        or isinstance(value, bool)
+        or not (value == 0 or 1 <= value < math.inf)
+    ):
+        raise SemanticError(f"{name} is {described(value)}", hint="give a number of seconds, at least 1")
+    return float(value)
+
+
 _count, _positive = partial(whole, least=0), partial(whole, least=1)
 _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "seed": partial(whole, least=None),
@@ -135,6 +148,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "keep_checkpoint_max": _count,
     "quota": _folder,
     "priority": _priority,
+    "task_timeout": _timeout,
     "threads": _threads,
     "verbose": _answer,
 }

@@ -195,7 +195,8 @@ class Cluster(Struct, frozen=True):
     `parameter_servers` is 0 for strategies without them. `local_steps` (async) is the number of minibatches between
     two pushes. `grads_to_wait` (sync) is the number of pushes that make a step; 0 otherwise. `edl.spec.strategy`
     chooses missing settings. `priority` is relative to other jobs with the same quota of slots; higher is more
-    urgent.
+    urgent. `task_timeout` is the seconds without progress after which a worker is replaced; 0 derives them from the
+    progress so far.
     """
 
     workers: int = 0
@@ -204,6 +205,7 @@ class Cluster(Struct, frozen=True):
     local_steps: int = 1
     grads_to_wait: int = 0
     priority: int = 0
+    task_timeout: float = 0.0
 
 
 class Explanation(Struct, frozen=True):

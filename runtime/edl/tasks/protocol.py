@@ -26,6 +26,7 @@ class Flag(enum.IntFlag):
     DRY = 64  # no training task is to hand out now
     TAKE_OVER = 128  # this worker is to give back what it has, and to go on as a parameter server
     REGROUP = 256  # this group is to end at the next minibatch: others wait to join it
+    HUNG = 1024  # this incarnation made no progress for too long: write its stacks to the log and exit
     MEASURING = 512  # a round is not concluded yet, though all its tasks may be handed out
 
 

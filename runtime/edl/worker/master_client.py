@@ -11,7 +11,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -42,7 +42,8 @@ class RemoteTasks:
     `ahead` is the number of tasks to hold in advance, by type. A `trainer` holds the weights, so it cannot register
     again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
     exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
-    by this object when it has to take over another role. A member of all-reduce groups (`grouped`) does control tasks
+    by this object when it has to take over another role. `end_hung` ends this process when the master has seen no
+    progress for too long. A member of all-reduce groups (`grouped`) does control tasks
     as long as a round is open.
     """
 
@@ -60,6 +61,7 @@ class RemoteTasks:
         gather_secs: float = 0.0,
         draining: threading.Event | None = None,
         log: str = "",
+        end_hung: Callable[[], object] = lambda: None,
     ) -> None:
         self._channel = channel
         self.outbox = Outbox(instance, incarnation)
@@ -71,6 +73,7 @@ class RemoteTasks:
         self._control_flags = Flag.PENDING | (Flag.MEASURING if grouped else Flag.NONE)
         self._draining = draining or threading.Event()
         self._log = log
+        self._end_hung = end_hung
         self._unreachable_since: float | None = (
             None  # time since which this worker has to leave without a master
         )
@@ -374,8 +377,11 @@ class RemoteTasks:
         finally:
             with self.changed:
                 self._call = None
+        answer = codec.answer_from(response)
+        if answer.flags & Flag.HUNG:
+            self._end_hung()
         with self.changed:
-            self.outbox.answered(codec.answer_from(response))
+            self.outbox.answered(answer)
             if self.takes_over:
                 self._draining.set()
             self.changed.notify_all()

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 
+_TASK_TIMEOUT = (
+    "Seconds without progress after which a worker of a job with a master is ended and its task given to another "
+    "one; by default 20 times the longest time between two signs of progress so far, at least 600, and 3,600 before "
+    "the first."
+)
+
 TRAIN = (
     Attribute(
         "train.epoch",
@@ -137,6 +143,7 @@ TRAIN = (
         "normal",
         aliases=("priority",),
     ),
+    Attribute("train.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
     Attribute(
         "train.checkpoint_steps",
         "integer",
@@ -355,6 +362,7 @@ PREDICT = (
         high=MOST_WORKERS,
         aliases=("num_workers", "predict.workers"),
     ),
+    Attribute("predict.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
 )
 
 EXPLAIN = (
@@ -386,6 +394,7 @@ EXPLAIN = (
         high=MOST_WORKERS,
         aliases=("num_workers", "explain.workers"),
     ),
+    Attribute("explain.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
 )
 
 EVALUATE = (
@@ -416,6 +425,7 @@ EVALUATE = (
         high=MOST_WORKERS,
         aliases=("num_workers", "evaluate.workers"),
     ),
+    Attribute("evaluate.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
     Attribute(
         "validation.metrics",
         "texts",

@@ -21,6 +21,7 @@ _ATTRIBUTES = {
     "local_steps": "train.local_steps",
     "grads_to_wait": "train.grads_to_wait",
     "priority": "train.priority",
+    "task_timeout": "train.task_timeout",
 }  # field of spec.Cluster -> attribute
 
 

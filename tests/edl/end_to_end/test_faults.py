@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from edl.master import main as master
 from edl.master.state_store import MAGIC, FileStateStore
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import MasterChannel
-from edl.spec import Output
+from edl.spec import Cluster, Output
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.end_to_end.distributed import Event, Job, kill, table
 from tests.edl.end_to_end.slow import BLOCKS, SlowJob
@@ -115,6 +116,58 @@ class Failing:
     assert (tmp_path / "failed").exists()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
     assert "the cable is out" in (job.folder.logs / "master.log").read_text()
+
+
+HANG = """
+
+import time
+from pathlib import Path
+
+_feed = feed
+_calls = []
+
+
+def feed(batch, mode):
+    mark = Path({mark!r})
+    _calls.append(mode)
+    if len(_calls) == 5 and not mark.exists():
+        mark.write_text("once")
+        time.sleep(3600)
+    return _feed(batch, mode)
+"""
+
+
+def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
+    model: Path, tmp_path: Path
+) -> None:
+    """Its heartbeats come from another thread meanwhile."""
+    data = table(ROWS, seed=1)
+    spec = {**PREDICT, "cluster": Cluster(workers=1, task_timeout=1.0)}
+    text = HANG.format(mark=str(tmp_path / "hung"))
+    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=spec, append=text)
+    outcome = job.run()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    log = (job.folder.logs / "worker-0.log").read_text()
+    assert "ending: no progress for too long; the stacks of all threads:" in log
+    assert re.search(r"^  File .*, line \d+ in feed$", log, re.MULTILINE)
+    assert "worker-0 made no progress for" in (job.folder.logs / "master.log").read_text()
+    snapshot = read_snapshot(job.cluster.snapshot)
+    assert snapshot is not None
+    assert [row.note for row in snapshot.instances] == ["hung (exit code 6)"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("strategy", ["local", "allreduce", "async"])
+def test_a_training_whose_worker_hangs_goes_on(strategy: str, tmp_path: Path) -> None:
+    workers = 1 if strategy == "local" else 2
+    servers = int(strategy == "async")
+    cluster = Cluster(workers, servers, strategy, task_timeout=2.0)  # type: ignore[arg-type]
+    text = HANG.format(mark=str(tmp_path / "hung"))
+    how = kill(master_arguments=SHORT)
+    job = Job(table(20_000), epochs=2, batch_size=64, how=how, spec={"cluster": cluster}, append=text)
+    outcome = job.run()
+    assert outcome.rows == 2 * 20_000
+    assert "the stacks of all threads" in job.logs()
 
 
 @pytest.mark.soak

@@ -26,6 +26,13 @@ def dump_stacks_on_signal() -> None:
     faulthandler.register(DUMP_SIGNAL, file=STDERR, all_threads=True)
 
 
+def end_hung() -> NoReturn:
+    """Write the stacks of all threads to standard error and exit, whatever the other threads do."""
+    os.write(STDERR, b"ending: no progress for too long; the stacks of all threads:\n")
+    faulthandler.dump_traceback(file=STDERR, all_threads=True)
+    os._exit(exit_codes.HUNG)
+
+
 def block_sigterm() -> None:
     """Block SIGTERM until `end_on_sigterm`, across any exec."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

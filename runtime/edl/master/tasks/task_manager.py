@@ -5,7 +5,7 @@ Recovery from a lost worker depends on where the parameters are: see `edl.master
 
 * A report counts once, while its lease is valid; anything else changes nothing.
 * A worker that leaves, dies or is silent for `lease_secs` loses its tasks. That never counts against a task. A task
-  that *raises* is tried three times; then the job fails and names it.
+  that *raises* is tried three times; then the job fails and names it. So is one whose worker *hangs* in it.
 * A worker names its leases with every request. A lease that it does not name never reached it and is returned to the
   queue.
 * Stored leases stay valid after a restart. A lease that was not stored is void, but a report on it counts as long as
@@ -20,10 +20,12 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from edl.cluster import Role
+from edl.errors import JobError
 from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.failure import Failed
 from edl.master.state import MasterState, Member
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
+from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
 from edl.tasks.job_state import Job, Plan
@@ -46,7 +48,8 @@ class TaskManager:
     """State of a job with workers. `state` is the stored state before a restart, with the epoch of the previous master.
 
     `recovery` is the policy of a training job. `log` logs problems. `is_there` returns True if the
-    checkpoint of a name exists; an earlier master may have had it on a disk of its own.
+    checkpoint of a name exists; an earlier master may have had it on a disk of its own. `task_timeout` is the seconds
+    without progress after which a worker is replaced; 0 derives them.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class TaskManager:
         lease_secs: float = 10.0,
         log: Callable[[str], None] = lambda text: None,
         is_there: Callable[[str], bool] = lambda name: True,
+        task_timeout: float = 0.0,
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
@@ -74,6 +78,8 @@ class TaskManager:
         self.news: list[EpochEnd | TrialEnd] = []  # unpublished events
         self._ticked = self.state.seconds
         self._awake = False  # True after the first tick
+        self._watch = ProgressWatch(task_timeout, measured=plan.kind != "search")
+        self._hung: dict[str, int] = {}  # incarnations that are to exit
 
     @property
     def job(self) -> Job:
@@ -114,6 +120,8 @@ class TaskManager:
         self.state.metric_kinds.update(metric_kinds or {})
         member = self.state.members.get(instance)
         if member is not None and member.incarnation > incarnation:
+            return None
+        if self._hung.get(instance) == incarnation:
             return None
         if member is None or member.incarnation < incarnation or member.gone:
             if member is not None:
@@ -184,11 +192,16 @@ class TaskManager:
                 self.log(f"was suspended for {slept:.1f} s: all leases start anew")
             for member in self.state.members.values():
                 member.seen = member.seen + slept if member.gone else now
+            self._watch.begin_anew(now)
         self._ticked = self.state.seconds = now
         self._awake = True
         for name, member in self.state.members.items():
             if not member.gone and now - member.seen > self.lease_secs:
                 self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
+        if self.servers is not None and not self.servers.ready:  # the workers wait for them
+            self._watch.begin_anew(now)
+        if (hanging := self._watch.take_hanging(now, self.state.is_alive)) is not None:
+            self._end_hanging(hanging, now)
         self.job.tick(now)
         self.rendezvous.tick(now)
 
@@ -198,8 +211,10 @@ class TaskManager:
         """Apply a worker's reports, and assign the tasks that it wants."""
         member = self._known(request)
         if member is None:
-            return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
+            return self._unknown(request)
         self.state.seconds = now
+        follows = request.instance in self.rendezvous.members and not self.rendezvous.leads(request)
+        self._watch.observe(request, now, follows=follows)
         member.seen = now
         if request.number >= member.last_request:
             member.last_request = request.number
@@ -211,7 +226,7 @@ class TaskManager:
         """Assign the tasks that a worker wants, as far as available. Second part of `exchange`; may be repeated."""
         member = self._known(request)
         if member is None:
-            return Answer(self.state.epoch, flags=Flag.REJOIN | self._flags())
+            return self._unknown(request)
         overtaken = request.number < member.last_request  # a later request came first, on another connection
         # An earlier master had accepted more reports: the worker has to repeat them.
         if overtaken or request.seen_upto > member.upto:
@@ -228,6 +243,11 @@ class TaskManager:
             self.servers if self.servers and self.servers.number != request.servers else None,
             self.rendezvous.requested(request),
         )
+
+    def _unknown(self, request: Request) -> Answer:
+        """Answer an instance that has to register again, or to exit because it hangs."""
+        hung = Flag.HUNG if self._hung.get(request.instance) == request.incarnation else Flag.NONE
+        return Answer(self.state.epoch, flags=Flag.REJOIN | hung | self._flags())
 
     def _known(self, request: Request) -> Member | None:
         """Return the requesting member, or None if it has to register (again)."""
@@ -350,6 +370,18 @@ class TaskManager:
         elif self._recovery.ends_on_failure and task.type == "train":
             member = self.state.members[instance]
             self.lost(instance, member.incarnation, now)
+
+    def _end_hanging(self, hanging: Hanging, now: float) -> None:
+        """Give up a worker that hangs; the answer to its next request ends it."""
+        name, incarnation, seconds, task = hanging
+        what = f"no progress for {seconds:.0f} s"
+        self._hung[name] = incarnation
+        if task is not None:
+            hint = f"the stacks of its threads are in the log of {name}"
+            self._count_failure(task, Failed(JobError.code, what, hint), name, now)
+        self.lost(
+            name, incarnation, now, f"made {what} and is ended; the stacks of its threads are in its log"
+        )
 
     def fail(self, why: Failed) -> None:
         """Fail the job."""
