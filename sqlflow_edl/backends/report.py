@@ -26,8 +26,8 @@ class JobReport(msgspec.Struct, frozen=True):
     tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second:
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
-    tensorboard: the folder of its curves; both are empty if there is none. ring, members: as in `Snapshot`. place: as
-    in `Status`.
+    tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows: as
+    in `Snapshot`. place: as in `Status`.
     """
 
     id: str
@@ -55,6 +55,8 @@ class JobReport(msgspec.Struct, frozen=True):
     tensorboard: str
     group: int
     members: tuple[str, ...]
+    lost_updates: int
+    lost_rows: int
 
 
 def report(job: JobFolder, details: JobDetails) -> JobReport:
@@ -89,6 +91,8 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         group=snapshot.group,
         members=snapshot.members,
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
+        lost_updates=snapshot.lost_updates,
+        lost_rows=snapshot.lost_rows,
     )
 
 
@@ -159,6 +163,11 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("group", f"{found.group}: {', '.join(found.members)}"))
     if found.checkpoint:
         rows.append(("checkpoint", found.checkpoint))
+    if found.lost_updates:
+        lost = (
+            f"{found.lost_updates:,}, of {found.lost_rows:,} rows, with lost servers (train.checkpoint_secs)"
+        )
+        rows.append(("lost updates", lost))
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
     rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]

@@ -52,6 +52,8 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     notes: tuple[str, ...] = ()
     trials: tuple[Trial, ...] = ()  # of a search
     uncertainty: Uncertainty | None = None  # of the validation rows, until the archive of the model has them
+    lost_updates: int = 0  # updates that parameter servers had applied and lost, and their rows
+    lost_rows: int = 0
 
     @property
     def ending(self) -> str:

@@ -43,6 +43,7 @@ from edl.spec import Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
 from edl.tasks.job_state import plan
+from edl.tasks.ranges import epoch_steps
 
 LEAVE_SECS = 30.0  # timeout for workers to learn of the job's end
 GO_SECS = 10.0  # timeout for workers that know it to exit
@@ -283,7 +284,8 @@ def mode_of(cluster: ClusterSpec) -> Mode:
 
 def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Checkpoints) -> Servers:
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
-    count = spec.cluster.parameter_servers
-    return Servers(
-        tasks, mode, count, CheckpointCoordinator(tasks, when, count, steps_per_version=local_steps)
-    )
+    count, training = spec.cluster.parameter_servers, spec.training
+    steps = training.epochs * epoch_steps(training, spec.rows.training)
+    versions = min(steps, training.max_steps or steps) // local_steps if mode.kind == "async" else 0
+    checkpoints = CheckpointCoordinator(tasks, when, count, steps_per_version=local_steps, versions=versions)
+    return Servers(tasks, mode, count, checkpoints)

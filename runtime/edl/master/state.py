@@ -79,6 +79,18 @@ class ServerRecord(msgspec.Struct, array_like=True):
     epoch: int = -1
 
 
+class ServerLoss(msgspec.Struct, array_like=True):
+    """Updates that the server of an index lost in async, as far as known: its replacement `epoch` has restored the
+    checkpoint of that name, which lacks `updates` pushes with `rows` rows.
+    """
+
+    index: int
+    epoch: int
+    checkpoint: str
+    updates: int = 0
+    rows: int = 0
+
+
 class Holder(msgspec.Struct, array_like=True):
     """Incarnation that holds the trained state. `group` is the number of the last group that it reported, `led` the
     last one that it was the first member of.
@@ -141,6 +153,7 @@ class MasterState(msgspec.Struct):
     revoking: dict[int, Lease] = {}
     servers: list[ServerRecord] = []
     rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")
+    losses: list[ServerLoss] = []
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""
@@ -211,6 +224,8 @@ class MasterState(msgspec.Struct):
         self.pending_checkpoints = []
         self.leases.clear()
         self.revoking.clear()
+        # What was lost since the checkpoint is computed again.
+        self.losses = [loss for loss in self.losses if loss.checkpoint < self.checkpoint_name]
         return self.checkpoint.job if self.checkpoint else None
 
     # Parameter servers ----------------------------------------------------------------------------------------

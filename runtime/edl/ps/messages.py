@@ -168,7 +168,8 @@ class Push(msgspec.Struct, frozen=True):
     counts the steps that name it. `rows` is the number of rows that the gradients are the mean of; 0 pushes the state
     alone. `ticket` is set in sync only. `progress` is that of the task including this push. `private` is data of the
     worker alone (random numbers) that server 0 keeps with its checkpoints. `pull` is answered in the same call, after
-    the push was applied (in sync, staged for its round); its arrays follow.
+    the push was applied (in sync, staged for its round); its arrays follow. `earlier` and `earlier_rows` count the
+    valid pushes of this incarnation in this generation before this one, and their rows.
     """
 
     generation: int
@@ -183,6 +184,8 @@ class Push(msgspec.Struct, frozen=True):
     progress: Progress | None = None
     private: bytes = b""
     pull: Pull | None = None
+    earlier: int = 0
+    earlier_rows: int = 0
 
 
 class Pushed(msgspec.Struct, frozen=True):
@@ -398,7 +401,9 @@ class Figures(msgspec.Struct, frozen=True):
     """Content of a server, and counters since its start.
 
     `rows` are counted by table. `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
-    calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder.
+    calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
+    `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
+    which this one has restored, and their rows.
     """
 
     index: int = -1
@@ -415,3 +420,5 @@ class Figures(msgspec.Struct, frozen=True):
     stale: int = 0
     busy: float = 0.0
     written: dict[str, Shard] = {}
+    lost: int = 0
+    lost_rows: int = 0

@@ -16,12 +16,17 @@ from edl.ps.messages import Progress, Push
 
 
 class Worker(msgspec.Struct):
-    """Last applied push of one instance, the number of all its rows, and its private data."""
+    """Last applied push of one instance, the number of all its rows, and its private data.
+
+    `pushes` and `pushed_rows` count the pushes of this incarnation in this generation.
+    """
 
     incarnation: int = -1
     sequence: int = 0
     rows: int = 0
     private: bytes = b""
+    pushes: int = 0
+    pushed_rows: int = 0
 
 
 class PushLogState(msgspec.Struct, frozen=True):
@@ -33,7 +38,11 @@ class PushLogState(msgspec.Struct, frozen=True):
 
 
 class PushLog:
-    """Log of applied pushes. `first` is the initial state, before any worker pushed one. Thread-safe."""
+    """Log of applied pushes. `first` is the initial state, before any worker pushed one. Thread-safe.
+
+    `lost` and `lost_rows` count the pushes, and their rows, that a restored log lacks: the first push of each worker
+    says how many there were before it.
+    """
 
     def __init__(self, first: Floats) -> None:
         self._lock = threading.Lock()
@@ -43,6 +52,9 @@ class PushLog:
         self._progress: dict[int, Progress] = {}
         self._finished: set[int] = set()  # leases reported as finished by a checkpoint
         self._void: set[int] = set()
+        self._continues = False  # True if it was restored, and the same workers go on
+        self._compared: set[str] = set()  # workers that have pushed since
+        self.lost = self.lost_rows = 0
 
     def knows(self, push: Push) -> bool:
         """Return True if the push was applied already, or is of an earlier incarnation."""
@@ -59,6 +71,13 @@ class PushLog:
         """Record a push that was applied to the parameters."""
         with self._lock:
             worker = self._workers.setdefault(push.instance, Worker())
+            if worker.incarnation != push.incarnation:
+                worker.pushes = worker.pushed_rows = 0
+            if self._continues and push.instance not in self._compared:
+                self._compared.add(push.instance)
+                self.lost += max(0, push.earlier - worker.pushes)
+                self.lost_rows += max(0, push.earlier_rows - worker.pushed_rows)
+            worker.pushes, worker.pushed_rows = push.earlier + 1, push.earlier_rows + push.rows
             worker.incarnation, worker.sequence = push.incarnation, push.sequence
             worker.rows += push.rows
             worker.private = push.private or worker.private
@@ -110,9 +129,11 @@ class PushLog:
         with self._lock:
             self._workers = dict(push_log.workers)
             self._states = dict(states)
+            self._continues = same_leases
             if same_leases:
                 self._progress = {progress.task.attempt: progress for progress in push_log.progress}
                 self._void = set(push_log.void)
             else:
                 for worker in self._workers.values():
                     worker.incarnation, worker.sequence = -1, 0
+                    worker.pushes = worker.pushed_rows = 0

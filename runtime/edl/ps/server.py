@@ -116,6 +116,8 @@ class Server:
             bytes=store.nbytes if store else 0,
             stale=coordinator.stale if coordinator else 0,
             written=writer.written(),
+            lost=replica.push_log.lost,
+            lost_rows=replica.push_log.lost_rows,
         )
         return figures, ()
 

@@ -167,7 +167,7 @@ def test_a_training_whose_worker_hangs_goes_on(strategy: str, tmp_path: Path) ->
     job = Job(table(20_000), epochs=2, batch_size=64, how=how, spec={"cluster": cluster}, append=text)
     outcome = job.run()
     assert outcome.rows == 2 * 20_000
-    assert "the stacks of all threads" in job.logs()
+    assert "no progress for" in job.logs() or "worker-0 did not join: the next group forms" in job.logs()
 
 
 @pytest.mark.soak

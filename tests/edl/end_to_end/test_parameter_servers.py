@@ -128,6 +128,12 @@ def test_a6_a_server_that_is_killed_is_replaced_and_no_version_goes_back(mode: s
     assert outcome.loss is not None
     assert outcome.loss < 1.0
     assert "ps-1 killed" in notes(subject)
+    if mode == "async":  # at least those between its last complete checkpoint and the one that it died in
+        assert outcome.lost_updates >= 5
+        assert outcome.lost_rows == BATCH * outcome.lost_updates
+        assert any("train.checkpoint_secs" in note for note in outcome.notes)
+    else:
+        assert (outcome.lost_updates, outcome.notes) == (0, ())
     for versions in watch.versions.values():
         assert versions == sorted(versions)
     assert watch.has_told(TOLD)

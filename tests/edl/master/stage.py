@@ -50,12 +50,14 @@ class Stage:
         when: Checkpoints | None = None,
         *,
         steps_per_version: int = 1,
+        versions: int = 0,
         plan: Plan = PLAN,
     ) -> None:
         self.plan = plan
         self.mode = mode
         self.when = when or Checkpoints(secs=30.0, keep=3)
         self.steps_per_version = steps_per_version
+        self.versions = versions
         self.full = False  # the disk
         self.count = servers
         self.now = 0.0
@@ -79,7 +81,11 @@ class Stage:
             is_there=lambda name: name not in self.lost_cuts,
         )
         self.checkpoints = CheckpointCoordinator(
-            self.leases, self.when, self.count, steps_per_version=self.steps_per_version
+            self.leases,
+            self.when,
+            self.count,
+            steps_per_version=self.steps_per_version,
+            versions=self.versions,
         )
         self.servers = Servers(self.leases, self.mode, self.count, self.checkpoints)
         self.instances = InstanceManager(self.leases, 1, self.servers)

@@ -50,6 +50,30 @@ def test_the_first_is_taken_as_soon_as_the_servers_are_open() -> None:
     assert call.header == TakeCheckpoint(1, "000001-000001")
 
 
+def test_where_a_lost_server_loses_updates_one_follows_each_200th_of_the_job() -> None:
+    stage = Stage(Mode("async"), when=Checkpoints(secs=30.0), versions=2000)
+    stage.open()
+    stage.complete()
+    stage.said(TakeCheckpoint)
+    for step, taken in ((9, 0), (1, 1), (9, 0), (1, 1)):
+        stage.step += step
+        stage.talk(2.0)
+        assert len(stage.said(TakeCheckpoint)) == taken
+        if taken:
+            stage.complete()
+
+
+@pytest.mark.parametrize("when", [Checkpoints(steps=500, secs=30.0), Checkpoints(steps=500, secs=0.0)])
+def test_a_setting_in_steps_replaces_the_200th(when: Checkpoints) -> None:
+    stage = Stage(Mode("async"), when=when, versions=2000)
+    stage.open()
+    stage.complete()
+    stage.said(TakeCheckpoint)
+    stage.step += 100
+    stage.talk(5.0)
+    assert not stage.said(TakeCheckpoint)
+
+
 def test_others_follow_by_seconds_when_something_was_done() -> None:
     stage = opened(Checkpoints(secs=30.0))
     stage.talk(100.0)

@@ -97,6 +97,11 @@ def test_a6_a7_in_async_a_lost_server_is_restored_alone_and_no_task_is_touched()
     assert stage.notes == [
         f"ps-0 was killed; it resumes from the checkpoint {checkpoint}: 1 updates of it are lost"
     ]
+    assert stage.servers.losses == (1, stage.plan.training.batch_size)
+    stage.restart()
+    assert stage.servers.losses[0] == 1
+    stage.leases.go_back()  # to what was before the loss
+    assert stage.servers.losses == (0, 0)
 
 
 @pytest.mark.parametrize(

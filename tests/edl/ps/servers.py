@@ -121,6 +121,7 @@ class Servers:
         state: np.ndarray | None = None,
         progress: msg.Progress | None = None,
         private: bytes = b"",
+        earlier: int = 0,
     ) -> list[msg.Pushed]:
         """Gradients of parameters and of rows by name, to those that have them."""
         placement = partitioning.Placement(model.dense, len(self.servers))
@@ -137,7 +138,7 @@ class Servers:
             header = msg.Push(
                 self.generation, instance, incarnation, sequence, rate, count, tuple(rows),
                 state=first and state is not None, ticket=ticket, progress=progress,
-                private=private if first else b"",
+                private=private if first else b"", earlier=earlier, earlier_rows=earlier * count,
             )  # fmt: skip
             answers.append(self.call(index, header, msg.Pushed, arrays)[0])
         return answers

@@ -100,6 +100,28 @@ def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_pa
             assert answer.revoked is refused
 
 
+def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_row_lacks(
+    tmp_path: Path,
+) -> None:
+    def push(number: int) -> None:
+        servers.push(MODEL, gradients(), ROWS, sequence=number, earlier=number - 1, rate=0.125)
+
+    with trained(1, MODEL) as servers:
+        for number in range(1, 6):
+            push(number)
+        servers.call(0, msg.TakeCheckpoint(0, str(tmp_path / "cut"), wait=True), msg.CheckpointTaken)
+        for number in range(6, 9):
+            push(number)
+        servers.replace(0)
+        servers.arrange(restore=str(tmp_path / "cut"), lives=(1,))
+        for number in range(9, 13):
+            push(number)
+        updates = servers.pull(MODEL, {"items": ROWS["items"][0]})["items"] / -0.125
+        figures, _ = servers.call(0, msg.Status(), msg.Figures)
+    assert (figures.lost, figures.lost_rows) == (3, 30)
+    assert (updates == 12 - figures.lost).all()
+
+
 def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back() -> None:
     with trained(2, MODEL) as servers:
         for name, rows, value in (("worker-0", 30, 1), ("worker-1", 10, 5)):

@@ -121,3 +121,43 @@ def test_a_book_of_another_generation_knows_no_push_and_no_lease() -> None:
     assert not push_log.is_void(4)
     assert push_log.revoke([3]) == ()
     assert (push_log.state().tolist(), push_log.private("b")) == ([2, 2], b"5")
+
+
+# What a restored log lacks -----------------------------------------------------------------------------------
+
+
+def counted(instance: str, number: int, incarnation: int = 0) -> Push:
+    """The push of this number of a worker whose pushes have 10 rows each."""
+    earlier = {"earlier": number - 1, "earlier_rows": 10 * (number - 1)}
+    return msgspec.structs.replace(push(instance, number, incarnation=incarnation), **earlier)
+
+
+def behind(*, same_leases: bool = True) -> PushLog:
+    """From a checkpoint after three pushes of a."""
+    before, after = PushLog(FIRST), PushLog(FIRST)
+    for number in (1, 2, 3):
+        before.record(counted("a", number), None)
+    after.restore(*before.snapshot(reported=True), same_leases=same_leases)
+    return after
+
+
+def test_a_restored_log_counts_the_pushes_that_it_lacks_by_the_first_one_of_each_worker() -> None:
+    push_log = behind()
+    for number in (8, 9):
+        push_log.record(counted("a", number), None)
+    assert (push_log.lost, push_log.lost_rows) == (4, 40)
+    push_log.record(counted("b", 3), None)  # a worker that came after the checkpoint
+    push_log.record(counted("c", 1), None)
+    assert (push_log.lost, push_log.lost_rows) == (6, 60)
+
+
+def test_the_next_start_of_a_worker_counts_from_its_own_first_push() -> None:
+    push_log = behind()
+    push_log.record(counted("a", 2, incarnation=1), None)
+    assert (push_log.lost, push_log.lost_rows) == (1, 10)
+
+
+def test_a_log_that_is_complete_or_of_a_job_that_went_back_lacks_nothing() -> None:
+    for push_log, number in ((behind(), 4), (behind(same_leases=False), 1), (PushLog(FIRST), 1)):
+        push_log.record(counted("a", number), None)
+        assert (push_log.lost, push_log.lost_rows) == (0, 0)

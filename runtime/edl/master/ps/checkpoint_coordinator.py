@@ -24,6 +24,9 @@ from edl.ps.messages import Arrange, CheckpointTaken, Manifest, Progress, Shard,
 from edl.spec import Checkpoints
 from edl.tasks.job_state import Job, JobState
 
+SHARES = 200  # checkpoints of a job in which a lost server loses updates
+LEAST_SECS = 1.0  # between two of them
+COST = 20.0  # least interval of them, as a multiple of the duration of one
 AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 
@@ -43,16 +46,28 @@ class PendingCheckpoint(msgspec.Struct):
 
 class CheckpointCoordinator:
     """Checkpoints of one job. `servers` is the number of shards, `steps_per_version` the number of optimizer steps per
-    server version.
+    server version. `versions` is the number of versions of the whole job if the loss of a server loses the updates
+    since the last checkpoint, else 0: then one is also due after each 200th of them, at most every `LEAST_SECS`, and
+    so that they take no more than a 20th of the time. A setting in steps, or none in seconds, replaces that.
     """
 
     def __init__(
-        self, tasks: TaskManager, when: Checkpoints, servers: int, *, steps_per_version: int = 1
+        self,
+        tasks: TaskManager,
+        when: Checkpoints,
+        servers: int,
+        *,
+        steps_per_version: int = 1,
+        versions: int = 0,
     ) -> None:
         self._tasks = tasks
         self._when = when
         self._servers = servers
+        self.steps_per_version = steps_per_version
         self._every = when.steps // steps_per_version or 1 if when.steps else 0
+        by_default = when.secs and not when.steps
+        self._share = max(1, versions // SHARES) if versions and by_default else 0
+        self._took = 0.0  # seconds of the last complete checkpoint
         self._taking: PendingCheckpoint | None = None
         self._counter = 0
         self._not_before = 0.0
@@ -81,7 +96,12 @@ class CheckpointCoordinator:
         return bool(
             (self._every and step - before >= self._every)
             or (self._when.secs and now - second >= self._when.secs)
+            or (self._share and step - before >= self._share and now - second >= self._pause)
         )
+
+    @property
+    def _pause(self) -> float:
+        return max(LEAST_SECS, COST * self._took)
 
     def begin(self, steps: tuple[int, ...], now: float) -> str:
         """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
@@ -127,6 +147,7 @@ class CheckpointCoordinator:
                 [place.epoch for place in state.servers],
             )
         self.steps = taking.steps
+        self._took = max(0.0, self._tasks.state.seconds - self._at[0]) if self._at else 0.0
         self._taking, self._lost = None, False
         return True
 

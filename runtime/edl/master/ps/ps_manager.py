@@ -21,7 +21,7 @@ from edl.errors import SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
-from edl.master.state import ServerRecord
+from edl.master.state import ServerLoss, ServerRecord
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.messages import (
@@ -278,8 +278,17 @@ class Servers:
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
         self._tasks.revoked(everywhere, furthest_last)
 
+    @property
+    def losses(self) -> tuple[int, int]:
+        """Updates that lost servers had applied and their replacements lack, over all servers, and their rows."""
+        losses = self._tasks.state.losses
+        return sum(loss.updates for loss in losses), sum(loss.rows for loss in losses)
+
     def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
         slot.figures = figures
+        for loss in self._tasks.state.losses:
+            if figures.lost and (loss.index, loss.epoch) == (index, self._records[index].epoch):
+                loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
         for name, shard in figures.written.items():
             if error := self.checkpoints.written(index, name, shard):
                 self._tasks.log(f"a checkpoint cannot be written: {error}")
@@ -326,10 +335,22 @@ class Servers:
         others = any(slot.holds for slot in self._slots)
         if self._mode.kind == "async" and checkpoint is not None and others:
             steps = self.checkpoints.steps
-            updates = f"{max(0, slot.step - steps[index]):,} updates" if steps else "updates"
+            lost = max(0, slot.step - steps[index]) if steps else 0
+            updates = f"{lost:,} updates" if steps else "updates"
             self._tasks.log(
                 f"{what}; it resumes from the checkpoint {checkpoint.folder}: {updates} of it are lost"
             )
+            state = self._tasks.state
+            state.losses = [
+                *state.losses,
+                ServerLoss(
+                    index,
+                    self._records[index].epoch + 1,
+                    checkpoint.folder,
+                    lost,
+                    lost * self.checkpoints.steps_per_version * self._tasks.plan.training.batch_size,
+                ),
+            ]
             return
         self._go_back(what)
 

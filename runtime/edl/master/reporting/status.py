@@ -77,7 +77,21 @@ class StatusReporter:
             return state.failed
         if state.cancelled:
             return Failed(JobCancelledError.code, state.cancelled)
-        return msgspec.structs.replace(self._outcome(), notes=self._instances.notes)
+        updates, rows = self._losses
+        notes = self._instances.notes
+        if updates:
+            notes += (_describe_losses(updates, rows, self._steps),)
+        return msgspec.structs.replace(self._outcome(), notes=notes, lost_updates=updates, lost_rows=rows)
+
+    @property
+    def _losses(self) -> tuple[int, int]:
+        return self._servers.losses if self._servers is not None else (0, 0)
+
+    @property
+    def _steps(self) -> int:
+        """Updates of all servers so far."""
+        cluster = self._spec.cluster
+        return self._tasks.job.state.step * cluster.parameter_servers // cluster.local_steps
 
     def end(self, end: End) -> int:
         """Publish the outcome, and return the master's exit code."""
@@ -93,6 +107,7 @@ class StatusReporter:
     def snapshot(self) -> Snapshot:
         tasks = self._tasks
         state, group = tasks.job.state, tasks.state.rendezvous.present
+        lost_updates, lost_rows = self._losses
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -109,6 +124,8 @@ class StatusReporter:
             checkpoint=tasks.state.checkpoint_name,
             group=group.number if group is not None else 0,
             members=group.members if group is not None else (),
+            lost_updates=lost_updates,
+            lost_rows=lost_rows,
         )
 
     def _write(self) -> None:
@@ -191,3 +208,13 @@ class StatusReporter:
             raise JobError("the job ended without an outcome")
         plan = self._tasks.plan
         return Outcome(self._spec.kind, plan.rows, self._tasks.state.seconds, tasks=plan.parts)
+
+
+def _describe_losses(updates: int, rows: int, of: int) -> str:
+    """Describe updates that lost servers had applied; `of` is the number of all."""
+    share = f" ({updates / of:.2%} of all)" if of else ""
+    return (
+        f"parameter servers that were lost had applied {updates:,} update{'' if updates == 1 else 's'} of {rows:,} rows"
+        f"{share} since their last checkpoint, which the model lacks; smaller values of train.checkpoint_secs and "
+        "train.checkpoint_steps bound such losses"
+    )

@@ -99,6 +99,7 @@ class Parameters:
         self.state = Layout(self.definition.state)
         self._placement = Placement(self.definition.dense, 1)
         self._sequence = 0
+        self._counted = (-1, 0, 0)  # generation, and the answered pushes and their rows in it
         self._forget_rows()
 
     # Before training ---------------------------------------------------------------------------------------
@@ -164,6 +165,9 @@ class Parameters:
         The previous push must have been answered.
         """
         self._sequence += 1
+        if self._counted[0] != self._servers.generation:
+            self._counted = (self._servers.generation, 0, 0)
+        _, earlier, earlier_rows = self._counted
         gradients = {name: push.gradients[name] for name in self.tables}
         pushed = self._split({name: given.ids for name, given in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
@@ -184,6 +188,8 @@ class Parameters:
                 progress=push.progress,
                 private=push.private if leads else b"",
                 pull=pull,
+                earlier=earlier,
+                earlier_rows=earlier_rows,
             )
             arrays: list[Array] = [self._placement.flat(push.gradients, server)]
             for name, given in gradients.items():
@@ -194,7 +200,12 @@ class Parameters:
             if ids is not None:
                 arrays += self._ids_of(parts, server)
             requests[server] = Request(header, arrays)
-        return PushCall(self, self._servers.begin(requests, msg.Pushed), parts)
+        return PushCall(self, self._servers.begin(requests, msg.Pushed), parts, push.rows)
+
+    def count(self, rows: int) -> None:
+        """Count an answered push of so many rows."""
+        generation, pushes, before = self._counted
+        self._counted = generation, pushes + 1, before + rows
 
     def ticket(self, lease: int, version: msg.Version, wait_secs: float) -> msg.Ticketed:
         """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
@@ -268,11 +279,12 @@ class PushCall:
     """Push in flight, optionally with a pull."""
 
     def __init__(
-        self, parameters: Parameters, calls: Calls[msg.Pushed], parts: Mapping[str, list[Part]]
+        self, parameters: Parameters, calls: Calls[msg.Pushed], parts: Mapping[str, list[Part]], rows: int
     ) -> None:
         self._parameters = parameters
         self._calls = calls
         self._parts = parts
+        self._rows = rows
 
     @property
     def answered(self) -> bool:
@@ -283,6 +295,7 @@ class PushCall:
         step = max(header.version.step for header, _ in answers.values())
         if any(header.revoked for header, _ in answers.values()):
             return Pushed(False, step)
+        self._parameters.count(self._rows)
         pulled = {
             server: (header.pulled, arrays)
             for server, (header, arrays) in answers.items()
