@@ -27,6 +27,7 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from edl.features.lists import Lists
+from edl.models.fitting import Histogram
 from sqlflow_edl.analysis.accumulators import (
     Calendar,
     Counts,
@@ -38,6 +39,7 @@ from sqlflow_edl.analysis.accumulators import (
 )
 from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.cells import Cells, Items
+from sqlflow_edl.analysis.histogram import HistogramBuilder
 
 MOST_DISTINCT = 200_000  # limit of the distinct values counted in a column
 SAMPLE_ROWS = 1_000_000
@@ -54,7 +56,7 @@ class Want(enum.Flag):
     """Statistics that a feature column is fitted with. A text column has no moments and no quantiles."""
 
     NONE = 0
-    MOMENTS = enum.auto()  # min, max, mean, std, integers
+    MOMENTS = enum.auto()  # min, max, mean, std, integers, histogram
     QUANTILES = enum.auto()
     COUNTS = enum.auto()  # counts, distinct
     TEXT = enum.auto()  # longest, delimiter, numeric_text
@@ -96,6 +98,7 @@ class ColumnStatistics:
     mean: float = 0.0
     std: float = 0.0
     integers: bool = True  # no number has a fraction
+    histogram: Histogram | None = None
     counts: ValueCounts | None = None  # None also if there are too many to count
     distinct: int = 0  # without NULL; a lower bound if there are too many to count
     longest: int = 0  # characters of the longest text
@@ -164,6 +167,7 @@ class _Column:
         self.rows = 0
         self.nulls = 0
         self.moments = Moments()
+        self.histogram = HistogramBuilder()
         self.sample: list[Floats] = []
         self.counts = Counts(most_distinct)
         self.shape = TextShape()
@@ -195,6 +199,7 @@ class _Column:
         self.nulls += len(values) - len(usable) - array.null_count
         if Want.MOMENTS in self.want:
             self.moments.add(usable, integers=types.is_integer(array.type) or types.is_boolean(array.type))
+            self.histogram.add(usable)
         if Want.QUANTILES in self.want:
             self.sample.append(values[chosen])
 
@@ -235,6 +240,7 @@ class _Column:
             mean=mean,
             std=std,
             integers=self.moments.integers,
+            histogram=self.histogram.end(),
             counts=counts,
             distinct=self.counts.distinct,
             longest=self.shape.longest,

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
+from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.jobs.recording import JobRecorder
+from edl.jobs.run_folder import ClusterFolder
 from edl.spec import JobSpec
 from sqlflow_edl.backends import processes
 from sqlflow_edl.backends.base import Follower
@@ -68,14 +71,25 @@ class Submitter:
         """
         write_pinned(job.rows, pinned)
         if not (spec.cluster.workers and spec.rows.total):
-            return self._local.run(
-                job, spec.framework, follower.progress, weights=weights, keeps_best=spec.search is not None
-            )
+            return self._run_recorded(job, spec, follower, weights)
         if on is None:
             return processes.run(job, processes.how(spec, self._quota), follower.progress)
         from sqlflow_edl.backends.kubernetes import submit
 
         return submit.run(job, spec, pinned, on, follower)
+
+    def _run_recorded(
+        self, job: JobFolder, spec: JobSpec, follower: Follower, weights: Path | None
+    ) -> Outcome:
+        """Run the job in the training process; other processes can read how far it is."""
+        with JobRecorder(ClusterFolder(job.path)) as record:
+
+            def both(event: ProcessEvent) -> None:
+                record(event)
+                follower.progress(event)
+
+            keeps_best = spec.search is not None
+            return self._local.run(job, spec.framework, both, weights=weights, keeps_best=keeps_best)
 
     def leave(
         self, job: JobFolder, spec: JobSpec, pinned: Pinned, follower: Follower, on: Settings | None = None

@@ -10,7 +10,7 @@ commit           supervisor: process that stores the result of a detached job
 state            master: its durable state (`edl.master.state_store`)
 metrics          master: host:port that serves metrics to Prometheus
 events.jsonl     master: events for clients, one a line (`edl.jobs.event_log`)
-snapshot.json    master: status of the running job (`edl.jobs.snapshot`)
+snapshot.json    master: status of the running job (`edl.jobs.snapshot`); without a master its client writes both
 kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kubernetes.deployment`)
 """
 

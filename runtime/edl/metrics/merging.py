@@ -13,11 +13,12 @@ from edl.metrics.importance import Importance
 from edl.metrics.ranking import NDCG, RankingMetric
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.residuals import AbsoluteErrors
+from edl.metrics.score_curves import ScoreHistogram
 from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance, TemperedLoss)},
+    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance, ScoreHistogram, TemperedLoss)},
     "auc": AUC(),
     "exact auc": AUC(exact=True),
     "ranking": NDCG(),

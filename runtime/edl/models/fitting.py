@@ -14,11 +14,19 @@ from edl.errors import SpecError
 FILE = "fitting.json"  # beside the pinned rows
 
 
+class Histogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of numbers in bins of equal width from `start` on."""
+
+    start: float
+    width: float
+    counts: tuple[int, ...]
+
+
 class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Statistics of a column of the training rows; None for statistics that were not needed.
 
     `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
-    than NULL; `countless` is true if there are more than that. `top` holds the most frequent values and their counts.
+    than NULL; `countless` is true if there are more than that. `top` holds the most frequent values and their counts, `histogram` the numbers.
     """
 
     rows: int
@@ -30,6 +38,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     distinct: int | None = None
     countless: bool = False
     top: tuple[tuple[str | bool | int, int], ...] = ()
+    histogram: Histogram | None = None
 
 
 class Fitting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -1,6 +1,6 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
-from edl.spec.calibration import Calibration
+from edl.spec.calibration import Calibration, ScoreCurve
 from edl.spec.features import (
     Bucket,
     Category,
@@ -126,6 +126,7 @@ __all__ = [
     "RegressionLabel",
     "Residuals",
     "Rows",
+    "ScoreCurve",
     "Search",
     "Split",
     "SplitBy",

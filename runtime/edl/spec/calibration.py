@@ -1,4 +1,5 @@
-"""Calibration of a classifier on its validation rows: a temperature of its probabilities, and thresholds by metric.
+"""Calibration of a classifier on its validation rows: a temperature of its probabilities, thresholds by metric, and what
+they are chosen from, for display: curves of scores and the confusion matrix.
 
 Temperature scaling (Guo et al., 2017, "On calibration of modern neural networks") divides the logits by one number,
 which minimises the log loss of the validation rows. It changes no order of the classes, so no class that is predicted
@@ -26,6 +27,21 @@ class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: float
 
 
+class ScoreCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Weights of rows by their probability of one class, whose `position` counts from 0.
+
+    `inside` is the weight of all rows of the class, `outside` of the others. `hits` and `alarms` are the weights of
+    those, of the class and of the others, whose probability is at least the one in `thresholds`, which descend.
+    """
+
+    position: int
+    inside: float
+    outside: float
+    thresholds: tuple[float, ...]
+    hits: tuple[float, ...]
+    alarms: tuple[float, ...]
+
+
 class Calibration(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="calibration", tag_field="kind"
 ):
@@ -33,13 +49,17 @@ class Calibration(
 
     `thresholds` are those of two classes by metric, of the calibrated probabilities. `log_loss` and `error`, the
     expected calibration error in 15 bins of the most probable class, are those before and after dividing the logits by
-    the `temperature`; they are empty if it was not wanted.
+    the `temperature`; they are empty if it was not wanted. `curves` has a curve for the second of two classes, or for
+    each of several, whose probabilities are those before the temperature. `confusion` has the weights of rows by true
+    and most probable class. Both are empty for many classes.
     """
 
     thresholds: dict[str, Threshold] = {}
     temperature: float = 1.0
     log_loss: tuple[float, ...] = ()
     error: tuple[float, ...] = ()
+    curves: tuple[ScoreCurve, ...] = ()
+    confusion: tuple[tuple[float, ...], ...] = ()
 
 
 def at_temperature(probability: float, temperature: float) -> float:

@@ -8,16 +8,22 @@ import msgspec
 
 from edl.metrics import AUC, AbsoluteErrors, Metric, State
 from edl.metrics.calibration import TemperedLoss, thresholds
+from edl.metrics.confusion import ConfusionMatrix
+from edl.metrics.score_curves import ScoreHistogram, score_curve
 from edl.spec import Calibration, ClassLabel, JobSpec, Label, RegressionLabel, Uncertainty
 
-_ERRORS, _LOSSES, _CURVE = "edl.errors", "edl.losses", "edl.curve"  # names that no metric of a program has
-NAMES = (_ERRORS, _LOSSES, _CURVE)
+# Names that no metric of a program has.
+_ERRORS, _LOSSES, _CURVE = "edl.errors", "edl.losses", "edl.curve"
+_SCORES, _CONFUSION = "edl.scores", "edl.confusion"
+NAMES = (_ERRORS, _LOSSES, _CURVE, _SCORES, _CONFUSION)
+MOST_CLASSES = 20  # whose curves and confusion a model keeps
 
 
 def of_label(
     label: Label, calibration: str, metrics: Mapping[str, Metric] | None = None
 ) -> dict[str, Metric]:
-    """Return the metrics to measure, by name: errors of a number, a curve of two classes, losses at temperatures.
+    """Return the metrics to measure, by name: errors of a number, curves and confusion of classes, losses at
+    temperatures.
 
     metrics: of the program; without any, its scores need not be probabilities.
     """
@@ -25,7 +31,10 @@ def of_label(
         return {_ERRORS: AbsoluteErrors()}
     if not isinstance(label, ClassLabel) or (metrics is not None and not metrics):
         return {}
-    found: dict[str, Metric] = {_CURVE: AUC()} if label.binary else {}
+    found: dict[str, Metric] = {}
+    if len(label.classes) <= MOST_CLASSES:
+        found = {_CURVE: AUC()} if label.binary else {_SCORES: ScoreHistogram()}
+        found[_CONFUSION] = ConfusionMatrix()
     return {**found, _LOSSES: TemperedLoss()} if calibration else found
 
 
@@ -37,11 +46,16 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
     found: Calibration | None = None
     if isinstance(losses, TemperedLoss):
         found = losses.calibration(states[_LOSSES])
-    curve = states.get(_CURVE, ())
+    if not any(states.get(name) for name in (_CURVE, _SCORES, _CONFUSION)):
+        return found
+    found = found or Calibration()
+    curve, scores, confusion = (states.get(name, ()) for name in (_CURVE, _SCORES, _CONFUSION))
+    curves = ScoreHistogram().curves(scores) if scores else ()
     if curve:
-        found = found or Calibration()
         found = msgspec.structs.replace(found, thresholds=thresholds(curve, found.temperature))
-    return found
+        curves = (score_curve(AUC().curve(curve), 1, found.temperature),)
+    matrix = ConfusionMatrix().matrix(confusion).tolist() if confusion else ()
+    return msgspec.structs.replace(found, curves=curves, confusion=tuple(map(tuple, matrix)))
 
 
 def calibration_notes(spec: JobSpec, found: Uncertainty | None) -> tuple[str, ...]:

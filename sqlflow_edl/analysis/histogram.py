@@ -1,0 +1,64 @@
+"""Histogram of the numbers of a column, whose range is not known before they are read.
+
+Bins are as wide as a power of two and begin at multiples of it, so bins merge exactly in pairs when the range grows. The
+result depends on the values alone, not on their order or on batches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from edl.features.arrays import Floats, Ints
+from edl.models.fitting import Histogram
+
+MOST_BINS = 48
+_PRECISION = 45  # bits of the largest value that bins resolve: a bin's number is exact in float64
+
+
+@dataclass(slots=True)
+class HistogramBuilder:
+    """Histogram under construction: counts of bins from number `first` on, of width 2 ** `exponent`."""
+
+    min: float = math.inf
+    max: float = -math.inf
+    exponent: int = 0
+    first: int = 0
+    counts: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def add(self, values: Floats) -> None:
+        """Add finite values."""
+        if not len(values):
+            return
+        self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
+        exponent, first, bins = _grid(self.min, self.max)
+        counts = np.zeros(bins, dtype=np.int64)
+        if len(self.counts):
+            old = np.arange(self.first, self.first + len(self.counts)) >> min(exponent - self.exponent, 62)
+            counts += np.bincount(old - first, self.counts, bins).astype(np.int64)
+        numbers = np.floor(np.ldexp(values, -exponent)).astype(np.int64)
+        counts += np.bincount(numbers - first, minlength=bins)
+        self.exponent, self.first, self.counts = exponent, first, counts
+
+    def end(self) -> Histogram | None:
+        """Return the histogram; None without values."""
+        if not len(self.counts):
+            return None
+        width = math.ldexp(1.0, self.exponent)
+        return Histogram(self.first * width, width, tuple(self.counts.tolist()))
+
+
+def _grid(least: float, most: float) -> tuple[int, int, int]:
+    """Return the exponent, the first bin and the number of bins of the narrowest bins that are not too many."""
+    largest = max(abs(least), abs(most))
+    exponent = math.frexp(largest)[1] - _PRECISION if largest else 0
+    span = most / 2 - least / 2  # half of it, which cannot overflow
+    if span > 0:
+        exponent = max(exponent, math.frexp(span / MOST_BINS)[1])
+    while True:
+        first, last = (math.floor(math.ldexp(value, -exponent)) for value in (least, most))
+        if last - first < MOST_BINS:
+            return exponent, first, last - first + 1
+        exponent += 1
