@@ -27,18 +27,27 @@ def grid(label: str, pairs: Sequence[Sequence[Any]]) -> Grid | None:
     pairs: rows of true class, predicted class, row count and share. Returns None if a pair of classes is
     missing.
     """
+    if (made := matrix(pairs)) is None:
+        return None
+    classes, counts = made
+    lines = [
+        [str(true), *map(_count, line), _share(line[place], sum(line))]
+        for place, (true, line) in enumerate(zip(classes, counts, strict=True))
+    ]
+    sums = [sum(column) for column in zip(*counts, strict=True)]
+    right = [_share(counts[place][place], total) for place, total in enumerate(sums)]
+    lines.append(["precision", *right, ""])
+    columns = [(f"{label}: true \\ predicted", False), *((str(each), True) for each in classes)]
+    return Grid([*columns, ("recall", True)], lines, sum(sums))
+
+
+def matrix(pairs: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[float]]] | None:
+    """Return the classes, and the rows by true and predicted class. None if a pair of classes is missing."""
     classes = list(dict.fromkeys(row[0] for row in pairs))
     counts = {(row[0], row[1]): row[2] or 0 for row in pairs}
     if len(counts) != len(classes) ** 2 or any((each, each) not in counts for each in classes):
         return None
-    lines = []
-    for true in classes:
-        line = [counts[true, predicted] for predicted in classes]
-        lines.append([str(true), *map(_count, line), _share(counts[true, true], sum(line))])
-    sums = {each: sum(counts[true, each] for true in classes) for each in classes}
-    lines.append(["precision", *(_share(counts[each, each], sums[each]) for each in classes), ""])
-    columns = [(f"{label}: true \\ predicted", False), *((str(each), True) for each in classes)]
-    return Grid([*columns, ("recall", True)], lines, sum(sums.values()))
+    return classes, [[counts[true, predicted] for predicted in classes] for true in classes]
 
 
 def _count(rows: float) -> str:

@@ -7,10 +7,8 @@ from html import escape
 from typing import Any
 
 from sqlflow_edl.display.output import cell
-from sqlflow_edl.reports.text import number
 
 LONGEST = 300  # characters of one value
-BAR = 300  # pixels of the longest bar
 
 _NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
 _CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
@@ -56,17 +54,6 @@ def sections(found: Iterable[Sequence[str]]) -> str:
         )
         lines.append(f"<tr>{_cell('td', escape(name), 'left')}{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else ""
-
-
-def bars(values: Iterable[tuple[str, float | None, float]]) -> str:
-    """Render a bar for each value. values: name, value, and ratio to the longest bar."""
-    body = "".join(
-        f'<tr>{_cell("th", escape(name), "left")}<td style="width:{BAR}px"><div '
-        f'style="width:{share:.1%};height:0.8em;background:#3b82c4"></div></td>'
-        f"{_cell('td', escape(number(value)), 'right')}</tr>"
-        for name, value, share in values
-    )
-    return f"<table><tbody>{body}</tbody></table>" if body else ""
 
 
 def line(text: str, *, faint: bool = False) -> str:

@@ -9,10 +9,10 @@ from typing import Protocol
 
 from edl.jobs.events import EpochEnd, JobEvent, Progress, Tally, TrialEnd
 from edl.tasks.curve import LearningCurve
+from sqlflow_edl.charts.curves import learning_curve
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax import Statement
 

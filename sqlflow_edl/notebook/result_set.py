@@ -8,15 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from edl.spec import ScoreCurve
+from sqlflow_edl.charts.bars import bars
+from sqlflow_edl.charts.curves import learning_curve, roc
+from sqlflow_edl.charts.matrix import confusion
 from sqlflow_edl.display import views
 from sqlflow_edl.display.final_report import facts, final_report, largest
-from sqlflow_edl.display.grid import grid
+from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.curve import learning_curve
 from sqlflow_edl.reports.result import Result, View, data_frame
-from sqlflow_edl.reports.text import counted
+from sqlflow_edl.reports.text import counted, number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +96,11 @@ class ResultSet:
             return self._rows_as_html(self.table) + html.line(self.message)
         importances = largest(self.figures) if self.result.statement.kind == "explain" else []
         names = [] if importances else list(facts(replace(self.result, curve=())))
-        return html.report(self.message, names) + html.bars(importances) + learning_curve(self.curve)
+        return (
+            html.report(self.message, names)
+            + bars([(name, value) for name, value, _ in importances], "Importances")
+            + learning_curve(self.curve)
+        )
 
     def _rows_as_html(self, table: pa.Table) -> str:
         """Render the rows in the form that the result names."""
@@ -114,20 +121,41 @@ def _sections(found: FirstRows) -> str:
 
 
 def _confusion_matrix(found: FirstRows) -> str:
-    """Render the grid; empty if the pairs of classes make none."""
-    made = grid(found.columns[0][0], found.rows)
-    return html.rows(made.columns, made.rows, "") if made else ""
+    """Draw the matrix; empty if the pairs of classes make none."""
+    made = matrix(found.rows)
+    return confusion(*made) if made else ""
 
 
 def _importances(found: FirstRows) -> str:
-    most = max((value for _, value, _ in found.rows if value), default=0.0)
-    return html.bars((name, value, (value or 0.0) / most if most else 0.0) for name, value, _ in found.rows)
+    return bars([(str(name), value) for name, value, _ in found.rows], "Importances")
+
+
+def _roc_curve(found: FirstRows) -> str:
+    """Draw the curve above its first rows; empty without rows of both classes."""
+    drawn = roc(_score_curve(found))
+    rows = [tuple(number(each) if isinstance(each, float) else each for each in row) for row in found.rows]
+    some = replace(found, rows=rows[:SHOWN_ROWS])
+    return drawn and drawn + html.rows(some.columns, some.rows, _footer(some))
+
+
+def _score_curve(found: FirstRows) -> ScoreCurve:
+    """Return the curve of the rows of EVALUATE … evaluate.report = roc_curve."""
+    names = [name for name, _ in found.columns]
+    of = (
+        dict(zip(names, zip(*found.rows, strict=True), strict=True))
+        if found.rows
+        else dict.fromkeys(names, ())
+    )
+    hits, alarms = of["true_positives"], of["false_positives"]
+    inside, outside = (hits[-1], alarms[-1]) if hits else (0.0, 0.0)
+    return ScoreCurve(1, inside, outside, of["threshold"], hits, alarms)
 
 
 _FORMS: Mapping[View, Callable[[FirstRows], str]] = {
     "sections": _sections,
     "confusion_matrix": _confusion_matrix,
     "importances": _importances,
+    "roc_curve": _roc_curve,
 }
 
 

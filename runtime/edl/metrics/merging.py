@@ -18,7 +18,10 @@ from edl.metrics.states import State
 
 _KINDS: dict[str, Metric] = {
     **{kind.name: kind() for kind in (Accuracy, F1, LogLoss, Precision, Recall, MAE, MAPE, MSE, R2, RMSE)},
-    **{kind.name: kind() for kind in (AbsoluteErrors, ConfusionMatrix, Importance, ScoreHistogram, TemperedLoss)},
+    **{
+        kind.name: kind()
+        for kind in (AbsoluteErrors, ConfusionMatrix, Importance, ScoreHistogram, TemperedLoss)
+    },
     "auc": AUC(),
     "exact auc": AUC(exact=True),
     "ranking": NDCG(),

@@ -11,8 +11,8 @@ A zip file of fixed layout, with the same bytes for the same model:
     fitting.json           statistics of the training rows, and the reasons for these features; compiled jobs only
     trials.json            the trials of the search that found the model; searches only
     residuals.json         errors of the validation rows; models of a number that have such rows
-    calibration.json       temperature, thresholds, curves of scores and confusion by the validation rows; classifiers that
-                           have such rows
+    calibration.json       temperature, thresholds, curves and confusion by the validation rows; classifiers that have
+                           such rows
 
 Reading trusts nothing: names, sizes and checksums are checked before a member is used, nothing is unpickled and
 nothing executed. A damaged or hostile archive is a SpecError.
@@ -293,7 +293,9 @@ def _calibration(archive: zipfile.ZipFile) -> Calibration:
         )
     for curve in found.curves:
         if not len(curve.thresholds) == len(curve.hits) == len(curve.alarms):
-            raise SpecError(f"the archive's {_CALIBRATION} is damaged: a curve has lists of different lengths")
+            raise SpecError(
+                f"the archive's {_CALIBRATION} is damaged: a curve has lists of different lengths"
+            )
     return found
 
 

@@ -26,7 +26,8 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     """Statistics of a column of the training rows; None for statistics that were not needed.
 
     `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
-    than NULL; `countless` is true if there are more than that. `top` holds the most frequent values and their counts, `histogram` the numbers.
+    than NULL; `countless` is true if there are more than that.
+    `top` holds the most frequent values and their counts, `histogram` the numbers.
     """
 
     rows: int

@@ -1,5 +1,5 @@
-"""Calibration of a classifier on its validation rows: a temperature of its probabilities, thresholds by metric, and what
-they are chosen from, for display: curves of scores and the confusion matrix.
+"""Calibration of a classifier on its validation rows: a temperature of its probabilities, thresholds by metric, and
+what they are chosen from, for display: curves of scores and the confusion matrix.
 
 Temperature scaling (Guo et al., 2017, "On calibration of modern neural networks") divides the logits by one number,
 which minimises the log loss of the validation rows. It changes no order of the classes, so no class that is predicted

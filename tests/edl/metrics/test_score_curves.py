@@ -66,7 +66,10 @@ def test_curves_of_several_classes_have_nearly_the_areas_of_exact_ones() -> None
 
 def test_histograms_of_parts_add_up_to_that_of_all_rows() -> None:
     labels, scores, weights = rows(3)
-    parts = [METRIC.update((), labels[part], scores[part], weights[part]) for part in (slice(2000), slice(2000, None))]
+    parts = [
+        METRIC.update((), labels[part], scores[part], weights[part])
+        for part in (slice(2000), slice(2000, None))
+    ]
     (merged,), (whole,) = METRIC.merge(*parts), METRIC.update((), labels, scores, weights)
     np.testing.assert_array_equal(merged, whole)
 

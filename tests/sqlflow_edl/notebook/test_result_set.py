@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pandas as pd
 import pyarrow as pa
@@ -71,13 +72,34 @@ def test_an_explanation_is_shown_with_bars() -> None:
     html = ResultSet(
         Result(statement, figures=figures, view="importances"), pa.Table.from_batches([importances(figures)])
     )._repr_html_()
-    assert html.count("background:") == 2
-    assert "width:100.0%" in html
-    assert "width:25.0%" in html
+    longer, shorter = map(float, re.findall(r'<rect [^>]*width="([\d.]+)"', html))
+    assert longer == pytest.approx(4 * shorter, abs=0.3)
     assert "<a>" not in html
     written = ResultSet(Result(statement, message="wrote 2 rows", figures=figures), None)._repr_html_()
     assert "wrote 2 rows" in written
-    assert written.count("background:") == 2
+    assert written.count("<rect") == 2
+
+
+def test_a_confusion_matrix_is_a_chart() -> None:
+    [statement] = parse("SELECT 1 AS x TO EVALUATE m")
+    pairs = [("<a>", "<a>", 8, 0.8), ("<a>", "b", 2, 0.2), ("b", "<a>", 0, 0.0), ("b", "b", 10, 1.0)]
+    table = pa.table(
+        dict(zip(("k", "predicted", "row_count", "share"), zip(*pairs, strict=True), strict=True))
+    )
+    html = ResultSet(Result(statement, view="confusion_matrix"), table)._repr_html_()
+    assert 'aria-label="Confusion matrix of 2 classes, 90.0 % right"' in html
+    assert "true &lt;a&gt;, predicted b: 2, 20.0 %" in html
+    assert "<a>" not in html
+
+
+def test_a_roc_curve_is_drawn_above_its_first_rows() -> None:
+    [statement] = parse("SELECT 1 AS x TO EVALUATE m")
+    table = pa.table(
+        {"threshold": [0.9, 0.5, 0.1], "true_positives": [1, 2, 2], "false_positives": [0, 1, 2]}
+    )
+    html = ResultSet(Result(statement, view="roc_curve"), table)._repr_html_()
+    assert 'aria-label="ROC curve, area 0.875"' in html
+    assert html.count("<tr>") == 4
 
 
 def test_ten_rows_are_shown_of_many() -> None:

@@ -1,4 +1,4 @@
-"""The learning curve."""
+"""Charts of lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,20 @@ import re
 from xml.etree import ElementTree
 
 from edl.jobs.events import EpochEnd
-from sqlflow_edl.notebook.curve import HEIGHT, MOST_POINTS, WIDTH, learning_curve
+from edl.spec import Residuals, ScoreCurve
+from sqlflow_edl.charts.curves import (
+    HEIGHT,
+    MOST_POINTS,
+    WIDTH,
+    area,
+    error_curve,
+    learning_curve,
+    precision_points,
+    precision_recall,
+    reliability,
+    roc,
+    roc_points,
+)
 
 
 def ends(losses: list[float | None], held_out: list[float | None] | None = None) -> list[EpochEnd]:
@@ -37,9 +50,9 @@ def test_both_losses_fall_from_the_top_left_to_the_right_in_one_scale() -> None:
     assert held_out[2][1] == loss[1][1], "equal losses are equally high"
 
 
-def test_the_ends_of_the_scale_are_written_beside_it() -> None:
+def test_round_numbers_are_written_beside_the_scale() -> None:
     texts = re.findall(r"<text[^>]*>([^<]+)</text>", learning_curve(ends([4.0, 0.123456789])))
-    assert texts == ["4", "0.1235", "epoch 1", "2"]
+    assert texts == ["0", "1", "2", "3", "4", "1", "2", "epoch", "training loss"]
 
 
 def test_one_epoch_is_no_curve() -> None:
@@ -68,3 +81,34 @@ def test_of_many_epochs_some_are_drawn_with_the_last() -> None:
 def test_rows_so_far_are_no_epoch() -> None:
     parts = [EpochEnd(1, step, 1.0, {}, 1.0, final=False) for step in (1, 2)]
     assert learning_curve([*parts, *ends([1.0])]) == ""
+
+
+CURVE = ScoreCurve(1, 4.0, 4.0, (0.9, 0.6, 0.4, 0.1), (2.0, 3.0, 4.0, 4.0), (0.0, 1.0, 2.0, 4.0))
+
+
+def test_a_roc_curve_goes_from_the_first_to_the_last_row() -> None:
+    assert roc_points(CURVE) == [(0.0, 0.0), (0.0, 0.5), (0.25, 0.75), (0.5, 1.0), (1.0, 1.0)]
+    assert area(roc_points(CURVE)) == 0.25 * 0.625 + 0.25 * 0.875 + 0.5
+    [line] = lines(roc(CURVE, "<yes>"))
+    assert len(line) == 5
+    assert 'aria-label="ROC curve of &lt;yes&gt;, area 0.875"' in roc(CURVE, "<yes>")
+
+
+def test_precision_is_drawn_by_recall() -> None:
+    assert precision_points(CURVE) == [(0.5, 1.0), (0.75, 0.75), (1.0, 4 / 6), (1.0, 0.5)]
+    assert 'data-marker="precision"' in precision_recall(CURVE)
+
+
+def test_reliability_has_a_point_for_each_used_bin_of_probabilities() -> None:
+    [line] = lines(reliability(CURVE))
+    assert len(line) == 4
+
+
+def test_rows_of_one_class_have_no_curves() -> None:
+    alone = ScoreCurve(1, 2.0, 0.0, (0.9,), (2.0,), (0.0,))
+    assert [roc(alone), precision_recall(alone), reliability(alone)] == ["", "", ""]
+
+
+def test_errors_are_drawn_by_percent_of_the_rows() -> None:
+    [line] = lines(error_curve(Residuals(4, (1.0, 2.0, 3.0, 10.0))))
+    assert [y for _, y in line] == sorted((y for _, y in line), reverse=True)

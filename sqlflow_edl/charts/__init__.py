@@ -1,0 +1,1 @@
+"""Charts as SVG, for the page and for notebooks."""

@@ -1,0 +1,86 @@
+"""Charts of bars: histograms, frequent values, and values by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.charts.svg import COLOURS, Scale, drawing, element, label, shortened, text, title, width_of
+from sqlflow_edl.reports.text import number, percent
+
+if TYPE_CHECKING:
+    from edl.models.fitting import Histogram
+
+BAR = 18  # pixels of a bar and the gap below it
+WIDTH = 520
+NAME = 26  # letters of a name beside its bar
+_SMALL = (220, 74)  # pixels of a histogram
+
+
+def histogram(found: Histogram) -> str:
+    """Draw the counts of a column's numbers."""
+    width, height = _SMALL
+    most, bins = max(found.counts), len(found.counts)
+    end = found.start + bins * found.width
+    x, y = Scale(found.start, end, 2, width - 2), Scale(0, most, height - 16, 4)
+    bars = []
+    for place, count in enumerate(found.counts):
+        low, high = found.start + place * found.width, found.start + (place + 1) * found.width
+        told = title(f"{label(low)} to {label(high)}: {count:,}")
+        left, top = x(low), y(count)
+        if count:
+            top = min(top, y.start - 1)  # so that a single row can be seen
+        bars.append(_bar(left, top, max(x(high) - left - 1, 1), y.start - top, told))
+    ends = text(2, height - 3, label(found.start)) + text(width - 2, height - 3, label(end), "end")
+    axis = element("path", d=f"M2 {y.start}H{width - 2}", stroke="currentColor", stroke_opacity=0.4)
+    told = f"Histogram of {sum(found.counts):,} numbers from {label(found.start)} to {label(end)}"
+    return drawing("".join((*bars, axis, ends)), width, height, told)
+
+
+def top_values(counts: Sequence[tuple[object, int]], rows: int, most: int = 5) -> str:
+    """Draw the most frequent values of a column with their shares of the rows."""
+    shown = [(str(value), count / rows if rows else 0.0) for value, count in counts[:most]]
+    longest = max((share for _, share in shown), default=0.0) or 1.0
+    width, left, bar = _SMALL[0], 92, 14
+    parts = []
+    for place, (name, share) in enumerate(shown):
+        y = place * bar
+        told = title(f"{name}: {percent(share)}")
+        parts.append(text(left - 4, y + 11, shortened(name, 14), "end"))
+        parts.append(_bar(left, y + 2, share / longest * (width - left - 46), bar - 4, told))
+        parts.append(text(width, y + 11, percent(share), "end"))
+    told = "Most frequent: " + ", ".join(f"{name} {percent(share)}" for name, share in shown)
+    return drawing("".join(parts), width, len(shown) * bar, told) if shown else ""
+
+
+def bars(values: Sequence[tuple[str, float | None]], words: str, *, shares: bool = False) -> str:
+    """Draw a horizontal bar for each value. words: what they are. shares: write them in percent."""
+    if not values:
+        return ""
+    written = percent if shares else number
+    longest = max((abs(value or 0.0) for _, value in values), default=0.0) or 1.0
+    left = 8 + max(width_of(shortened(name, NAME)) for name, _ in values)
+    room = WIDTH - left - 64
+    parts = []
+    for place, (name, value) in enumerate(values):
+        y = place * BAR
+        told = title(f"{name}: {written(value)}")
+        length = abs(value or 0.0) / longest * room
+        parts.append(text(left - 6, y + 13, shortened(name, NAME), "end"))
+        parts.append(_bar(left, y + 3, length, BAR - 6, told))
+        parts.append(text(left + length + 5, y + 13, written(value)))
+    told = f"{words}: " + ", ".join(f"{name} {written(value)}" for name, value in values[:5])
+    return drawing("".join(parts), WIDTH, len(values) * BAR, told)
+
+
+def _bar(x: float, y: float, width: float, height: float, inside: str) -> str:
+    return element(
+        "rect",
+        inside,
+        x=x,
+        y=y,
+        width=max(width, 0.0),
+        height=max(height, 0.0),
+        fill=COLOURS[0],
+        class_="bar",
+    )

@@ -1,0 +1,183 @@
+"""Charts of lines: the learning curve, and what the validation rows tell about scores and errors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.charts.svg import Frame, Point, drawing, element, legend
+from sqlflow_edl.reports.text import number
+
+if TYPE_CHECKING:
+    from edl.jobs.events import EpochEnd
+    from edl.spec import Residuals, ScoreCurve
+
+WIDTH, HEIGHT = 520, 220  # pixels
+SIDE = 300  # of a square chart
+MOST_POINTS = 200
+_SHARES = (0.0, 1.0)
+
+
+def learning_curve(epochs: Sequence[EpochEnd]) -> str:
+    """Draw the losses of training and validation; empty for fewer than two epochs."""
+    ends = [each for each in epochs if each.final]
+    return line_chart(
+        {
+            "training loss": [(each.epoch, each.loss) for each in ends],
+            "validation loss": [(each.epoch, each.metrics.get("loss")) for each in ends],
+        },
+        "epoch",
+        whole=True,
+    )
+
+
+def metric_curve(epochs: Sequence[EpochEnd], name: str) -> str:
+    """Draw a metric of the validation rows; empty for fewer than two epochs."""
+    points = [(each.epoch, each.metrics.get(name)) for each in epochs if each.final]
+    return line_chart({f"validation {name}": points}, "epoch", whole=True)
+
+
+def line_chart(
+    series: Mapping[str, Iterable[tuple[float, float | None]]],
+    x_title: str,
+    *,
+    whole: bool = False,
+    width: float = WIDTH,
+    height: float = HEIGHT,
+) -> str:
+    """Draw a line for each series, in one scale; empty if no two points have different x.
+
+    whole: x is a whole number. Values that are None or not finite are left out.
+    """
+    lines = {name: found for name, points in series.items() if (found := thinned(_finite(points)))}
+    known = [point for points in lines.values() for point in points]
+    xs, ys = [x for x, _ in known], [y for _, y in known]
+    if len(set(xs)) < 2:
+        return ""
+    frame = Frame.around((min(xs), max(xs)), (min(ys), max(ys)), width, height)
+    drawn = [frame.axes(x_title, whole=whole)]
+    for position, (name, points) in enumerate(lines.items()):
+        last = f"{name} {number(points[-1][1])} at {x_title} {points[-1][0]:g}"
+        drawn += [frame.line(points, position), frame.marker(points[-1], position, words=last)]
+    told = "; ".join(
+        f"{name} from {number(points[0][1])} to {number(points[-1][1])}" for name, points in lines.items()
+    )
+    return drawing("".join((*drawn, legend(list(lines), width))), width, height, f"{told}, by {x_title}")
+
+
+def _finite(points: Iterable[tuple[float, float | None]]) -> list[Point]:
+    return [(x, y) for x, y in points if y is not None and math.isfinite(y)]
+
+
+def thinned(points: Sequence[Point]) -> Sequence[Point]:
+    """Sample at most `MOST_POINTS` points, including the last one, to keep the page small."""
+    stride = -(-len(points) // MOST_POINTS)
+    return points[::-stride][::-1] if stride else []
+
+
+# Scores of classes -----------------------------------------------------------------------------------------
+
+
+def roc_points(curve: ScoreCurve) -> list[Point]:
+    """Return false positive rate and recall from (0, 0) on; empty without rows on both sides."""
+    if not (curve.inside and curve.outside):
+        return []
+    pairs = zip(curve.alarms, curve.hits, strict=True)
+    return [(0.0, 0.0), *((alarms / curve.outside, hits / curve.inside) for alarms, hits in pairs)]
+
+
+def precision_points(curve: ScoreCurve) -> list[Point]:
+    """Return recall and precision; empty without rows on both sides."""
+    if not (curve.inside and curve.outside):
+        return []
+    pairs = [(hits, alarms) for hits, alarms in zip(curve.hits, curve.alarms, strict=True) if hits + alarms]
+    return [(hits / curve.inside, hits / (hits + alarms)) for hits, alarms in pairs]
+
+
+def area(points: Sequence[Point]) -> float:
+    """Return the area under the ROC curve by trapezoids."""
+    return sum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in itertools.pairwise(points))
+
+
+def roc(curve: ScoreCurve, name: str = "") -> str:
+    """Draw the ROC curve, with a marker to be moved; empty without rows of both kinds."""
+    points = roc_points(curve)
+    if not points:
+        return ""
+    label = f"ROC curve{f' of {name}' if name else ''}, area {number(area(points))}"
+    return _square(points, "false positive rate", "recall", label, "roc", diagonal=True)
+
+
+def precision_recall(curve: ScoreCurve, name: str = "") -> str:
+    """Draw precision by recall, with a marker to be moved; empty without rows of both kinds."""
+    points = precision_points(curve)
+    label = f"Precision by recall{f' of {name}' if name else ''}"
+    return _square(points, "recall", "precision", label, "precision") if points else ""
+
+
+def reliability(curve: ScoreCurve, name: str = "", bins: int = 10) -> str:
+    """Draw the share of rows of the class by predicted probability, in bins of the probability."""
+    rows = [[0.0, 0.0, 0.0] for _ in range(bins)]  # of the class, of all, their probabilities
+    before = (0.0, 0.0)
+    for threshold, hits, alarms in zip(curve.thresholds, curve.hits, curve.alarms, strict=True):
+        found = rows[min(int(threshold * bins), bins - 1)]
+        inside, outside = hits - before[0], alarms - before[1]
+        before = hits, alarms
+        found[0] += inside
+        found[1] += inside + outside
+        found[2] += threshold * (inside + outside)
+    points = [(total / of_all, of_class / of_all) for of_class, of_all, total in rows if of_all > 0]
+    if len(points) < 2:
+        return ""
+    label = f"Share of rows by predicted probability{f' of {name}' if name else ''}"
+    return _square(
+        points, "predicted probability", "share of rows", label, "reliability", diagonal=True, dots=True
+    )
+
+
+def _square(
+    points: Sequence[Point],
+    x_title: str,
+    y_title: str,
+    label: str,
+    kind: str,
+    *,
+    diagonal: bool = False,
+    dots: bool = False,
+) -> str:
+    """Draw a line between 0 and 1 on both axes."""
+    frame = Frame.around(_SHARES, _SHARES, SIDE, SIDE)
+    parts = [frame.axes(x_title), element("text", y_title, x=8, y=14, fill_opacity=0.75)]
+    if diagonal:
+        at = frame.x, frame.y
+        path = f"M{at[0](0):.1f} {at[1](0):.1f}L{at[0](1):.1f} {at[1](1):.1f}"
+        parts.append(
+            element("path", d=path, stroke="currentColor", stroke_opacity=0.4, stroke_dasharray="3 3")
+        )
+    parts.append(frame.line(points, data_line=kind))
+    if dots:
+        parts += [
+            frame.marker(each, words=f"{x_title} {number(each[0])}, {y_title} {number(each[1])}")
+            for each in points
+        ]
+    else:
+        parts.append(frame.marker(points[len(points) // 2], 1, data_marker=kind, visibility="hidden"))
+    ends = {
+        "data_left": frame.x.start,
+        "data_right": frame.x.end,
+        "data_top": frame.y.end,
+        "data_bottom": frame.y.start,
+    }
+    return drawing("".join(parts), SIDE, SIDE, label, **ends)
+
+
+# Errors of a number ----------------------------------------------------------------------------------------
+
+
+def error_curve(found: Residuals) -> str:
+    """Draw the absolute errors of the validation rows, from the least to the largest."""
+    count = len(found.quantiles)
+    points = [(100 * place / count, error) for place, error in enumerate(found.quantiles, 1)]
+    return line_chart({"absolute error": points}, "percent of the validation rows", height=HEIGHT)
