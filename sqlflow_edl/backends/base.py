@@ -95,8 +95,15 @@ class JobHandle(Protocol):
         the wait leaves the job running.
         """
 
+    @property
+    def can_cancel(self) -> bool:
+        """False for a job that runs inside a process that also does other work."""
+
     def cancel(self) -> None:
         """Cancel the job, and wait until nothing of it runs."""
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogLines]:
         """Return the log lines of an instance, or of all. follow: continue until the job has ended."""
+
+    def tail(self, instance: str | None, lines: int) -> list[tuple[str, str]]:
+        """Return the last log lines of an instance, or of all, each with the name of its instance."""

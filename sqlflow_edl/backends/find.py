@@ -33,10 +33,23 @@ def logs(
 
     Raises SemanticError if there is no such instance.
     """
+    _check_instance(job, instance)
+    return job.logs(instance, follow=follow)
+
+
+def tail(job: JobHandle, instance: str | None, lines: int) -> list[tuple[str, str]]:
+    """Return the last log lines of an instance, or of all; see `JobHandle.tail`.
+
+    Raises SemanticError if there is no such instance.
+    """
+    _check_instance(job, instance)
+    return job.tail(instance, lines)
+
+
+def _check_instance(job: JobHandle, instance: str | None) -> None:
     if instance is not None and instance not in (known := job.details().logs):
         hint = did_you_mean(instance, known)
         raise SemanticError(f"job {job.folder.id} has no log of {instance}", hint=hint)
-    return job.logs(instance, follow=follow)
 
 
 def cancel(job: JobHandle) -> str:

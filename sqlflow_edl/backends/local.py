@@ -11,7 +11,7 @@ from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Row, Snapshot, read_snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, JobSummary
-from sqlflow_edl.backends.log_files import LogFiles, log_names
+from sqlflow_edl.backends.log_files import LogFiles, log_names, tail
 
 
 class LocalJobHandle:
@@ -39,8 +39,12 @@ class LocalJobHandle:
     def follow(self, follower: Follower) -> Outcome:
         return client.attach(self.folder, follower.progress)
 
+    @property
+    def can_cancel(self) -> bool:
+        return client.is_supervised(self.folder)
+
     def cancel(self) -> None:
-        if client.is_supervised(self.folder):
+        if self.can_cancel:
             client.cancel(self.folder)
             return
         inside = (
@@ -50,6 +54,9 @@ class LocalJobHandle:
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
         return LogFiles(self.folder, instance, follow=follow)
+
+    def tail(self, instance: str | None, lines: int) -> list[tuple[str, str]]:
+        return tail(self.folder, instance, lines)
 
     def _instances(self, client_pid: int, snapshot: Snapshot | None) -> tuple[Row, ...]:
         supervisor = self._cluster.process("supervisor")

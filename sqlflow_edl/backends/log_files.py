@@ -6,11 +6,13 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO
 
 from edl.jobs.job_folder import JobFolder
 
 POLL = 0.1  # seconds between two polls of the logs
+TAIL_BYTES = 1 << 17  # of a log, in which its last lines are looked for
 
 
 class LogFiles:
@@ -58,6 +60,25 @@ class LogFiles:
 def log_names(job: JobFolder) -> tuple[str, ...]:
     """Return the names of the job's logs, which are those of its instances."""
     return tuple(sorted(path.stem for path in job.logs.glob("*.log")))
+
+
+def tail(job: JobFolder, instance: str | None, lines: int) -> list[tuple[str, str]]:
+    """Return the last lines of an instance's log; of all, so many together, one instance after another."""
+    names = [name for name in log_names(job) if instance in (None, name)]
+    share = max(lines // len(names), 1) if names else 0
+    return [(name, line) for name in names for line in _last(job.logs / f"{name}.log", share)]
+
+
+def _last(path: Path, lines: int) -> list[str]:
+    """Return the last lines of a file, of its last `TAIL_BYTES`."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            start = file.seek(max(size - TAIL_BYTES, 0))
+            found = file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    return found[1 if start else 0 :][-lines:]
 
 
 def _lines(file: IO[bytes], *, last: bool) -> Iterator[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, exit_codes, image
+from sqlflow_edl.cli import backend, exit_codes, image, listening
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
@@ -74,6 +74,8 @@ COMMANDS = {
     "cancel": "cancel.cancel",
     "image": "image.image",
     "serve": "serve.serve",
+    "ui": "ui.ui",
+    "report": "report.report",
     "doctor": "doctor.doctor",
 }
 
@@ -103,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_compile(commands)
     _add_export(commands)
     _add_serve(commands)
+    _add_ui(commands)
+    _add_report(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -232,18 +236,7 @@ def _add_serve(commands: Commands) -> None:
         default=[],
         help="name of a model, or name@version, which is never replaced by a newer one; may be repeated (default: all)",
     )
-    serve.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on (default: this machine only)"
-    )
-    serve.add_argument(
-        "--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default: 8000)"
-    )
-    serve.add_argument(
-        "--token-file",
-        metavar="FILE",
-        type=Path,
-        help="file with the bearer token that requests must send (default: SQLFLOW_SERVE_TOKEN)",
-    )
+    listening.add_options(serve, 8000, "requests must send as a bearer token")
     limits = serve.add_argument_group("limits of a request")
     limits.add_argument(
         "--max-bytes", metavar="N", type=_positive, default=64 << 20, help="of its body (64 MiB)"
@@ -261,6 +254,19 @@ def _add_serve(commands: Commands) -> None:
     )
     _model_store(serve)
     _model_packages(serve)
+
+
+def _add_ui(commands: Commands) -> None:
+    ui = _command(commands, "ui", "show jobs and models in a browser, see docs/ui.md")
+    listening.add_options(ui, 8080, "visitors sign in with")
+    _model_store(ui)
+
+
+def _add_report(commands: Commands) -> None:
+    report = _command(commands, "report", "write a page about a model as one HTML file")
+    report.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
+    report.add_argument("-o", "--output", metavar="FILE", required=True, type=Path, help="such as m.html")
+    _model_store(report)
 
 
 def _add_doctor(commands: Commands) -> None:

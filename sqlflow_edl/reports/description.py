@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, TREES, Component, JobSpec, matrix_columns
+from edl.spec import ENSEMBLE, TREES, Component, JobSpec
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
+from sqlflow_edl.reports.importances import importances
+from sqlflow_edl.reports.intervals import measured_rows
 
 Rows = Iterator[tuple[str, str]]  # name, value
 
@@ -82,29 +84,17 @@ def _members(archive: Archive) -> Rows:
         )
 
 
-def _test_rows(archive: Archive) -> int:
-    """Return the number of rows that chose nothing, on which the model of a search was measured."""
-    rows = archive.spec.rows
-    tested = rows.total - rows.training - rows.validation
-    return tested if archive.trials else 0
-
-
 def _measured_on(archive: Archive) -> str:
-    if _test_rows(archive):
-        return "test"
-    return "validation" if archive.spec.rows.validation else "metrics"
+    return {"training": "metrics"}.get(found := measured_rows(archive)[0], found)
 
 
 def _metrics(archive: Archive) -> Rows:
     """List the metrics, and the rows that they were measured on."""
     spec, found = archive.spec, archive.metrics
-    if test := _test_rows(archive):
-        yield "rows", f"{test:,}"
-    elif spec.rows.validation:
-        yield (
-            "rows",
-            f"{spec.rows.validation * spec.folds:,}" + (f", {words.split(spec.split)}" if spec.split else ""),
-        )
+    kind, count = measured_rows(archive)
+    if kind != "training":
+        which = f", {words.split(spec.split)}" if kind == "validation" and spec.split else ""
+        yield "rows", f"{count:,}{which}"
     if spec.validation:
         yield "query", spec.validation.select
     for name in dict.fromkeys(("loss", *spec.metrics, *found)):
@@ -113,24 +103,10 @@ def _metrics(archive: Archive) -> Rows:
 
 
 def _importances(archive: Archive) -> Rows:
-    """List the columns of trees by the share of the improvement that their splits made, largest first."""
-    spec = archive.spec
-    if spec.framework not in TREES:
-        return
-    weights = archive.weights()
-    names = [names for feature in spec.features for names in matrix_columns(feature)]
-    found: dict[str, dict[str, float]] = {}
-    for kind in ("gain", "split"):
-        values = found[kind] = dict.fromkeys(spec.columns, 0.0)
-        for columns, value in zip(names, weights.get(kind, [0.0] * len(names)), strict=True):
-            for column in columns:
-                values[column] += float(value) / len(columns)
-    total = sum(found["gain"].values()) or 1.0
-    for column, gain in sorted(found["gain"].items(), key=lambda pair: -pair[1]):
-        yield (
-            column,
-            f"gain {words.percent(gain / total)}, {words.counted(round(found['split'][column]), 'split')}",
-        )
+    """List the columns of trees, the most important first."""
+    for found in importances(archive):
+        splits = words.counted(round(found.splits), "split")
+        yield found.column, f"gain {words.percent(found.gain)}, {splits}"
 
 
 def _calibration(archive: Archive) -> Rows:

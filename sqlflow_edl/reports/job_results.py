@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pyarrow as pa
 
 from edl.data.metric_tables import importances, one_row
@@ -11,6 +9,7 @@ from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.spec import TREES, ClassLabel, JobSpec
+from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.syntax.ast import Statement
@@ -105,13 +104,6 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
         return measured
     least, most = wilson(accuracy, count)
     return f"{measured}; accuracy {number(least)} to {number(most)} with 95 % confidence"
-
-
-def wilson(share: float, count: int) -> tuple[float, float]:
-    """Return the Wilson interval of a share of `count` independent rows, with 95 % confidence."""
-    z2 = 1.96**2 / count
-    middle, half = share + z2 / 2, math.sqrt(z2 * (share * (1 - share) + z2 / 4))
-    return max((middle - half) / (1 + z2), 0.0), min((middle + half) / (1 + z2), 1.0)
 
 
 def _answer(job: JobFolder, planned: JobSpec, outcome: Outcome) -> pa.Table:

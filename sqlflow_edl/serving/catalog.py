@@ -1,32 +1,25 @@
 """Models that a server has loaded, and their replacement when a newer version is in the registry.
 
-The registry is open only while it is read, because an embedded database can be open in one process alone; that of a
-file is read again when the file has changed. A model is replaced in one step: requests that have begun end on the
-version that they began with.
+The registry is open only while it is read, and read again only when it may have changed. A model is replaced in one
+step: requests that have begun end on the version that they began with.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from edl.data import connect
-from edl.data.url import SourceURL, database_file, parse
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.models.registry.base import Registry
-from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.serving.store import Fingerprint, Store
 
 MOST_OLD = 4  # versions in memory besides the current ones
-_FILES = ("", ".wal", "-wal")  # a database and its logs
-
-Fingerprint = tuple[tuple[int, int], ...]
 Log = Callable[[str], None]
 
 
@@ -36,34 +29,6 @@ class Loaded:
 
     version: ModelVersion
     model: Model
-
-
-class Store:
-    """Registry of a data source or a model store, opened anew for each use."""
-
-    def __init__(self, source: str, model_store: str = "") -> None:
-        self._source = source
-        self._model_store = model_store
-
-    @contextmanager
-    def opened(self) -> Iterator[Registry]:
-        """Open the registry. Raises SourceError if it cannot be reached, or another process has it open."""
-        if self._model_store:
-            from edl.models.registry.object_store import open_store
-
-            yield open_store(self._model_store)
-            return
-        with connect(self._source) as source:
-            yield open_registry(source)
-
-    def fingerprint(self) -> Fingerprint | None:
-        """Return what changes when the file of the source does, or None if only the registry can tell."""
-        url = parse(self._source) if not self._model_store else None
-        if not isinstance(url, SourceURL) or url.scheme not in ("duckdb", "sqlite"):
-            return None
-        path = database_file(url, create=False)
-        found = [Path(f"{path}{suffix}") for suffix in _FILES]
-        return tuple((file.stat().st_mtime_ns, file.stat().st_size) for file in found if file.is_file())
 
 
 class Catalog:

@@ -36,12 +36,11 @@ class Guard:
         await self._app(scope, receive, send)
 
     def _refusal(self, path: str, headers: Headers) -> Response | None:
-        if self._local and self._token is None and not is_local(_host(headers.get("host", ""))):
+        if self._local and self._token is None and not is_local(host_of(headers)):
             return error_response(403, "host", "this server answers requests to this machine only")
         if self._token is None or path in OPEN:
             return None
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token):
+        if bears(headers, self._token):
             return None
         refused = error_response(401, "unauthorized", "the bearer token is missing or wrong")
         refused.headers["WWW-Authenticate"] = "Bearer"
@@ -58,11 +57,18 @@ def is_local(host: str) -> bool:
         return False
 
 
-def _host(written: str) -> str:
-    """Return the host of a Host header, without its port."""
+def host_of(headers: Headers) -> str:
+    """Return the host of the Host header, without its port."""
+    written = headers.get("host", "")
     if written.startswith("["):
         return written[1:].partition("]")[0]
     return written.partition(":")[0]
+
+
+def bears(headers: Headers, token: bytes) -> bool:
+    """Return True if the request carries the bearer token."""
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token)
 
 
 def error_response(status: int, code: str, message: str, **more: object) -> Response:

@@ -86,6 +86,16 @@ class EventReader:
             *lines, self._rest = (self._rest + piece).split(b"\n")
             yield from filter(None, map(decode_event, lines))
 
+    @property
+    def replaced(self) -> bool:
+        """True if another file has taken the place of the one that is read, as when a job is resumed."""
+        if self._file is None:
+            return False
+        try:
+            return not os.path.samestat(os.fstat(self._file), self._path.stat())
+        except FileNotFoundError:
+            return False
+
     def close(self) -> None:
         if self._file is not None:
             os.close(self._file)

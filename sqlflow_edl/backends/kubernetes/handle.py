@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -79,6 +80,8 @@ class KubernetesJobHandle:
             self._ended(end)
         return found
 
+    can_cancel = True
+
     def cancel(self) -> None:
         objects = self._objects
         for pod in objects.pods():  # before the Job: a grace period that has begun cannot be shortened
@@ -96,6 +99,10 @@ class KubernetesJobHandle:
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)
+
+    def tail(self, instance: str | None, lines: int) -> list[tuple[str, str]]:
+        with self.logs(instance, follow=False) as found:
+            return [(name, line.rstrip("\n")) for name, line in deque(found, lines)]
 
     def settle(self, job: Job | None) -> Status:
         """Record the end of the job, if it has ended; return its status. job: None if it is gone from the cluster."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.reports.job_results import wilson
+from sqlflow_edl.reports.intervals import wilson
 
 
 @pytest.mark.parametrize(

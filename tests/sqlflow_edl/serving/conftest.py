@@ -15,9 +15,10 @@ import msgspec
 import pytest
 
 from sqlflow_edl.serving.app import Limits
-from sqlflow_edl.serving.catalog import Catalog, Store
+from sqlflow_edl.serving.catalog import Catalog
 from sqlflow_edl.serving.model import Model, load_model
 from sqlflow_edl.serving.server import listen, server_of
+from sqlflow_edl.serving.store import Store
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.sqlflow_edl.serving.rows_of_sales import TRAIN, sales

@@ -14,7 +14,8 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
-from sqlflow_edl.serving.catalog import MOST_OLD, Catalog, Store
+from sqlflow_edl.serving.catalog import MOST_OLD, Catalog
+from sqlflow_edl.serving.store import Store
 
 RECORD = ModelRecord("BoostedTrees", "lightgbm", 3, {}, "TRAIN")
 

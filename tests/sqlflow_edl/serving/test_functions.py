@@ -12,8 +12,8 @@ import pytest
 
 import sqlflow_edl
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.serving.catalog import Store
 from sqlflow_edl.serving.model import Model
+from sqlflow_edl.serving.store import Store
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales
 
 COLUMNS = "amount, city, day, is_new"

@@ -1,0 +1,29 @@
+"""`sqlflow report MODEL -o FILE`: a model as one static HTML file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.display.files import OutputFile, writing
+
+
+@reported
+def report(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from sqlflow_edl.serving.store import Store
+    from sqlflow_edl.web.model_reader import ModelReader
+    from sqlflow_edl.web.report import report_of
+
+    if not (options.source or options.model_store):
+        return no_source(options)
+    found = ModelReader(Store(options.source or "", options.model_store)).model(options.model)
+    with OutputFile(options.output) as file:
+        with writing(options.output):
+            file.out.write(report_of(found))
+        file.keep()
+    print(f"wrote the report of {found.version.reference} to {options.output}", file=sys.stderr)
+    return exit_codes.OK

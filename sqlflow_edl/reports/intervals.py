@@ -1,0 +1,83 @@
+"""Intervals of metrics: how much a figure of few rows may differ from that of all rows there could be.
+
+All have 95 % confidence and take the rows as independent and equally weighted: Wilson's for an accuracy, that of Hanley
+and McNeil (1982) for an AUC, and the normal approximation for means of errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from edl.models.archive import Archive
+from edl.spec import Residuals
+
+NORMAL = 1.96  # standard deviations around a mean with 95 % confidence
+
+Interval = tuple[float, float]
+
+
+def measured_rows(archive: Archive) -> tuple[str, int]:
+    """Return the kind and the number of the rows that the metrics were measured on: test, validation or training."""
+    spec, rows = archive.spec, archive.spec.rows
+    test = rows.total - rows.training - rows.validation
+    if archive.trials and test:  # rows that chose nothing
+        return "test", test
+    if rows.validation:
+        return "validation", rows.validation * spec.folds
+    return "training", rows.training
+
+
+def intervals(archive: Archive) -> dict[str, Interval]:
+    """Return the intervals of the metrics that have one; none of training rows, or of weighted ones."""
+    kind, count = measured_rows(archive)
+    if archive.spec.weights is not None or kind == "training" or not count:
+        return {}
+    found: dict[str, Interval] = {}
+    accuracy, auc = archive.metrics.get("accuracy"), archive.metrics.get("auc")
+    if accuracy is not None:
+        found["accuracy"] = wilson(accuracy, count)
+    curves = archive.calibration.curves if archive.calibration else ()
+    if auc is not None and len(curves) == 1 and curves[0].inside and curves[0].outside:
+        found["auc"] = hanley_mcneil(auc, curves[0].inside, curves[0].outside)
+    if archive.residuals is not None:
+        found |= _of_errors(archive.residuals, archive.metrics)
+    return {name: ends for name, ends in found.items() if all(map(math.isfinite, ends))}
+
+
+def wilson(share: float, count: int) -> Interval:
+    """Return the Wilson interval of a share of `count` independent rows, with 95 % confidence."""
+    z2 = NORMAL**2 / count
+    middle, half = share + z2 / 2, math.sqrt(z2 * (share * (1 - share) + z2 / 4))
+    return max((middle - half) / (1 + z2), 0.0), min((middle + half) / (1 + z2), 1.0)
+
+
+def hanley_mcneil(auc: float, inside: float, outside: float) -> Interval:
+    """Return the interval of the area under the ROC curve of so many rows of the class, and others."""
+    both_inside, both_outside = auc / (2 - auc), 2 * auc * auc / (1 + auc)
+    spread = (
+        auc * (1 - auc)
+        + (inside - 1) * (both_inside - auc * auc)
+        + (outside - 1) * (both_outside - auc * auc)
+    )
+    half = NORMAL * math.sqrt(max(spread, 0.0) / (inside * outside))
+    return max(auc - half, 0.0), min(auc + half, 1.0)
+
+
+def _of_errors(found: Residuals, metrics: dict[str, float | None]) -> dict[str, Interval]:
+    """Return the intervals of means of errors."""
+    intervals: dict[str, Interval] = {}
+    mae, rmse = metrics.get("mae"), metrics.get("rmse")
+    if mae is not None:
+        half = NORMAL * _deviation(found.quantiles) / math.sqrt(found.rows)
+        intervals["mae"] = max(mae - half, 0.0), mae + half
+    if rmse is not None:
+        half = NORMAL * _deviation([error * error for error in found.quantiles]) / math.sqrt(found.rows)
+        square = rmse * rmse
+        intervals["rmse"] = math.sqrt(max(square - half, 0.0)), math.sqrt(square + half)
+    return intervals
+
+
+def _deviation(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) * (value - mean) for value in values) / len(values))

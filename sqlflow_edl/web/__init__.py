@@ -1,0 +1,1 @@
+"""Web pages about jobs and models: `sqlflow ui` and `sqlflow report`."""

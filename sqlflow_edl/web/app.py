@@ -1,0 +1,295 @@
+"""Application of `sqlflow ui`: pages about jobs and models.
+
+Pages are rendered here, in threads, because they read files and databases; the script of a page asks for parts of it
+again while a job runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import parse_qs
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from edl.errors import ClusterError, SemanticError, SourceError, SpecError, SQLFlowError, nearest
+from edl.jobs import job_folder
+from edl.models.registry.records import split_reference
+from sqlflow_edl.backends.base import JobSummary
+from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, instance_rows, list_rows, server_rows
+from sqlflow_edl.backends.report import facts as job_facts
+from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
+from sqlflow_edl.web.job_reader import Job, JobReader
+from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
+from sqlflow_edl.web.model_view import compare, view
+from sqlflow_edl.web.rendering import asset, link, path_of, render
+from sqlflow_edl.web.report import report_of
+
+RECENT = 8  # jobs and models of the overview
+MOST_COMPARED = 6
+MOST_BYTES = 16 << 10  # of a form
+_ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
+_NOT_THE_PLACE = (
+    "kind",
+    "state",
+    "error",
+    "statement",
+    "job",
+    "note",
+)  # facts that a job's page has elsewhere
+
+
+def application(models: ModelReader | None, source: str, access: Access) -> ASGIApp:
+    """Return the application. models: None without a data source. source: its URL without secrets."""
+    pages = Pages(models, source, access)
+    routes = [
+        Route("/", pages.overview),
+        Route("/jobs", pages.jobs),
+        Route("/jobs/{job}", pages.job),
+        Route("/jobs/{job}/cancel", pages.cancel, methods=["POST"]),
+        Route("/live/overview", pages.overview_live),
+        Route("/live/jobs", pages.jobs_live),
+        Route("/live/jobs/{job}", pages.job_live),
+        Route("/models", pages.models),
+        Route("/models/{model:path}", pages.model),
+        Route("/compare", pages.compare),
+        Route("/report", pages.report),
+        Route("/login", pages.login, methods=["GET", "POST"]),
+        Route("/static/{name}", static),
+        Route("/healthz", health),
+    ]
+    app = Starlette(routes=routes)
+    app.add_exception_handler(HTTPException, pages.http_error)
+    app.add_exception_handler(SQLFlowError, pages.error)
+    return Guard(app, access)
+
+
+def health(request: Request) -> Response:
+    """Tell that the server runs."""
+    return PlainTextResponse("ok\n")
+
+
+def static(request: Request) -> Response:
+    """Return the style sheet or the script."""
+    name = request.path_params["name"]
+    if name not in _ASSETS:
+        raise HTTPException(404)
+    return Response(asset(name), media_type=_ASSETS[name], headers={"cache-control": "no-cache"})
+
+
+class Pages:
+    """Handlers of the requests."""
+
+    def __init__(self, models: ModelReader | None, source: str, access: Access) -> None:
+        self._models = models
+        self._jobs = JobReader()
+        self._source = source
+        self._access = access
+
+    # Jobs --------------------------------------------------------------------------------------------------
+
+    def overview(self, request: Request) -> Response:
+        """Show the last jobs and models."""
+        listing, problem = self._listing()
+        return self._page(
+            "overview",
+            "",
+            jobs=self._job_lines(RECENT),
+            versions=listing.latest()[:RECENT],
+            read=listing.read,
+            **problem,
+        )
+
+    def overview_live(self, request: Request) -> Response:
+        """Return the part of the overview that changes."""
+        return HTMLResponse(render("overview_live", jobs=self._job_lines(RECENT)))
+
+    def jobs(self, request: Request) -> Response:
+        """List all jobs."""
+        return self._page("jobs", "jobs", jobs=self._job_lines())
+
+    def jobs_live(self, request: Request) -> Response:
+        """Return the list of jobs."""
+        return HTMLResponse(render("jobs_live", jobs=self._job_lines()))
+
+    def job(self, request: Request) -> Response:
+        """Show a job."""
+        found = self._job(request)
+        message = request.query_params.get("message", "")
+        return self._page("job", "jobs", message=message[:500], **found)
+
+    def job_live(self, request: Request) -> Response:
+        """Return the parts of a job's page that change."""
+        return HTMLResponse(render("job_live", **self._job(request)))
+
+    async def cancel(self, request: Request) -> Response:
+        """Cancel a job, and return to its page."""
+        form = await _form(request)
+        if not self._access.accepts_form(request.headers, form.get(FIELD, "")):
+            raise HTTPException(
+                403, "this form does not come from a page of this server; load the page again"
+            )
+        job = request.path_params["job"]
+        try:
+            message = await run_in_threadpool(self._jobs.cancel, job)
+        except ClusterError as error:
+            message = error.message
+        return RedirectResponse(link(f"/jobs/{job}", message=message), 303)
+
+    def _job(self, request: Request) -> dict[str, object]:
+        found = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))
+        return _job_values(found)
+
+    def _job_lines(self, most: int | None = None) -> list[dict[str, object]]:
+        summaries = self._jobs.summaries()[:most]
+        return [_job_line(*pair) for pair in zip(summaries, list_rows(summaries), strict=True)]
+
+    # Models ------------------------------------------------------------------------------------------------
+
+    def models(self, request: Request) -> Response:
+        """List the models."""
+        listing, problem = self._listing()
+        return self._page("models", "models", versions=listing.latest(), read=listing.read, **problem)
+
+    def model(self, request: Request) -> Response:
+        """Show a version of a model."""
+        found = self._model(request.path_params["model"])
+        listing, problem = self._listing()
+        return self._page("model", "models", read=listing.read, view=view(found), **problem)
+
+    def compare(self, request: Request) -> Response:
+        """Show versions side by side."""
+        references = list(dict.fromkeys(request.query_params.getlist("model")))[:MOST_COMPARED]
+        if not references:
+            raise SemanticError("no models are chosen", hint="mark two in the list of models")
+        comparison = compare([self._model(reference) for reference in references])
+        return self._page("compare", "models", comparison=comparison)
+
+    def report(self, request: Request) -> Response:
+        """Return a model as one static file."""
+        found = self._model(request.query_params.get("model", ""))
+        name = "".join(each if each.isalnum() or each in "._-" else "_" for each in found.version.reference)
+        headers = {
+            "content-disposition": f'attachment; filename="{name.encode("ascii", "replace").decode()}.html"'
+        }
+        return HTMLResponse(report_of(found), headers=headers)
+
+    def _model(self, reference: str) -> Model:
+        if self._models is None:
+            raise SemanticError("there is no data source", hint="start with sqlflow ui --source URL")
+        return self._models.model(reference)
+
+    def _listing(self) -> tuple[Listing, dict[str, object]]:
+        """Return the versions, and the problem that a page shows."""
+        if self._models is None:
+            return Listing(), {"problem": "", "hint": ""}
+        try:
+            found = self._models.listing()
+        except SourceError as error:
+            return Listing(), {"problem": error.message, "hint": error.hint or ""}
+        return found, {"problem": found.problem, "hint": ""}
+
+    # Access and errors ---------------------------------------------------------------------------------------
+
+    async def login(self, request: Request) -> Response:
+        """Take the token of the server, and give the browser a cookie in its place."""
+        if not self._access.secured:
+            return RedirectResponse("/", 303)
+        if request.method == "GET":
+            return HTMLResponse(render("login", message=""))
+        form = await _form(request)
+        if not self._access.is_token(form.get("token", "")):
+            return HTMLResponse(render("login", message="That is not the token."), 401)
+        answer = RedirectResponse("/", 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            cookie_name(request.scope), self._access.cookie(), httponly=True, samesite="strict", secure=secure
+        )
+        return answer
+
+    def http_error(self, request: Request, error: Exception) -> Response:
+        """Show an error of HTTP, such as a path that does not exist."""
+        assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
+        if error.status_code != 404:
+            return self._error(error.status_code, "This is not possible", error.detail, "")
+        wanted = request.url.path.strip("/")
+        near = self._near_model(wanted) or self._near_job(wanted)
+        return self._error(404, "Page not found", f"There is no page {request.url.path}", "", near)
+
+    def error(self, request: Request, error: Exception) -> Response:
+        """Show an error about a job or a model."""
+        assert isinstance(error, SQLFlowError)  # noqa: S101 - registered for it alone
+        if not isinstance(error, SemanticError):
+            status = 503 if isinstance(error, SourceError | ClusterError) else 500
+            title = "Damaged" if isinstance(error, SpecError) else "Not available"
+            return self._error(status, title, error.message, error.hint or "")
+        model, job = request.path_params.get("model", ""), request.path_params.get("job", "")
+        near = self._near_model(model) if model else self._near_job(job)
+        return self._error(404, "Not found", error.message, error.hint or "", near)
+
+    def _error(
+        self, status: int, title: str, message: str, hint: str, near: tuple[str, str] | None = None
+    ) -> Response:
+        return self._page("error", "", status, title=title, message=message, hint=hint, near=near)
+
+    def _near_model(self, wanted: str) -> tuple[str, str] | None:
+        """Return the name and the path of the model that is nearest to what was asked for."""
+        listing, _ = self._listing()
+        found = nearest(split_reference(wanted.rpartition("/")[2] or wanted)[0], listing.names)
+        return (found, path_of(found)) if found else None
+
+    def _near_job(self, wanted: str) -> tuple[str, str] | None:
+        found = nearest(wanted, [job.id for job in job_folder.jobs()]) if wanted else None
+        return (found, f"/jobs/{found}") if found else None
+
+    def _page(self, template: str, here: str, status: int = 200, /, **values: object) -> Response:
+        common = {
+            "here": here,
+            "source": self._source,
+            "has_source": self._models is not None,
+            "form_field": FIELD,
+            "form_token": self._access.form_token,
+        }
+        headers = {"cache-control": "no-store"}
+        return HTMLResponse(render(template, **common, **values), status, headers)
+
+
+def _job_values(found: Job) -> dict[str, object]:
+    facts = [(name, value) for name, value in job_facts(found.report) if name not in _NOT_THE_PLACE]
+    metrics = dict.fromkeys(name for row in found.curve for name in row.metrics if name != "loss")
+    return {
+        "job": found,
+        "metrics": list(metrics),
+        "fact_rows": facts,
+        "instance_columns": tuple(INSTANCES),
+        "instances": instance_rows(found.report),
+        "server_columns": SERVERS,
+        "servers": server_rows(found.report),
+    }
+
+
+def _job_line(job: JobSummary, row: Sequence[str | None]) -> dict[str, object]:
+    """Return a line of the list of jobs."""
+    snapshot = job.snapshot
+    return {
+        **{name: value or "" for name, value in zip(JOBS, row, strict=True)},
+        "id": job.id,
+        "epoch": snapshot.epoch if snapshot is not None else 0,
+        "epochs": snapshot.epochs if snapshot is not None else 0,
+    }
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a form, the last value of each."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise HTTPException(413, "the form is too large")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[-1] for name, values in fields.items()}

@@ -1,0 +1,106 @@
+"""Jobs as the pages show them: the list, and one job with its curve so far and the end of its logs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from edl.errors import ClusterError
+from edl.jobs.event_log import EventReader
+from edl.jobs.events import EpochEnd, TrialEnd
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
+from edl.tasks.curve import LearningCurve
+from sqlflow_edl.backends import find
+from sqlflow_edl.backends.base import JobHandle, JobSummary
+from sqlflow_edl.backends.report import JobReport, report
+
+MOST = 32  # jobs whose events stay open
+LINES = 200  # of a log
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. log: the last lines of an instance, or of all, each with the instance. problem: reason why there are
+    none.
+    """
+
+    report: JobReport
+    curve: Sequence[EpochEnd]
+    trials: Sequence[TrialEnd]
+    runs: bool
+    can_cancel: bool
+    instance: str
+    log: Sequence[tuple[str, str]]
+    problem: str
+
+
+@dataclass
+class _Events:
+    """Events of a job that have been read so far."""
+
+    reader: EventReader
+    curve: LearningCurve = field(default_factory=LearningCurve)
+    trials: list[TrialEnd] = field(default_factory=list)
+
+    def read(self) -> None:
+        for event in self.reader.read():
+            if isinstance(event, EpochEnd):
+                self.curve.add(event)
+            elif isinstance(event, TrialEnd):
+                self.trials.append(event)
+
+
+class JobReader:
+    """Reader of the user's jobs, for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: OrderedDict[str, _Events] = OrderedDict()
+
+    def summaries(self) -> list[JobSummary]:
+        """Return all jobs, the last started first."""
+        return find.summaries()[::-1]
+
+    def job(self, job_id: str, instance: str = "") -> Job:
+        """Return a job. Raises SemanticError for an unknown one, or an instance of it that has no log."""
+        handle = find.find(job_id)
+        details = handle.details()
+        curve, trials = self._so_far(handle.folder)
+        log, problem = _tail(handle, instance)
+        return Job(
+            report(handle.folder, details),
+            curve,
+            trials,
+            details.status.alive,
+            details.status.alive and handle.can_cancel,
+            instance,
+            log,
+            problem,
+        )
+
+    def cancel(self, job_id: str) -> str:
+        """Cancel the job and return a message. Raises ClusterError if it does not run."""
+        return find.cancel(find.find(job_id))
+
+    def _so_far(self, folder: JobFolder) -> tuple[Sequence[EpochEnd], Sequence[TrialEnd]]:
+        with self._lock:
+            if folder.id in self._events and self._events[folder.id].reader.replaced:
+                self._events.pop(folder.id).reader.close()
+            if folder.id not in self._events:
+                self._events[folder.id] = _Events(EventReader(ClusterFolder(folder.path).events))
+            self._events.move_to_end(folder.id)
+            while len(self._events) > MOST:
+                self._events.popitem(last=False)[1].reader.close()
+            events = self._events[folder.id]
+            events.read()
+            return events.curve.rows, tuple(events.trials)
+
+
+def _tail(handle: JobHandle, instance: str) -> tuple[Sequence[tuple[str, str]], str]:
+    try:
+        return find.tail(handle, instance or None, LINES), ""
+    except ClusterError as error:
+        return (), error.message

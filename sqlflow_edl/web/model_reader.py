@@ -1,0 +1,144 @@
+"""Models as the pages show them, read from the registry when they may have changed."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from edl.errors import SemanticError, SourceError, did_you_mean
+from edl.models.archive import Archive, read_archive
+from edl.models.registry.records import ModelVersion, split_reference
+from sqlflow_edl.reports.description import describe
+from sqlflow_edl.reports.importances import Importance, importances
+from sqlflow_edl.serving.store import Fingerprint, Store
+
+MOST = 64  # models in memory
+
+Sections = Mapping[str, Sequence[tuple[str, str]]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One version of a model. archive: without weights and program; None for a failed training. sections: as in
+    DESCRIBE MODEL, each with names and values. versions: of the same name, the latest first.
+    """
+
+    version: ModelVersion
+    archive: Archive | None
+    sections: Sections
+    importances: tuple[Importance, ...]
+    versions: tuple[ModelVersion, ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Versions in the registry, by name and number. problem: the reason why they are those of an earlier time."""
+
+    versions: tuple[ModelVersion, ...] = ()
+    url: str = ""
+    read: datetime | None = None
+    problem: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(found.name for found in self.versions))
+
+    def of(self, name: str) -> tuple[ModelVersion, ...]:
+        """Return the versions of a model, the latest first."""
+        return tuple(found for found in reversed(self.versions) if found.name == name)
+
+    def latest(self) -> list[ModelVersion]:
+        """Return the version of each name that its name means, the last trained first."""
+        found = [
+            next((each for each in self.of(name) if each.current), self.of(name)[0]) for name in self.names
+        ]
+        return sorted(found, key=lambda each: each.created, reverse=True)
+
+    def find(self, reference: str) -> ModelVersion:
+        """Return the version of `name` or `name@version`. Raises SemanticError that names the nearest model."""
+        name, number = split_reference(reference)
+        versions = self.of(name)
+        if number is None and versions:
+            return next((each for each in versions if each.current), versions[0])
+        for each in versions:
+            if each.version == number:
+                return each
+        if versions:
+            known = ", ".join(str(each.version) for each in versions)
+            raise SemanticError(f"model {name} has no version {number}", hint=f"known: {known}")
+        raise SemanticError(f"there is no model {reference}", hint=did_you_mean(name, self.names))
+
+
+class ModelReader:
+    """Reader of a store, for several threads. A version never changes, so it is read once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._listing = Listing()
+        self._seen: Fingerprint | None = None
+        self._archives: OrderedDict[str, tuple[Archive, tuple[Importance, ...], Sections]] = OrderedDict()
+
+    def listing(self) -> Listing:
+        """Return the versions. A registry that cannot be read now, as one that a training has open, keeps those of
+        before; raises SourceError if there are none.
+        """
+        with self._lock:
+            try:
+                state = self._store.fingerprint()
+                if state is not None and state == self._seen and not self._listing.problem:
+                    return self._listing
+                with self._store.opened() as registry:
+                    versions, url = tuple(registry.list()), registry.url
+            except SourceError as error:
+                if self._listing.read is None:
+                    raise
+                self._listing = replace(self._listing, problem=error.message)
+            else:
+                self._seen = state
+                self._listing = Listing(versions, url, datetime.now(UTC))
+            return self._listing
+
+    def model(self, reference: str) -> Model:
+        """Return a version with its archive. Raises SemanticError if there is none, SourceError if it cannot be read,
+        SpecError if it is damaged.
+        """
+        listing = self.listing()
+        found = listing.find(reference)
+        versions = listing.of(found.name)
+        if found.state != "ready":
+            return Model(found, None, _sections(describe(found, None)), (), versions)
+        with self._lock:
+            if found.archive not in self._archives:
+                self._archives[found.archive] = self._read(found)
+                while len(self._archives) > MOST:
+                    self._archives.popitem(last=False)
+            self._archives.move_to_end(found.archive)
+            archive, important, _ = self._archives[found.archive]
+            sections = {**self._archives[found.archive][2]}
+        current = f"{found.version}{', current' if found.current else ''}"
+        sections["model"] = [
+            (name, current if name == "version" else value) for name, value in sections["model"]
+        ]
+        return Model(found, archive, sections, important, versions)
+
+    def _read(self, found: ModelVersion) -> tuple[Archive, tuple[Importance, ...], Sections]:
+        with tempfile.TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            file = Path(folder) / "model.zip"
+            with self._store.opened() as registry:
+                registry.load(found.reference, file)
+            archive = read_archive(file)
+            sections, important = _sections(describe(found, archive)), tuple(importances(archive))
+        return replace(archive, program={}), important, sections
+
+
+def _sections(rows: Sequence[tuple[str, str, str]]) -> dict[str, list[tuple[str, str]]]:
+    found: dict[str, list[tuple[str, str]]] = {}
+    for section, name, value in rows:
+        found.setdefault(section, []).append((name, value))
+    return found

@@ -1,0 +1,223 @@
+"""Parts of the page of a model, and of several versions side by side, derived from what the registry has."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from edl.jobs.trials import Trial
+from edl.models.archive import Archive, Figures
+from edl.models.fitting import ColumnSummary
+from edl.models.registry.records import ModelVersion
+from edl.spec import ClassLabel, ScoreCurve, source_columns
+from sqlflow_edl.reports import text as words
+from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
+from sqlflow_edl.web.model_reader import Model
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
+_CLOCK = ("epoch", "step", "seconds", "loss", "validation_loss")
+
+Series = Mapping[str, Sequence[tuple[float, float | None]]]
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    value: float | None
+    interval: Interval | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """Column of the query. features: what the model makes of it, or why it is left out."""
+
+    name: str
+    type: str
+    features: Sequence[str]
+    summary: ColumnSummary | None
+    left_out: str
+    is_label: bool
+
+    @property
+    def facts(self) -> str:
+        return words.summary(self.summary) if self.summary is not None else ""
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """What the page of a model shows besides the sections of its description."""
+
+    model: Model
+    metrics: Sequence[Metric]
+    measured_on: str
+    curves: Sequence[tuple[str, Series, str]]  # title, lines, name of the horizontal axis
+    columns: Sequence[Column]
+    warnings: Sequence[str]
+
+    @property
+    def archive(self) -> Archive | None:
+        return self.model.archive
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        label = self.archive.spec.label if self.archive is not None else None
+        return tuple(map(str, label.classes)) if isinstance(label, ClassLabel) else ()
+
+    @property
+    def confusion(self) -> tuple[tuple[float, ...], ...]:
+        found = self.archive.calibration if self.archive is not None else None
+        matrix = found.confusion if found is not None else ()
+        return matrix if len(matrix) == len(self.classes) == len(next(iter(matrix), ())) else ()
+
+    @property
+    def scores(self) -> tuple[ScoreCurve, ...]:
+        """Curves that have rows on both sides."""
+        found = self.archive.calibration if self.archive is not None else None
+        known = found.curves if found is not None else ()
+        count = len(self.classes)
+        return tuple(each for each in known if each.inside and each.outside and each.position < count)
+
+    @property
+    def score_data(self) -> list[dict[str, object]]:
+        """Curves for the script of the page: names, weights of rows, and points."""
+        return [
+            {
+                "name": self.classes[each.position],
+                "inside": each.inside,
+                "outside": each.outside,
+                "thresholds": each.thresholds,
+                "hits": each.hits,
+                "alarms": each.alarms,
+            }
+            for each in self.scores
+        ]
+
+    @property
+    def best_thresholds(self) -> Sequence[tuple[str, float, float]]:
+        """Metrics with the threshold that is best by it, and its value there."""
+        found = self.archive.calibration if self.archive is not None else None
+        known = found.thresholds if found is not None else {}
+        return [(name, each.probability, each.value) for name, each in known.items()]
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """Trials of a search, the members of the ensemble first."""
+        known = self.archive.trials if self.archive is not None else ()
+        return sorted(known, key=lambda trial: (-trial.weight, trial.number))
+
+    @property
+    def margins(self) -> Sequence[tuple[float, float]]:
+        """Coverage and half the width of the intervals of a predicted number."""
+        found = self.archive.residuals if self.archive is not None else None
+        pairs = [(each, found.margin(each)) for each in COVERAGES] if found is not None else []
+        return [(coverage, margin) for coverage, margin in pairs if margin is not None]
+
+
+def view(model: Model) -> ModelView:
+    """Derive what the page of the model shows."""
+    archive = model.archive
+    if archive is None:
+        return ModelView(model, (), "", (), (), ())
+    kind, count = measured_rows(archive)
+    return ModelView(
+        model,
+        _metrics(archive),
+        words.counted(count, f"{kind} row"),
+        list(_curves(archive)),
+        list(_columns(archive)),
+        archive.fitting.warnings if archive.fitting is not None else (),
+    )
+
+
+def _metrics(archive: Archive) -> list[Metric]:
+    found, known = archive.metrics, intervals(archive)
+    ordered = dict.fromkeys((*archive.spec.metrics, *found, "loss"))
+    names = [name for name in ordered if name != "loss"]
+    return [Metric(name, found[name], known.get(name)) for name in (*names, "loss") if name in found]
+
+
+def _curves(archive: Archive) -> Iterator[tuple[str, Series, str]]:
+    """Yield the losses, then each metric of the validation rows."""
+    curve = archive.curve
+    axis = "epoch" if len({row.get("epoch") for row in curve}) == len(curve) else "step"
+    losses = {"training loss": _line(curve, axis, "loss")}
+    losses["validation loss"] = _line(curve, axis, "validation_loss")
+    yield "Loss", losses, axis
+    names = dict.fromkeys((*archive.spec.metrics, *(name for row in curve for name in row)))
+    for name in names:
+        if name not in _CLOCK and (line := _line(curve, axis, name)):
+            yield name, {f"validation {name}": line}, axis
+
+
+def _line(curve: Sequence[Figures], axis: str, name: str) -> list[tuple[float, float | None]]:
+    return [(row.get(axis) or 0.0, row[name]) for row in curve if row.get(name) is not None]
+
+
+def _columns(archive: Archive) -> Iterator[Column]:
+    """Yield the label, then the columns of the query in their order."""
+    spec, fitting = archive.spec, archive.fitting
+    summaries = fitting.columns if fitting is not None else {}
+    left_out = {
+        name: why
+        for names, why in (fitting.left_out.items() if fitting is not None else ())
+        for name in names.split(", ")
+    }
+    fields = {field.name: str(field.type) for field in spec.query.schema}
+    label = spec.label.column
+    for name in sorted(fields, key=lambda name: name != label):
+        features = [words.feature(each) for each in spec.features if name in source_columns(each)]
+        is_label = name == label
+        shown = [words.label(spec.label)] if is_label else features
+        summary = summaries.get(name)
+        yield Column(name, fields[name], shown, summary, left_out.get(name, ""), is_label)
+
+
+# Side by side ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Versions side by side. rows: section, name, a value for each version, and True if they differ."""
+
+    models: Sequence[Model]
+    rows: Sequence[tuple[str, str, Sequence[str], bool]]
+    losses: Series
+    axis: str
+    difference: Sequence[str]  # of the statements of the first two
+
+
+SIDE_BY_SIDE = ("model", "validation", "test", "metrics", "training", "features", "calibration", "lineage")
+_NOT_COMPARED = ("name", "statement", "data digest", "schema digest", "started", "created")
+
+
+def compare(models: Sequence[Model]) -> Comparison:
+    """Compare versions of one or several models."""
+    rows = []
+    for section in SIDE_BY_SIDE:
+        found = [dict(model.sections.get(section, ())) for model in models]
+        for name in dict.fromkeys(name for facts in found for name in facts):
+            if name not in _NOT_COMPARED:
+                values = [facts.get(name, "") for facts in found]
+                rows.append((section, name, values, len(set(values)) > 1))
+    axes = [next(_curves(model.archive))[2] for model in models if model.archive is not None]
+    axis = "step" if "step" in axes else "epoch"
+    return Comparison(
+        models, rows, _losses(models, axis), axis, _difference([each.version for each in models])
+    )
+
+
+def _losses(models: Sequence[Model], axis: str) -> Series:
+    found = {}
+    for model in models:
+        curve = model.archive.curve if model.archive is not None else ()
+        line = _line(curve, axis, "validation_loss") or _line(curve, axis, "loss")
+        found[model.version.reference] = line
+    return found
+
+
+def _difference(versions: Sequence[ModelVersion]) -> list[str]:
+    if len(versions) < 2:
+        return []
+    before, after = (each.record.statement.splitlines() for each in versions[:2])
+    return list(difflib.unified_diff(before, after, lineterm="", n=100))[2:]

@@ -1,0 +1,112 @@
+"""Templates of the pages. All text is escaped; only charts, which escape their own, enter as markup."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from importlib import resources
+from urllib.parse import quote, urlencode
+
+import jinja2
+from markupsafe import Markup
+
+from edl.version import VERSION
+from sqlflow_edl.charts import bars, curves, matrix
+from sqlflow_edl.reports import text
+
+_PASSWORD = re.compile(r"(\w[\w+.-]*://[^\s:/@'\"]*):[^\s'\"]*@")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_SYMBOLS = {
+    "running": "▶",
+    "finished": "●",
+    "done": "✓",
+    "ready": "✓",
+    "failed": "✕",
+    "died": "✕",
+    "damaged": "✕",
+    "cancelled": "■",
+}
+
+
+def render(template: str, **values: object) -> str:
+    """Render a template of this package."""
+    return _environment().get_template(f"{template}.html.jinja").render(**values)
+
+
+def asset(name: str) -> str:
+    """Return the text of a static file."""
+    return (resources.files("sqlflow_edl.web") / "static" / name).read_text(encoding="utf-8")
+
+
+def without_secrets(words: str) -> str:
+    """Return the text without the passwords of its URLs and without the colours of a terminal."""
+    return _PASSWORD.sub(r"\1@", _COLOURS.sub("", words))
+
+
+def path_of(reference: str) -> str:
+    """Return the path of a model's page."""
+    return f"/models/{quote(reference, safe='@')}"
+
+
+def link(path: str, **parameters: object) -> str:
+    """Return a path with its parameters."""
+    given = {name: value for name, value in parameters.items() if value}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
+
+
+def state_class(state: str) -> str:
+    """Return the class of a state's badge: its first word."""
+    return re.split(r"[^a-z]", state.casefold())[0]
+
+
+def symbol(state: str) -> str:
+    """Return a sign for the state, because colour alone does not tell it to everybody."""
+    return _SYMBOLS.get(state_class(state), "○")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("sqlflow_edl.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "number": text.number,
+        "percent": text.percent,
+        "counted": text.counted,
+        "duration": text.duration,
+        "size": text.size,
+        "path_of": path_of,
+        "state_class": state_class,
+        "symbol": symbol,
+        "without_secrets": without_secrets,
+        "time": lambda written: written[:19].replace("T", " "),
+    }
+    made.globals |= {"version": VERSION, "link": link, **_charts()}
+    return made
+
+
+def _charts() -> Mapping[str, object]:
+    """Return the charts as functions that make markup."""
+    functions = (
+        bars.bars,
+        bars.histogram,
+        bars.top_values,
+        curves.error_curve,
+        curves.learning_curve,
+        curves.line_chart,
+        curves.metric_curve,
+        curves.precision_recall,
+        curves.reliability,
+        curves.roc,
+        matrix.confusion,
+    )
+
+    def marked(function: object) -> object:
+        return lambda *values, **named: Markup(function(*values, **named))  # type: ignore[operator]  # noqa: S704
+
+    return {function.__name__: marked(function) for function in functions}

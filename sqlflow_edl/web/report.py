@@ -1,0 +1,15 @@
+"""`sqlflow report`: a model as one static file, without references to anything else."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from sqlflow_edl.web.model_reader import Model
+from sqlflow_edl.web.model_view import view
+from sqlflow_edl.web.rendering import asset, render
+
+
+def report_of(found: Model) -> str:
+    """Render the report of a version of a model."""
+    style, script = Markup(asset("page.css")), Markup(asset("page.js"))  # noqa: S704 - our own files
+    return render("report", view=view(found), style=style, script=script)

@@ -1,0 +1,146 @@
+"use strict";
+// Without this script the pages show the same facts; with it they follow running jobs and move the threshold.
+
+// Running jobs: parts of a page that the server renders again ------------------------------------------------------
+
+function replaceChanged(part, html) {
+  const fresh = new DOMParser().parseFromString(html, "text/html").body;
+  const wanted = new Set();
+  let before = null;
+  for (const element of [...fresh.children]) {
+    wanted.add(element.id);
+    const old = part.querySelector(":scope > #" + CSS.escape(element.id));
+    if (!old) {
+      if (before) before.after(element); else part.prepend(element);
+      before = element;
+    } else if (old.outerHTML !== element.outerHTML) {
+      const log = old.querySelector(".log");
+      const place = log && log.scrollTop;
+      const atEnd = log && log.scrollHeight - log.scrollTop - log.clientHeight < 8;
+      old.replaceWith(element);
+      const shown = element.querySelector(".log");
+      if (log && shown) shown.scrollTop = atEnd ? shown.scrollHeight : place;
+      before = element;
+    } else {
+      before = old;
+    }
+  }
+  for (const old of [...part.children]) if (!wanted.has(old.id)) old.remove();
+}
+
+function follow(part) {
+  const every = Number(part.dataset.every);
+  const again = (wait) => setTimeout(ask, wait);
+  async function ask() {
+    if (document.hidden || part.contains(document.activeElement) && getSelection().type === "Range") return again(every);
+    try {
+      const answer = await fetch(part.dataset.live, { redirect: "error" });
+      if (answer.ok) replaceChanged(part, await answer.text());
+      if (part.querySelector(":scope > [data-ended]")) return location.reload();
+      again(every);
+    } catch {
+      again(5 * every);
+    }
+  }
+  again(every);
+}
+
+for (const part of document.querySelectorAll("[data-live]:not([data-ended])")) follow(part);
+for (const log of document.querySelectorAll(".log")) log.scrollTop = log.scrollHeight;
+for (const form of document.querySelectorAll("form[data-confirm]"))
+  form.addEventListener("submit", (event) => { if (!confirm(form.dataset.confirm)) event.preventDefault(); });
+
+// Threshold of a class ---------------------------------------------------------------------------------------------
+
+const percent = (part, whole) => whole ? (100 * part / whole).toFixed(1) + " %" : "–";
+const count = (value) => value.toLocaleString("en", { maximumFractionDigits: 1 });
+
+function move(section, kind, x, y) {
+  const marker = section.querySelector(`[data-marker=${kind}]`);
+  if (!marker) return;
+  const { left, right, top, bottom } = marker.closest("svg").dataset;
+  marker.setAttribute("cx", +left + x * (right - left));
+  marker.setAttribute("cy", +bottom + y * (top - bottom));
+  marker.setAttribute("r", 5);
+  marker.setAttribute("visibility", "visible");
+}
+
+function draw(section, kind, points) {
+  const line = section.querySelector(`[data-line=${kind}]`);
+  const { left, right, top, bottom } = line.closest("svg").dataset;
+  const place = ([x, y]) => `${+left + x * (right - left)},${+bottom + y * (top - bottom)}`;
+  line.setAttribute("points", points.map(place).join(" "));
+}
+
+function confuse(figure, cells) {
+  const [tn, fp, fn, tp] = cells;
+  const rows = [tn + fp, tn + fp, fn + tp, fn + tp];
+  ["0-0", "0-1", "1-0", "1-1"].forEach((key, place) => {
+    const share = rows[place] ? cells[place] / rows[place] : 0;
+    const box = figure.querySelector(`[data-cell="${key}"]`);
+    box.setAttribute("fill-opacity", (0.08 + 0.6 * share).toFixed(3));
+    box.querySelector("title").textContent = `${count(cells[place])}, ${percent(cells[place], rows[place])}`;
+    figure.querySelector(`[data-count="${key}"]`).textContent = count(cells[place]);
+  });
+  const margins = { "recall=\"0\"": percent(tn, tn + fp), "recall=\"1\"": percent(tp, tp + fn),
+    "precision=\"0\"": percent(tn, tn + fn), "precision=\"1\"": percent(tp, tp + fp) };
+  for (const [key, words] of Object.entries(margins)) figure.querySelector(`[data-${key}]`).textContent = words;
+}
+
+function scores(section) {
+  const curves = JSON.parse(section.querySelector(".score-data").textContent);
+  const slider = section.querySelector(".threshold");
+  const choice = section.querySelector(".class-choice");
+  const binary = section.querySelector("figure[data-binary=yes]");
+  const curve = () => curves[choice ? choice.value : 0];
+
+  function show() {
+    const { inside, outside, thresholds, hits, alarms } = curve();
+    const place = thresholds.length - 1 - slider.value; // to the right, the threshold grows
+    const tp = hits[place], fp = alarms[place], fn = inside - tp, tn = outside - fp;
+    const threshold = thresholds[place].toPrecision(3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+    section.querySelector(".threshold-value").textContent = threshold;
+    slider.setAttribute("aria-valuetext", "probability " + threshold);
+    const figures = { precision: percent(tp, tp + fp), recall: percent(tp, inside),
+      F1: percent(2 * tp, 2 * tp + fp + fn), accuracy: percent(tp + tn, inside + outside),
+      "false positive rate": percent(fp, outside), "predicted rows": count(tp + fp) };
+    section.querySelector(".score-figures").replaceChildren(...Object.entries(figures).map(([name, value]) => {
+      const [pair, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
+      term.textContent = name;
+      text.textContent = value;
+      pair.append(term, text);
+      return pair;
+    }));
+    move(section, "roc", fp / outside, tp / inside);
+    move(section, "precision", tp / inside, tp / (tp + fp));
+    if (binary) confuse(binary, [tn, fp, fn, tp]);
+  }
+
+  function set(threshold) {
+    const { thresholds } = curve();
+    let place = thresholds.findIndex((each) => each < threshold) - 1; // the last one that is not below
+    if (place === -2) place = thresholds.length - 1;
+    slider.value = thresholds.length - 1 - Math.max(place, 0);
+    show();
+  }
+
+  function choose() {
+    const { name, inside, outside, thresholds, hits, alarms } = curve();
+    slider.max = thresholds.length - 1;
+    section.querySelector(".class-name").textContent = name;
+    draw(section, "roc", [[0, 0], ...hits.map((hit, place) => [alarms[place] / outside, hit / inside])]);
+    draw(section, "precision", hits.map((hit, place) => [hit / inside, hit / (hit + alarms[place])]));
+    set(0.5);
+  }
+
+  slider.addEventListener("input", show);
+  if (choice) choice.addEventListener("change", choose);
+  for (const button of section.querySelectorAll(".preset")) {
+    button.disabled = false;
+    button.addEventListener("click", () => set(Number(button.dataset.threshold)));
+  }
+  slider.disabled = false;
+  choose();
+}
+
+for (const section of document.querySelectorAll(".scores")) if (section.querySelector(".score-data")) scores(section);
