@@ -34,20 +34,28 @@ class HistogramBuilder:
             return
         self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
         exponent, first, bins = _grid(self.min, self.max)
-        counts = np.zeros(bins, dtype=np.int64)
-        if len(self.counts):
-            old = np.arange(self.first, self.first + len(self.counts)) >> min(exponent - self.exponent, 62)
-            counts += np.bincount(old - first, self.counts, bins).astype(np.int64)
+        counts = self._merged(exponent, first, bins)
         numbers = np.floor(np.ldexp(values, -exponent)).astype(np.int64)
         counts += np.bincount(numbers - first, minlength=bins)
         self.exponent, self.first, self.counts = exponent, first, counts
 
-    def end(self) -> Histogram | None:
-        """Return the histogram; None without values."""
+    def end(self, *, whole: bool = False) -> Histogram | None:
+        """Return the histogram; None without values. whole: the values are whole numbers, so bins are not narrower."""
         if not len(self.counts):
             return None
+        if whole and self.exponent < 0:
+            first = math.floor(self.min)
+            self.counts = self._merged(0, first, math.floor(self.max) - first + 1)
+            self.exponent, self.first = 0, first
         width = math.ldexp(1.0, self.exponent)
         return Histogram(self.first * width, width, tuple(self.counts.tolist()))
+
+    def _merged(self, exponent: int, first: int, bins: int) -> Ints:
+        """Return the counts in wider bins."""
+        if not len(self.counts):
+            return np.zeros(bins, dtype=np.int64)
+        old = np.arange(self.first, self.first + len(self.counts)) >> min(exponent - self.exponent, 62)
+        return np.bincount(old - first, self.counts, bins).astype(np.int64)
 
 
 def _grid(least: float, most: float) -> tuple[int, int, int]:

@@ -240,7 +240,7 @@ class _Column:
             mean=mean,
             std=std,
             integers=self.moments.integers,
-            histogram=self.histogram.end(),
+            histogram=self.histogram.end(whole=self.moments.integers),
             counts=counts,
             distinct=self.counts.distinct,
             longest=self.shape.longest,

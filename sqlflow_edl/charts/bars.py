@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlflow_edl.charts.svg import COLOURS, Scale, drawing, element, label, shortened, text, title, width_of
 from sqlflow_edl.reports.text import number, percent
+from sqlflow_edl.reports.text import value as text_of
 
 if TYPE_CHECKING:
     from edl.models.fitting import Histogram
@@ -14,11 +17,24 @@ if TYPE_CHECKING:
 BAR = 18  # pixels of a bar and the gap below it
 WIDTH = 520
 NAME = 26  # letters of a name beside its bar
+FEWEST_BINS = 12  # to which those of a histogram are merged
 _SMALL = (220, 74)  # pixels of a histogram
 
 
+def _readable(found: Histogram) -> Histogram:
+    """Merge bins in pairs until there are at most twice the cube root of the rows, as Rice's rule has it."""
+    rows = sum(found.counts)
+    while len(found.counts) > max(2 * rows ** (1 / 3), FEWEST_BINS):
+        counts = (*[0] * (round(found.start / found.width) % 2), *found.counts)
+        start = found.start - found.width * (len(counts) - len(found.counts))
+        pairs = zip(counts[::2], (*counts[1::2], 0), strict=False)
+        found = replace(found, start=start, width=2 * found.width, counts=tuple(map(sum, pairs)))
+    return found
+
+
 def histogram(found: Histogram) -> str:
-    """Draw the counts of a column's numbers."""
+    """Draw the counts of a column's numbers; of few numbers, in fewer and wider bins."""
+    found = _readable(found)
     width, height = _SMALL
     most, bins = max(found.counts), len(found.counts)
     end = found.start + bins * found.width
@@ -31,7 +47,7 @@ def histogram(found: Histogram) -> str:
         if count:
             top = min(top, y.start - 1)  # so that a single row can be seen
         bars.append(_bar(left, top, max(x(high) - left - 1, 1), y.start - top, told))
-    ends = text(2, height - 3, label(found.start)) + text(width - 2, height - 3, label(end), "end")
+    ends = text(2, height - 3, number(found.start)) + text(width - 2, height - 3, number(end), "end")
     axis = element("path", d=f"M2 {y.start}H{width - 2}", stroke="currentColor", stroke_opacity=0.4)
     told = f"Histogram of {sum(found.counts):,} numbers from {label(found.start)} to {label(end)}"
     return drawing("".join((*bars, axis, ends)), width, height, told)
@@ -39,7 +55,7 @@ def histogram(found: Histogram) -> str:
 
 def top_values(counts: Sequence[tuple[object, int]], rows: int, most: int = 5) -> str:
     """Draw the most frequent values of a column with their shares of the rows."""
-    shown = [(str(value), count / rows if rows else 0.0) for value, count in counts[:most]]
+    shown = [(text_of(value), count / rows if rows else 0.0) for value, count in counts[:most]]
     longest = max((share for _, share in shown), default=0.0) or 1.0
     width, left, bar = _SMALL[0], 92, 14
     parts = []

@@ -6,9 +6,11 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
-from edl.models.fitting import ColumnSummary
+from edl.models.fitting import ColumnSummary, Histogram
 from edl.models.registry.records import ModelVersion
 from edl.spec import ClassLabel, ScoreCurve, source_columns
 from sqlflow_edl.reports import text as words
@@ -16,6 +18,7 @@ from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.web.model_reader import Model
 
 COVERAGES = (0.5, 0.8, 0.9, 0.95)  # of the intervals of a predicted number
+FEW_VALUES = 10  # of a column whose frequent values are shown
 _CLOCK = ("epoch", "step", "seconds", "loss", "validation_loss")
 
 Series = Mapping[str, Sequence[tuple[float, float | None]]]
@@ -41,7 +44,16 @@ class Column:
 
     @property
     def facts(self) -> str:
-        return words.summary(self.summary) if self.summary is not None else ""
+        """Statistics in words, without the most frequent values, which a chart shows."""
+        return words.summary(replace(self.summary, top=())) if self.summary is not None else ""
+
+    @property
+    def histogram(self) -> Histogram | None:
+        """Histogram of numbers, unless they have few values, whose frequencies tell more."""
+        found = self.summary
+        if found is None or (found.top and found.distinct is not None and found.distinct <= FEW_VALUES):
+            return None
+        return found.histogram
 
 
 @dataclass(frozen=True)
@@ -62,7 +74,7 @@ class ModelView:
     @property
     def classes(self) -> tuple[str, ...]:
         label = self.archive.spec.label if self.archive is not None else None
-        return tuple(map(str, label.classes)) if isinstance(label, ClassLabel) else ()
+        return tuple(map(words.value, label.classes)) if isinstance(label, ClassLabel) else ()
 
     @property
     def confusion(self) -> tuple[tuple[float, ...], ...]:

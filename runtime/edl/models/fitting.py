@@ -5,6 +5,7 @@ The compiler writes it beside the pinned rows, and the model's archive stores it
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,10 @@ class Histogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start: float
     width: float
     counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not (0 < self.width < math.inf and math.isfinite(self.start) and self.counts):
+            raise ValueError("a histogram has bins of a width above 0")
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -94,15 +94,19 @@ function scores(section) {
   const binary = section.querySelector("figure[data-binary=yes]");
   const curve = () => curves[choice ? choice.value : 0];
 
+  let threshold = 0.5;
+
   function show() {
     const { inside, outside, thresholds, hits, alarms } = curve();
-    const place = thresholds.length - 1 - slider.value; // to the right, the threshold grows
-    const tp = hits[place], fp = alarms[place], fn = inside - tp, tn = outside - fp;
-    const threshold = thresholds[place].toPrecision(3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
-    section.querySelector(".threshold-value").textContent = threshold;
-    slider.setAttribute("aria-valuetext", "probability " + threshold);
+    let place = thresholds.findIndex((each) => each < threshold) - 1; // the last one that is not below
+    if (place === -2) place = thresholds.length - 1;
+    const tp = place < 0 ? 0 : hits[place], fp = place < 0 ? 0 : alarms[place], fn = inside - tp, tn = outside - fp;
+    const words = threshold.toFixed(3);
+    section.querySelector(".threshold-value").textContent = words;
+    slider.value = threshold;
+    slider.setAttribute("aria-valuetext", "probability " + words);
     const figures = { precision: percent(tp, tp + fp), recall: percent(tp, inside),
-      F1: percent(2 * tp, 2 * tp + fp + fn), accuracy: percent(tp + tn, inside + outside),
+      f1: percent(2 * tp, 2 * tp + fp + fn), accuracy: percent(tp + tn, inside + outside),
       "false positive rate": percent(fp, outside), "predicted rows": count(tp + fp) };
     section.querySelector(".score-figures").replaceChildren(...Object.entries(figures).map(([name, value]) => {
       const [pair, term, text] = ["div", "dt", "dd"].map((tag) => document.createElement(tag));
@@ -112,32 +116,28 @@ function scores(section) {
       return pair;
     }));
     move(section, "roc", fp / outside, tp / inside);
-    move(section, "precision", tp / inside, tp / (tp + fp));
+    move(section, "precision", tp / inside, tp + fp ? tp / (tp + fp) : 1);
     if (binary) confuse(binary, [tn, fp, fn, tp]);
   }
 
-  function set(threshold) {
-    const { thresholds } = curve();
-    let place = thresholds.findIndex((each) => each < threshold) - 1; // the last one that is not below
-    if (place === -2) place = thresholds.length - 1;
-    slider.value = thresholds.length - 1 - Math.max(place, 0);
+  function set(wanted) {
+    threshold = Number(wanted);
     show();
   }
 
   function choose() {
-    const { name, inside, outside, thresholds, hits, alarms } = curve();
-    slider.max = thresholds.length - 1;
+    const { name, inside, outside, hits, alarms } = curve();
     section.querySelector(".class-name").textContent = name;
     draw(section, "roc", [[0, 0], ...hits.map((hit, place) => [alarms[place] / outside, hit / inside])]);
     draw(section, "precision", hits.map((hit, place) => [hit / inside, hit / (hit + alarms[place])]));
     set(0.5);
   }
 
-  slider.addEventListener("input", show);
+  slider.addEventListener("input", () => set(slider.value));
   if (choice) choice.addEventListener("change", choose);
   for (const button of section.querySelectorAll(".preset")) {
     button.disabled = false;
-    button.addEventListener("click", () => set(Number(button.dataset.threshold)));
+    button.addEventListener("click", () => set(button.dataset.threshold));
   }
   slider.disabled = false;
   choose();

@@ -36,6 +36,12 @@ def test_a_column_of_one_value_has_one_bin() -> None:
     assert found.start <= 1e18 < found.start + found.width
 
 
+def test_bins_of_whole_numbers_are_not_narrower_than_one() -> None:
+    builder = HistogramBuilder()
+    builder.add(np.array([1.0, 12.0, 12.0]))
+    assert builder.end(whole=True) == Histogram(1.0, 1.0, (1, *[0] * 10, 2))
+
+
 def test_a_column_without_values_has_no_histogram() -> None:
     assert HistogramBuilder().end() is None
 

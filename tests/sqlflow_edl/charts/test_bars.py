@@ -21,8 +21,15 @@ def test_each_bin_of_a_histogram_tells_its_range_and_count() -> None:
     ]
 
 
+def test_few_numbers_have_few_bins() -> None:
+    told = titles(histogram(Histogram(3.0, 1.0, (1, 2, 0, 4) * 6)))
+    assert told[:2] == ["0 to 4: 1", "4 to 8: 7"]
+    assert len(told) == 7
+    assert sum(int(each.rpartition(" ")[2]) for each in told) == 42
+
+
 def test_frequent_values_tell_their_shares() -> None:
-    assert titles(top_values([("<a>", 30), (True, 10)], 40)) == ["<a>: 75.0 %", "True: 25.0 %"]
+    assert titles(top_values([("<a>", 30), (True, 10)], 40)) == ["<a>: 75.0 %", "TRUE: 25.0 %"]
     assert top_values([], 0) == ""
 
 
