@@ -40,7 +40,10 @@ class HistogramBuilder:
         self.exponent, self.first, self.counts = exponent, first, counts
 
     def end(self, *, whole: bool = False) -> Histogram | None:
-        """Return the histogram; None without values. whole: the values are whole numbers, so bins are not narrower."""
+        """Return the histogram; None without values, or if their bins are no numbers of float64.
+
+        whole: the values are whole numbers, so bins are not narrower than 1.
+        """
         if not len(self.counts):
             return None
         if whole and self.exponent < 0:
@@ -48,7 +51,10 @@ class HistogramBuilder:
             self.counts = self._merged(0, first, math.floor(self.max) - first + 1)
             self.exponent, self.first = 0, first
         width = math.ldexp(1.0, self.exponent)
-        return Histogram(self.first * width, width, tuple(self.counts.tolist()))
+        start = self.first * width
+        if not (width and math.isfinite(start)):  # at the ends of float64's range
+            return None
+        return Histogram(start, width, tuple(self.counts.tolist()))
 
     def _merged(self, exponent: int, first: int, bins: int) -> Ints:
         """Return the counts in wider bins."""

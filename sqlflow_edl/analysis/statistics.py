@@ -99,6 +99,7 @@ class ColumnStatistics:
     std: float = 0.0
     integers: bool = True  # no number has a fraction
     histogram: Histogram | None = None
+    numbers: int = 0  # values that have moments
     counts: ValueCounts | None = None  # None also if there are too many to count
     distinct: int = 0  # without NULL; a lower bound if there are too many to count
     longest: int = 0  # characters of the longest text
@@ -240,6 +241,7 @@ class _Column:
             mean=mean,
             std=std,
             integers=self.moments.integers,
+            numbers=self.moments.count,
             histogram=self.histogram.end(whole=self.moments.integers),
             counts=counts,
             distinct=self.counts.distinct,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from edl.spec import Residuals, ScoreCurve
 
 WIDTH, HEIGHT = 520, 220  # pixels
-SIDE = 272  # of a square chart
+SIDE = 250  # of a square chart
 MOST_POINTS = 200
 _SHARES = (0.0, 1.0)
 

@@ -34,14 +34,7 @@ RECENT = 8  # jobs and models of the overview
 MOST_COMPARED = 6
 MOST_BYTES = 16 << 10  # of a form
 _ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
-_NOT_THE_PLACE = (
-    "kind",
-    "state",
-    "error",
-    "statement",
-    "job",
-    "note",
-)  # facts that a job's page has elsewhere
+_ELSEWHERE = ("kind", "state", "error", "statement", "job", "note")  # on the page of a job
 
 
 def application(models: ModelReader | None, source: str, access: Access) -> ASGIApp:
@@ -260,7 +253,11 @@ class Pages:
 
 
 def _job_values(found: Job) -> dict[str, object]:
-    facts = [(name, value) for name, value in job_facts(found.report) if name not in _NOT_THE_PLACE]
+    facts = [
+        (name, value)
+        for name, value in job_facts(found.report)
+        if name not in _ELSEWHERE and not name.endswith(" tasks")
+    ]
     metrics = dict.fromkeys(name for row in found.curve for name in row.metrics if name != "loss")
     return {
         "job": found,

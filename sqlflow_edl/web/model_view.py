@@ -190,33 +190,41 @@ def _columns(archive: Archive) -> Iterator[Column]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Versions side by side. rows: section, name, a value for each version, and True if they differ."""
+    """Versions side by side. sections: each with names, a value for each version, and True if they differ."""
 
     models: Sequence[Model]
-    rows: Sequence[tuple[str, str, Sequence[str], bool]]
+    sections: Sequence[tuple[str, Sequence[tuple[str, Sequence[str], bool]]]]
     losses: Series
     axis: str
     difference: Sequence[str]  # of the statements of the first two
 
 
-SIDE_BY_SIDE = ("model", "validation", "test", "metrics", "training", "features", "calibration", "lineage")
+SIDE_BY_SIDE = ("validation", "test", "metrics", "model", "training", "calibration", "features", "lineage")
 _NOT_COMPARED = ("name", "statement", "data digest", "schema digest", "started", "created")
 
 
 def compare(models: Sequence[Model]) -> Comparison:
     """Compare versions of one or several models."""
-    rows = []
-    for section in SIDE_BY_SIDE:
-        found = [dict(model.sections.get(section, ())) for model in models]
-        for name in dict.fromkeys(name for facts in found for name in facts):
-            if name not in _NOT_COMPARED:
-                values = [facts.get(name, "") for facts in found]
-                rows.append((section, name, values, len(set(values)) > 1))
+    sections = [(section, list(_rows(models, section))) for section in SIDE_BY_SIDE]
     axes = [next(_curves(model.archive))[2] for model in models if model.archive is not None]
     axis = "step" if "step" in axes else "epoch"
-    return Comparison(
-        models, rows, _losses(models, axis), axis, _difference([each.version for each in models])
-    )
+    shown = [(section, rows) for section, rows in sections if rows]
+    difference = _difference([each.version for each in models])
+    return Comparison(models, shown, _losses(models, axis), axis, difference)
+
+
+def _rows(models: Sequence[Model], section: str) -> Iterator[tuple[str, Sequence[str], bool]]:
+    """Yield the facts of a section; a column may have several features."""
+    found = []
+    for model in models:
+        facts: dict[str, str] = {}
+        for name, value in model.sections.get(section, ()):
+            facts[name] = f"{facts[name]}; {value}" if name in facts else value
+        found.append(facts)
+    for name in dict.fromkeys(name for facts in found for name in facts):
+        if name not in _NOT_COMPARED:
+            values = [facts.get(name, "") for facts in found]
+            yield name, values, len(set(values)) > 1
 
 
 def _losses(models: Sequence[Model], axis: str) -> Series:

@@ -8,6 +8,7 @@ ascending order, with the weights of rows of the class and of the others at each
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from edl.metrics.base import Array, Metric, class_rows
 from edl.metrics.states import Floats, State
 from edl.spec.calibration import ScoreCurve
 
-POINTS = 200  # of a curve, at most
+POINTS = 200  # of a curve, besides exact ones
 BINS = 320
 LARGEST_ODDS = 16.0  # log-odds of 1.1e-7, about where float32 ends
 _STEP = 2 * LARGEST_ODDS / BINS
@@ -60,16 +61,23 @@ class ScoreHistogram(Metric):
         return AUC().result((np.array([0.0, len(runs)]), *runs))
 
 
-def score_curve(curve: Floats, position: int, temperature: float = 1.0) -> ScoreCurve:
-    """Return at most `POINTS` points of a curve of log-odds, at about equal distances on the ROC curve."""
+def score_curve(
+    curve: Floats, position: int, temperature: float = 1.0, exact: Sequence[float] = (0.5,)
+) -> ScoreCurve:
+    """Return about `POINTS` points of a curve of log-odds, at about equal distances on the ROC curve.
+
+    exact: thresholds at which the points tell the exact weights of rows.
+    """
     used = (curve[1] + curve[2])[::-1] > 0
     odds, inside, outside = curve[0][::-1][used] / temperature, curve[1][::-1][used], curve[2][::-1][used]
     hits, alarms = np.cumsum(inside), np.cumsum(outside)
     places = np.arange(0)
     if len(hits):
         way = hits / max(hits[-1], 1e-300) + alarms / max(alarms[-1], 1e-300)
-        places = np.unique(np.searchsorted(way, np.linspace(way[0], way[-1], POINTS)))
-        places = np.minimum(places, len(way) - 1)
+        even = np.searchsorted(way, np.linspace(way[0], way[-1], POINTS))
+        probabilities = np.clip(exact, 1e-12, 1 - 1e-12)
+        last = np.searchsorted(-odds, -np.log(probabilities / (1 - probabilities)), side="right") - 1
+        places = np.unique(np.clip(np.concatenate([even, last]), 0, len(way) - 1))
     with np.errstate(over="ignore"):
         probabilities = 1 / (1 + np.exp(-odds[places]))
     return ScoreCurve(

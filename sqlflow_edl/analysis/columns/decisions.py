@@ -75,8 +75,7 @@ def summaries(
 
 def summary(found: ColumnStatistics, want: Want) -> ColumnSummary:
     """Summarize the column's statistics, limited to the wanted ones."""
-    some = found.nulls < found.rows
-    numbers = Want.MOMENTS in want and some
+    numbers = Want.MOMENTS in want and found.numbers > 0
     counted = Want.COUNTS in want
     counts = found.counts
     return ColumnSummary(

@@ -32,7 +32,8 @@ function follow(part) {
   const every = Number(part.dataset.every);
   const again = (wait) => setTimeout(ask, wait);
   async function ask() {
-    if (document.hidden || part.contains(document.activeElement) && getSelection().type === "Range") return again(every);
+    const selected = getSelection(); // text that somebody copies must stay
+    if (document.hidden || (selected.type === "Range" && part.contains(selected.anchorNode))) return again(every);
     try {
       const answer = await fetch(part.dataset.live, { redirect: "error" });
       if (answer.ok) replaceChanged(part, await answer.text());

@@ -34,13 +34,25 @@ def test_a_curve_of_two_classes_counts_rows_from_each_threshold_on() -> None:
     labels, scores, weights = rows(2)
     state = AUC().update((), labels, scores, weights)
     curve = score_curve(AUC().curve(state), 1)
-    assert 150 < len(curve.thresholds) <= POINTS
+    assert 150 < len(curve.thresholds) <= POINTS + 1
     assert (curve.inside, curve.outside) == (weights[labels == 1].sum(), weights[labels == 0].sum())
     for threshold, hits, alarms in list(zip(curve.thresholds, curve.hits, curve.alarms, strict=True))[::20]:
         predicted = scores[:, 1] >= threshold * (1 - 1e-5)
         assert hits == pytest.approx(weights[predicted & (labels == 1)].sum(), abs=3)
         assert alarms == pytest.approx(weights[predicted & (labels == 0)].sum(), abs=3)
     assert area(curve) == pytest.approx(AUC(exact=True).result(state), abs=2e-3)
+
+
+def test_a_curve_is_exact_at_the_thresholds_that_matter() -> None:
+    labels, scores, weights = rows(2)
+    curve = score_curve(
+        AUC().curve(AUC().update((), labels, scores, weights)), 1, exact=(0.5, 0.123, 0.0, 1.0)
+    )
+    for threshold in (0.5, 0.123):
+        place = [each >= threshold for each in curve.thresholds].count(True) - 1
+        predicted = scores[:, 1] >= threshold
+        assert curve.hits[place] == weights[predicted & (labels == 1)].sum()
+        assert curve.alarms[place] == weights[predicted & (labels == 0)].sum()
 
 
 def test_a_temperature_changes_the_thresholds_of_a_curve_alone() -> None:

@@ -46,14 +46,18 @@ def test_a_column_without_values_has_no_histogram() -> None:
     assert HistogramBuilder().end() is None
 
 
-@pytest.mark.parametrize("values", [[-1.7e308, 1.7e308], [5e-324, 0.0], [1e300, 1e300 * (1 + 1e-15)]])
-def test_extreme_numbers_have_bins(values: list[float]) -> None:
-    found = histogram(values)
-    assert sum(found.counts) == 2
-    assert np.isfinite(found.width)
+def test_numbers_that_differ_in_their_last_digits_share_a_bin() -> None:
+    assert histogram([1e300, 1e300 * (1 + 1e-15)]).counts == (2,)
 
 
-@given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=32), min_size=1), st.data())
+@pytest.mark.parametrize("values", [[-1.7e308, 1.7e308], [5e-324, 0.0]])
+def test_numbers_at_the_ends_of_the_range_have_no_histogram(values: list[float]) -> None:
+    builder = HistogramBuilder()
+    builder.add(np.array(values))
+    assert builder.end() is None
+
+
+@given(st.lists(st.floats(-1e30, 1e30, allow_subnormal=False), min_size=1), st.data())
 def test_batches_and_order_change_nothing(values: list[float], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(values)))
     whole = histogram(values)

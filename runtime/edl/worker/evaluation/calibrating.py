@@ -52,8 +52,10 @@ def uncertainty(metrics: Mapping[str, Metric], states: Mapping[str, State]) -> U
     curve, scores, confusion = (states.get(name, ()) for name in (_CURVE, _SCORES, _CONFUSION))
     curves = ScoreHistogram().curves(scores) if scores else ()
     if curve:
-        found = msgspec.structs.replace(found, thresholds=thresholds(curve, found.temperature))
-        curves = (score_curve(AUC().curve(curve), 1, found.temperature),)
+        best = thresholds(curve, found.temperature)
+        exact = [0.5, *(each.probability for each in best.values())]
+        found = msgspec.structs.replace(found, thresholds=best)
+        curves = (score_curve(AUC().curve(curve), 1, found.temperature, exact),)
     matrix = ConfusionMatrix().matrix(confusion).tolist() if confusion else ()
     return msgspec.structs.replace(found, curves=curves, confusion=tuple(map(tuple, matrix)))
 
