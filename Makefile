@@ -9,7 +9,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql lint soak bench docs picture format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint soak bench docs picture ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -21,7 +21,7 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 test: $(VENV)/ready-test lint mariadb postgresql  ## set up what the tests need, and run those for every change
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
-test-all: $(VENV)/ready-test lint mariadb postgresql  ## everything: every statement on every database, and all variants
+test-all: $(VENV)/ready-test lint mariadb postgresql chromium  ## everything: every statement on every database, and all variants
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
 mariadb:
@@ -33,6 +33,11 @@ postgresql:
 	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || \
 	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends postgresql > /dev/null; } || \
 	echo "PostgreSQL is not installed, and only root can do that: the tests of postgresql:// are skipped"
+
+chromium:
+	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
+	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || \
+	echo "Chromium is not installed, and only root can do that: the tests of the pages in a browser are skipped"
 
 lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff check .
@@ -51,6 +56,9 @@ docs: $(VENV)/ready-docs   ## the documentation as a web site, in site/
 
 picture: $(VENV)/ready-demo ## record docs/demo.svg, the output of docs/demo.sql
 	$(BIN)/python docs/demo.py
+
+ui-pictures: $(VENV)/ready-test chromium ## record the pictures of docs/ui.md
+	$(BIN)/python -m docs.ui
 
 format: $(VENV)/ready-test ## lay the code out
 	$(BIN)/ruff check --fix .

@@ -107,9 +107,9 @@ class Chromium:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def until(self, expression: str) -> None:
+    def until(self, expression: str, seconds: float = SECONDS) -> None:
         """Wait until the expression is true, also on the next page."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with contextlib.suppress(NavigatedError):
                 if self.run(f"new Promise((done) => setTimeout(() => done(Boolean({expression})), 50))"):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 WIDTH, HEIGHT = 520, 220  # pixels
 SIDE = 250  # of a square chart
 MOST_POINTS = 200
+BIN_ROWS = 50  # of a bin of probabilities, on average
 _SHARES = (0.0, 1.0)
 
 
@@ -117,8 +118,9 @@ def precision_recall(curve: ScoreCurve, name: str = "") -> str:
     return _square(points, "recall", "precision", label, "precision") if points else ""
 
 
-def reliability(curve: ScoreCurve, name: str = "", bins: int = 10) -> str:
-    """Draw the share of rows of the class by predicted probability, in bins of the probability."""
+def reliability(curve: ScoreCurve, name: str = "") -> str:
+    """Draw the share of rows of the class by predicted probability, in bins of the probability: few for few rows."""
+    bins = int(min(max((curve.inside + curve.outside) / BIN_ROWS, 4), 10))
     rows = [[0.0, 0.0, 0.0] for _ in range(bins)]  # of the class, of all, their probabilities
     before = (0.0, 0.0)
     for threshold, hits, alarms in zip(curve.thresholds, curve.hits, curve.alarms, strict=True):

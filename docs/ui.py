@@ -1,0 +1,65 @@
+"""Record the pictures of docs/ui.md, of pages about sample tables in a headless Chromium (`make ui-pictures`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.browser import MISSING, Chromium, chromium
+
+DOCS = Path(__file__).parent.absolute()
+SQLFLOW = [sys.executable, "-m", "sqlflow_edl.cli.main"]
+JOB = """SELECT month, day, carrier, origin, dest, distance, sched_dep_time, dep_delay > 15 AS late
+FROM flights WHERE dep_delay IS NOT NULL AND month = 3
+TO TRAIN DNNClassifier WITH model.framework = torch, train.epoch = 40, validation.metrics = auc
+LABEL late INTO late"""
+EPOCHS = 12  # of the job when its picture is taken
+
+
+def main() -> None:
+    """Train, serve the pages, and take the pictures."""
+    program = chromium()
+    if program is None:
+        sys.exit(MISSING)
+    with TemporaryDirectory() as folder:
+        environment = {**os.environ, "XDG_STATE_HOME": folder, "SQLFLOW_SOURCE": "duckdb:///demo.duckdb"}
+        how = {"cwd": folder, "env": environment}
+        for arguments in (["samples"], ["run", str(DOCS / "ui.sql")]):
+            subprocess.run([*SQLFLOW, *arguments], check=True, **how)  # type: ignore[call-overload]
+        (Path(folder) / "jobs.duckdb").write_bytes((Path(folder) / "demo.duckdb").read_bytes())
+        served = subprocess.Popen([*SQLFLOW, "ui", "--port", "0"], stderr=subprocess.PIPE, text=True, **how)  # type: ignore[call-overload]
+        training = subprocess.Popen(  # type: ignore[call-overload]
+            [*SQLFLOW, "run", "--source", "duckdb:///jobs.duckdb", "--workers", "2", "-e", JOB], **how
+        )
+        try:
+            address = served.stderr.readline().split()[1]
+            with Chromium(program, Path(folder) / "profile") as page:
+                take(page, address)
+        finally:
+            for process in (training, served):
+                process.terminate()
+                process.wait()
+
+
+def take(page: Chromium, address: str) -> None:
+    """Take the pictures."""
+    page.window(1200, 800)
+    page.open(f"{address}/models/tumours")
+    page.run("document.querySelector('#scores').closest('section').scrollIntoView()")
+    (DOCS / "ui-model.png").write_bytes(page.picture())
+    page.window(1200, 900)
+    page.open(f"{address}/jobs")
+    page.until("document.querySelector('.badge.running')")
+    page.open(
+        address
+        + page.run("document.querySelector('.badge.running').closest('tr').querySelector('a').pathname")
+    )
+    page.until(f"Number(document.querySelector('progress')?.value) >= {EPOCHS}", seconds=180)
+    (DOCS / "ui-job.png").write_bytes(page.picture())
+
+
+if __name__ == "__main__":
+    main()
