@@ -28,10 +28,10 @@ def main() -> None:
         environment = {**os.environ, "XDG_STATE_HOME": folder, "SQLFLOW_SOURCE": "duckdb:///demo.duckdb"}
         how = {"cwd": folder, "env": environment}
         for arguments in (["samples"], ["run", str(DOCS / "ui.sql")]):
-            subprocess.run([*SQLFLOW, *arguments], check=True, **how)  # type: ignore[call-overload]
+            subprocess.run([*SQLFLOW, *arguments], check=True, **how)  # noqa: S603
         (Path(folder) / "jobs.duckdb").write_bytes((Path(folder) / "demo.duckdb").read_bytes())
-        served = subprocess.Popen([*SQLFLOW, "ui", "--port", "0"], stderr=subprocess.PIPE, text=True, **how)  # type: ignore[call-overload]
-        training = subprocess.Popen(  # type: ignore[call-overload]
+        served = subprocess.Popen([*SQLFLOW, "ui", "--port", "0"], stderr=subprocess.PIPE, text=True, **how)  # noqa: S603
+        training = subprocess.Popen(  # noqa: S603
             [*SQLFLOW, "run", "--source", "duckdb:///jobs.duckdb", "--workers", "2", "-e", JOB], **how
         )
         try:

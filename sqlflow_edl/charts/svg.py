@@ -16,7 +16,7 @@ COLOURS = ("#3b82c4", "#d9772b", "#3a9a6b", "#9467bd", "#b8860b", "#c2477f")
 DASHES = ("", "6 3", "2 2", "8 3 2 3", "4 4", "1 3")
 FONT = 11  # pixels
 TICKS = 5  # of an axis, about
-_LETTER = 6.6  # mean width of a letter
+_LETTER = 7.0  # mean width of a letter
 
 Point = tuple[float, float]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from urllib.parse import quote, urlencode
 
 import jinja2
-from markupsafe import Markup
 
 from edl.version import VERSION
 from sqlflow_edl.charts import bars, curves, matrix
@@ -86,12 +85,12 @@ def _environment() -> jinja2.Environment:
         "without_secrets": without_secrets,
         "time": lambda written: written[:19].replace("T", " "),
     }
-    made.globals |= {"version": VERSION, "link": link, **_charts()}
+    made.globals |= {"version": VERSION, "link": link, **_charts(made.filters["safe"])}
     return made
 
 
-def _charts() -> Mapping[str, object]:
-    """Return the charts as functions that make markup."""
+def _charts(safe: Callable[[str], str]) -> Mapping[str, object]:
+    """Return the charts as functions that make markup. safe: marks text as such."""
     functions = (
         bars.bars,
         bars.histogram,
@@ -106,7 +105,7 @@ def _charts() -> Mapping[str, object]:
         matrix.confusion,
     )
 
-    def marked(function: object) -> object:
-        return lambda *values, **named: Markup(function(*values, **named))  # type: ignore[operator]  # noqa: S704
+    def marked(function: Callable[..., str]) -> Callable[..., str]:
+        return lambda *values, **named: safe(function(*values, **named))
 
     return {function.__name__: marked(function) for function in functions}

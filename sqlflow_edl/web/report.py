@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
 from sqlflow_edl.web.model_reader import Model
 from sqlflow_edl.web.model_view import view
 from sqlflow_edl.web.rendering import asset, render
@@ -11,5 +9,4 @@ from sqlflow_edl.web.rendering import asset, render
 
 def report_of(found: Model) -> str:
     """Render the report of a version of a model."""
-    style, script = Markup(asset("page.css")), Markup(asset("page.js"))  # noqa: S704 - our own files
-    return render("report", view=view(found), style=style, script=script)
+    return render("report", view=view(found), style=asset("page.css"), script=asset("page.js"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlflow_edl.cli import serve
+from sqlflow_edl.cli import listening
 from sqlflow_edl.cli.main import main
 
 
@@ -30,7 +30,7 @@ def test_a_file_without_a_token_is_refused(
 def test_a_missing_package_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    monkeypatch.setattr(listening, "find_spec", lambda name: None)
     assert main(["serve", "--source", "duckdb:///x.duckdb"]) == 1
     assert "starlette is not installed" in (error := capsys.readouterr().err)
     assert "pip install 'sqlflow-edl[serve]'" in error
