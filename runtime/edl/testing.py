@@ -85,6 +85,12 @@ def _checkpointer() -> Any:
     return Checkpointer
 
 
+def _group() -> Any:
+    from edl.collectives.gloo import Group
+
+    return Group
+
+
 def _calls() -> Any:
     from edl.worker.strategies.ps_client import ParameterServers
 
@@ -121,6 +127,7 @@ POINTS = {
     "before report": Point(_remote, "report", "before"),
     "after report": Point(_remote, "report", "after"),
     "while writing a checkpoint": Point(_checkpointer, "_write", "before"),
+    "in an exchange": Point(_group, "all_to_all", "before"),
     "between two pushes": Point(_calls, "send", "before", _second_push),
     "in a push": Point(_server, "_push", "before"),
     "after a push": Point(_server, "_push", "after"),

@@ -251,6 +251,8 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 def _why_all_reduce(spec: JobSpec) -> str:
     """Explain why each worker holds all parameters, with their sizes."""
+    if spec.framework in TREES:
+        return "each worker has its share of the rows, and all have the trees"
     if memory := table_memory(spec):
         largest = text.size(LARGEST_IN_WORKERS)
         return f"{text.size(memory)} of embedding rows and slots, up to {largest}, fit each worker"

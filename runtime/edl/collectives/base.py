@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from edl.arrays import Array
@@ -49,6 +50,17 @@ class Group(Protocol):
 
     def fill(self, array: Array, source: int) -> None:
         """Replace a contiguous array by that of the member `source`, of the same size."""
+        ...
+
+    def all_gather(self, block: Array, sizes: Sequence[int]) -> list[Array]:
+        """Return the members' blocks of bytes, uint8 of these sizes, valid until the next call."""
+        ...
+
+    def all_to_all(self, blocks: Array, sizes: Sequence[int]) -> list[Array]:
+        """Return the blocks that the members have for this one, valid until the next call.
+
+        `blocks` are the bytes for each member, uint8, one block after another. All members give blocks of these sizes.
+        """
         ...
 
     def close(self) -> None:

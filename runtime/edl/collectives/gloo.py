@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from queue import SimpleQueue
 
@@ -68,8 +68,8 @@ class Group:
                 raise
 
     def sum(self, array: Array) -> None:
-        if self._shared is not None and array.nbytes <= shared_memory.MOST_BYTES:
-            self._shared.sum(array, self.timeout)
+        if shared := self._shared_for(array.nbytes):
+            shared.sum(array, self.timeout)
             return
         self._summing.timeout = self._limit
         with _group_errors():
@@ -93,6 +93,37 @@ class Group:
     def fill(self, array: Array, source: int) -> None:
         with _group_errors():
             self._gloo.broadcast(torch.from_numpy(array), source, timeout=self._limit).wait()
+
+    def all_gather(self, block: Array, sizes: Sequence[int]) -> list[Array]:
+        longest = max(sizes)
+        if shared := self._shared_for(longest):
+            padded = np.zeros(longest, np.uint8)
+            padded[: len(block)] = block
+            return [
+                part[:size] for part, size in zip(shared.gather(padded, self.timeout), sizes, strict=True)
+            ]
+        return self._exchange(np.tile(block, self.size), [len(block)] * self.size, sizes)
+
+    def all_to_all(self, blocks: Array, sizes: Sequence[int]) -> list[Array]:
+        own = sizes[self.rank]
+        if shared := self._shared_for(blocks.nbytes):
+            first = sum(sizes[: self.rank])
+            return [part[first : first + own] for part in shared.gather(blocks, self.timeout)]
+        return self._exchange(blocks, sizes, [own] * self.size)
+
+    def _exchange(self, blocks: Array, sent: Sequence[int], received: Sequence[int]) -> list[Array]:
+        found = np.empty(sum(received), np.uint8)
+        options = distributed.AllToAllOptions()
+        options.timeout = self._limit
+        with _group_errors():
+            self._gloo.alltoall_base(
+                torch.from_numpy(found), torch.from_numpy(blocks), list(received), list(sent), options
+            ).wait()
+        return np.split(found, np.cumsum(received)[:-1])
+
+    def _shared_for(self, nbytes: int) -> SharedSums | None:
+        """Return the shared memory for calls of so many bytes, or None to send them."""
+        return self._shared if nbytes <= shared_memory.MOST_BYTES else None
 
     def close(self) -> None:
         if self.store.closed:

@@ -1,4 +1,4 @@
-"""Sums over members on one machine in shared memory; a byte over a socket signals that a part is ready.
+"""Sums and exchanges of members on one machine in shared memory; a byte over a socket signals that a part is ready.
 
     copy the own array ─▶ a byte to each ─▶ a byte from each ─▶ add all parts in the order of ranks
 
@@ -70,24 +70,29 @@ class SharedSums:
         `timeout` is in seconds per member. Raises GroupError if one is gone or late, and JobError if the system has
         no memory.
         """
+        flat = array.reshape(-1)
+        parts = self.gather(flat, timeout)
+        np.add(parts[0], parts[1], out=flat)
+        for part in parts[2:]:
+            np.add(flat, part, out=flat)
+
+    def gather(self, array: Array, timeout: float) -> list[Array]:
+        """Return the members' arrays, each flat and as large as `array`, valid until the next call. Raises as `sum`."""
         with self._group_errors():
             self._wait_for(timeout)
             if not self._memory or array.nbytes > self._room:
                 self._grow(array.nbytes)
             self._turn ^= 1
-            flat = array.reshape(-1)
             parts = [
                 np.frombuffer(memory, array.dtype, array.size, self._turn * self._room)
                 for memory in self._memory
             ]
-            parts[self._rank][:] = flat
+            parts[self._rank][:] = array
             for other in self._others.values():
                 other.send(_THERE)
             for other in self._others.values():
                 _expect(_THERE, other.recv(1))
-        np.add(parts[0], parts[1], out=flat)
-        for part in parts[2:]:
-            np.add(flat, part, out=flat)
+        return parts
 
     def close(self) -> None:
         """Close the sockets; sums of the other members fail at once."""

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import cast
 
 from edl.arrays import Array
 from edl.checkpoints import factory
@@ -13,7 +14,7 @@ from edl.cluster import Instance
 from edl.cluster.environment import own_host
 from edl.data import Reader
 from edl.frameworks import Adapter
-from edl.frameworks.adapter import with_gradients
+from edl.frameworks.adapter import PartitionedAdapter, with_gradients
 from edl.jobs.events import PHASES, ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
@@ -23,16 +24,18 @@ from edl.run import initial_weights, job_runner
 from edl.run.search.trial_store import TrialStore
 from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
-from edl.spec import Rows
+from edl.spec import TREES, Rows
 from edl.worker.checkpointing import keep_only, read_checkpoint
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.evaluation.measuring import training_metrics
 from edl.worker.evaluation.reports import finding
 from edl.worker.master_client import RemoteTasks
 from edl.worker.progress import Meter
+from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.strategies.allreduce.strategy import AllReduce
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 from edl.worker.strategies.allreduce.training import GroupParameters
+from edl.worker.strategies.allreduce.trees import TreeGroup
 from edl.worker.strategies.factory import on_servers
 from edl.worker.strategies.ps_base import ServerStrategy
 from edl.worker.trainer import Export, Trainer
@@ -175,7 +178,7 @@ def _train_on_servers(duty: Duty) -> None:
 
 
 def _train_in_groups(duty: Duty) -> None:
-    """Train with all-reduce: all workers hold the parameters, and the first of the group writes checkpoints."""
+    """Train in groups: all workers hold the parameters, and the first of the group writes checkpoints."""
     from edl.collectives.gloo import Host  # imports torch
 
     reader, rows, export = _training(duty)
@@ -185,6 +188,12 @@ def _train_in_groups(duty: Duty) -> None:
     when = duty.program.spec.evaluation
     ahead = LEAST_IN_GROUP if when.steps or when.secs else AHEAD_IN_GROUP
     tasks = GroupTasks(duty.tasks, host.address, duty.program.spec.training, duty.draining, ahead=ahead)
+
+    def strategy(adapter: Adapter) -> GroupMember:
+        if duty.program.spec.framework in TREES:
+            return TreeGroup(cast(PartitionedAdapter, adapter), tasks, host, duty.instance.name)
+        return AllReduce(with_gradients(adapter), tasks, host, duty.instance.name)
+
     with contextlib.closing(tasks):
         trainer = Trainer(
             duty.program,
@@ -195,7 +204,7 @@ def _train_in_groups(duty: Duty) -> None:
             export,
             cancelled=threading.Event(),
             weights=weights,
-            strategy=lambda adapter: AllReduce(with_gradients(adapter), tasks, host, duty.instance.name),
+            strategy=strategy,
         )
         store = factory.for_instance(duty.job.path, duty.instance)
         tasks.parameters = GroupParameters(trainer, store, duty.resume)

@@ -3,7 +3,8 @@
 An adapter owns one model and its optimizer. `Adapter` is what one worker needs to train and score it; `train` is the
 fast path of the local strategy: many steps in one compiled call, without Python between them. A `GradientAdapter` also
 computes losses and gradients of a minibatch, and gets and sets parameters by name; the use of gradients is up to a
-strategy (`edl.worker.strategies.base`). Trees have no gradients to share, so they are no `GradientAdapter`.
+strategy (`edl.worker.strategies.base`). Trees have no gradients to share: workers that grow them together are a
+`PartitionedAdapter`, whose library adds up histograms over a group.
 
 Parameters are named by position (`3.kernel`, or PyTorch's own paths), so the same program gives the same names in
 every process. Non-trainable state (BatchNorm) is part of the weights; seeds are not.
@@ -22,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.arrays import Array, Features, map_arrays
+from edl.collectives.base import Group
 from edl.embeddings.model_tables import Fetched, Tables
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError, UserCodeError
@@ -124,6 +126,18 @@ class ExplainingAdapter(Adapter, Protocol):
         ...
 
 
+class PartitionedAdapter(Adapter, Protocol):
+    """Model whose steps several workers take together, each with its own rows: trees."""
+
+    def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
+        """Take a step with the `workers` of a group, of which each has its own `rows`; return the mean loss of all
+        rows, float32 (1,).
+
+        Raises GroupError, without any change of the model, if a worker is lost. None trains on these rows alone.
+        """
+        ...
+
+
 class GradientAdapter(Adapter, Protocol):
     """Model whose gradients several workers can combine: a network."""
 
@@ -222,8 +236,8 @@ def with_gradients(adapter: Adapter) -> GradientAdapter:
     """Return the adapter as one with gradients. Raises JobError for trees."""
     if not hasattr(adapter, "gradients"):
         raise JobError(
-            f"models of {adapter.framework} are trained by one worker: they have no gradients to combine",
-            hint="use one worker, and no parameter servers",
+            f"models of {adapter.framework} have no gradients to combine on parameter servers",
+            hint="use the strategy allreduce, or one worker",
         )
     return cast(GradientAdapter, adapter)
 

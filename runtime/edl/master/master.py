@@ -35,11 +35,17 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.tasks.recovery import AllReduceRecovery, RecoveryPolicy, ServerRecovery, TrainerRecovery
+from edl.master.tasks.recovery import (
+    AllReduceRecovery,
+    RecoveryPolicy,
+    ServerRecovery,
+    TrainerRecovery,
+    TreeRecovery,
+)
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint import manifests
 from edl.ps.messages import Mode
-from edl.spec import Checkpoints, JobSpec
+from edl.spec import TREES, Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding
 from edl.tasks.job_state import plan
@@ -90,7 +96,9 @@ def _recovery(spec: JobSpec) -> type[RecoveryPolicy]:
     """Return the recovery policy of a training job."""
     if spec.cluster.parameter_servers:
         return ServerRecovery
-    return AllReduceRecovery if spec.cluster.strategy == "allreduce" else TrainerRecovery
+    if spec.cluster.strategy != "allreduce":
+        return TrainerRecovery
+    return TreeRecovery if spec.framework in TREES else AllReduceRecovery
 
 
 class Master:

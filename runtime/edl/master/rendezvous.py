@@ -13,6 +13,9 @@ A pure state machine; the caller passes the time in seconds since the start of t
 * A joining worker makes the present group end between two minibatches, as does the loss of a member.
 * A member that the others find far slower is excluded for a while, longer each time. So is the youngest member when two
   groups in a row train nothing though all their members are alive: a group of one always makes progress.
+* A *complete* group has all wanted workers: rows are divided among its members, so the trees that they grow depend on
+  their number. It waits for the replacement of a lost member, ends for a joining one when all are there, and excludes
+  none.
 """
 
 from __future__ import annotations
@@ -91,15 +94,18 @@ class _Candidate:
 
 class RendezvousManager:
     """Groups of one job. `wanted` is the number of wanted workers, `step_secs` the duration of a step as far as
-    known.
+    known. Groups are `complete` or have the workers that are there.
     """
 
     independent = False  # members take the same steps, and exclude stragglers themselves
 
-    def __init__(self, state: MasterState, log: Callable[[str], None] = lambda text: None) -> None:
+    def __init__(
+        self, state: MasterState, log: Callable[[str], None] = lambda text: None, *, complete: bool = False
+    ) -> None:
         self._master_state = state
         self._state = state.rendezvous
         self._log = log
+        self._complete = complete
         self._candidates: dict[str, _Candidate] = {}
         self._written = self._state.number
         self._ending = False  # True if the present group has to end
@@ -310,6 +316,8 @@ class RendezvousManager:
             self.has_live_holder and not any(self._holder(candidate.key) for candidate in candidates)
         ):
             return False
+        if self._complete and len(candidates) < self.wanted:
+            return False
         concerned = self._concerned(now)
         here = [candidate for candidate in candidates if candidate.key in concerned]
         if not concerned:
@@ -339,7 +347,7 @@ class RendezvousManager:
     def _count_vain(self, candidates: list[_Candidate], now: float) -> None:
         """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
         members = self._members
-        if not members or self._has_formed:
+        if not members or self._has_formed or self._complete:
             return
         back = {candidate.key for candidate in candidates if candidate.request.after == self.number}
         if back.issuperset(members):
@@ -377,7 +385,8 @@ class RendezvousManager:
             *members,
             *(candidate.key for candidate in self._candidates.values() if self._is_alive(candidate.key)),
         }
-        return len(there) >= self.wanted or now >= self._first_free(joiners) + JOIN_SECS
+        late = not self._complete and now >= self._first_free(joiners) + JOIN_SECS
+        return late or len(there) >= self.wanted
 
     def _first_free(self, candidates: list[_Candidate]) -> float:
         """Return the second at which the first of them could have joined."""

@@ -265,7 +265,7 @@ class Worker:
                 done.rows + last - first,
                 done.steps + len(losses),
                 done.loss + piece,
-                done.weight + part.weight,
+                done.weight + self.strategy.weight_of(part.weight),
             )
             meter.add(last - first, steps=len(losses), epoch=task.number, loss=piece / (last - first))
             self.source.progress(done)

@@ -101,7 +101,7 @@ class Trainer:
         self._program = program
         self._rows = rows
         self._export = export
-        blocks = _blocks(program, reader, rows.training)
+        blocks = _blocks(program, reader, rows.training, lambda: self._strategy.part)
         example = blocks.read(0, min(2, rows.training), "train").arrays
         seed = program.spec.training.seed
         self.adapter = create(program, example.features, example.labels, seed=seed)
@@ -329,11 +329,11 @@ class Trainer:
         self.worker.set_learning_rate(rate, self._round)
 
 
-def _blocks(program: Program, reader: Reader, rows: int) -> Blocks:
+def _blocks(program: Program, reader: Reader, rows: int, part: Callable[[], tuple[int, int]]) -> Blocks:
     """Return the input of a training. Trees are grown from all rows at once, which they hold in memory anyway."""
     if program.spec.framework not in TREES:
-        return Blocks(program, reader, rows=rows)
-    return Blocks(program, reader, ArrayCache(sys.maxsize), rows, measured=ArrayCache(sys.maxsize))
+        return Blocks(program, reader, rows=rows, part=part)
+    return Blocks(program, reader, ArrayCache(sys.maxsize), rows, measured=ArrayCache(sys.maxsize), part=part)
 
 
 def _known(values: Figures) -> dict[str, float]:

@@ -111,9 +111,9 @@ TRAIN = (
         "train.strategy",
         "text",
         "Distribution strategy. allreduce: each worker holds the parameters and computes its share of "
-        "every step. async, sync: parameter servers apply each gradient, or the mean gradient of several "
-        "workers. local: one worker. auto: allreduce with several workers; async with parameter servers, "
-        "or if embedding tables are too large for each worker (256 MB).",
+        "every step; of trees, that of its rows. async, sync: parameter servers apply each gradient, or the "
+        "mean gradient of several workers. local: one worker. auto: allreduce with several workers; async "
+        "with parameter servers, or if embedding tables are too large for each worker (256 MB).",
         "auto",
         choices=("auto", "local", "async", "sync", "allreduce"),
     ),

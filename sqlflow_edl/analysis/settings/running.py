@@ -9,6 +9,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
+from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
@@ -56,18 +57,22 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
 
 
 def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
-    """Return the error for trees that several instances would train."""
-    if written.strategy == "local":
+    """Return the error for trees that their instances cannot train."""
+    fields: tuple[str, ...] = ("workers", "strategy")
+    if written.strategy in ("async", "sync"):
+        message = "trees have no gradients that parameter servers could apply"
+        hint = "leave out train.num_ps and train.strategy: several workers add up their histograms"
+        fields = ("parameter_servers", "strategy")
+    elif written.workers > 1 and settings.framework == "xgboost":
+        message = "trees of XGBoost are trained by one worker"
+        hint = "write model.framework = lightgbm, or leave out train.num_workers and --workers"
+    elif written.workers > 1 and settings.get(trees.GROUP.name):
+        message = "a ranking is trained by one worker: rows of a group may not be on several"
+        hint = "leave out train.num_workers and --workers"
+    else:
         return []
-    fields = ("workers", "parameter_servers", "strategy")
-    spans = (settings.span(_ATTRIBUTES[field]) for field in fields)
-    message = "trees are trained by one worker: several cannot share a round of boosting yet"
-    span = next(filter(None, spans), None)
-    return [
-        SemanticError(
-            message, span=span, hint="leave out train.num_workers, num_ps and strategy, and --workers"
-        )
-    ]
+    span = next(filter(None, (settings.span(_ATTRIBUTES[field]) for field in fields)), None)
+    return [SemanticError(message, span=span, hint=hint)]
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

@@ -74,6 +74,30 @@ def test_members_add_up_gather_and_hear_the_same(threads: Threads) -> None:
         assert all(place.tolist() == [2, 2, 2] for place in places)
 
 
+@pytest.mark.usefixtures("either_way")
+def test_members_exchange_blocks_of_several_sizes(threads: Threads) -> None:
+    sizes = [3, 0, 5]
+    with met(threads, 3) as groups:
+
+        def gathered(rank: int) -> list[list[int]]:
+            block = np.full(sizes[rank], rank + 1, np.uint8)
+            return [part.tolist() for part in groups[rank].all_gather(block, sizes)]
+
+        assert threads.do(gathered, 3) == [[[1, 1, 1], [], [3, 3, 3, 3, 3]]] * 3
+
+        def exchanged(rank: int) -> list[list[int]]:
+            blocks = np.concatenate(
+                [np.full(size, 10 * rank + to, np.uint8) for to, size in enumerate(sizes)]
+            )
+            return [part.tolist() for part in groups[rank].all_to_all(blocks, sizes)]
+
+        assert threads.do(exchanged, 3) == [
+            [[0] * 3, [10] * 3, [20] * 3],
+            [[], [], []],
+            [[2] * 5, [12] * 5, [22] * 5],
+        ]
+
+
 def test_one_member_is_a_group(threads: Threads) -> None:
     with met(threads, 1) as [group]:
         number = np.ones(1, np.float32)

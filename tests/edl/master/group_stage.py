@@ -24,8 +24,14 @@ PLAN = Plan("train", 3 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 class GroupStage:
     """workers: their names, a letter each will do."""
 
-    def __init__(self, workers: Collection[str], plan: Plan = PLAN) -> None:
+    def __init__(
+        self,
+        workers: Collection[str],
+        plan: Plan = PLAN,
+        recovery: type[AllReduceRecovery] = AllReduceRecovery,
+    ) -> None:
         self.plan = plan
+        self._recovery = recovery
         self.now = 0.0
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
@@ -42,7 +48,7 @@ class GroupStage:
         self.master = TaskManager(
             self.plan,
             kept,
-            AllReduceRecovery,
+            self._recovery,
             lease_secs=LEASE,
             log=self.notes.append,
             is_there=lambda name: name not in self.lost_cuts,

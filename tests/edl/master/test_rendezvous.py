@@ -6,9 +6,10 @@ import pytest
 
 from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, LONGEST_PAUSE, MEMBER_SECS, PAUSE_SECS
 from edl.master.tasks.ownership import GROUP
+from edl.master.tasks.recovery import TreeRecovery
 from edl.tasks.protocol import Flag, JoinRequest, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
-from tests.edl.master.group_stage import GroupStage
+from tests.edl.master.group_stage import LEASE, GroupStage
 from tests.edl.master.test_schedules import finished
 
 # Who is in it, and when it begins ---------------------------------------------------------------------------
@@ -223,6 +224,75 @@ def test_a_group_that_comes_to_nothing_twice_does_without_its_youngest(trio: Gro
     assert (trio.rendezvous.number, trio.present.members) == (4, ("a", "b"))
     trio.join("ab")
     assert (trio.rendezvous.number, trio.present.members) == (5, ("a",))
+
+
+# Complete groups, of trees --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trees() -> GroupStage:
+    """Three workers that grow trees together."""
+    stage = GroupStage("abc", recovery=TreeRecovery)
+    stage.train_together("abc")
+    return stage
+
+
+def test_no_complete_group_begins_before_all_wanted_workers_are_there() -> None:
+    stage = GroupStage("abc", recovery=TreeRecovery)
+    stage.join("ab")
+    stage.pass_time(10 * JOIN_SECS, speaking="c")
+    assert stage.rendezvous.present is None
+    stage.join("c")
+    assert stage.present.members == ("a", "b", "c")
+
+
+def test_a_complete_group_waits_for_the_replacement_of_a_lost_member(trees: GroupStage) -> None:
+    trees.kill("b")
+    trees.join("ac")
+    for _ in range(4):
+        trees.pass_time(LEASE / 2)
+        trees.join("ac", after=1)
+    assert trees.rendezvous.number == 1
+    trees.start("b")
+    trees.join("b", after=0)
+    assert trees.present == WorkerGroup(2, ("a", "c", "b"), 2, "a:1")
+
+
+def test_the_wait_for_a_replacement_outlives_the_master(trees: GroupStage) -> None:
+    trees.kill("b")
+    trees.restart()
+    trees.join("ac", after=1)
+    trees.pass_time(BOUNDARY_SECS)
+    assert trees.rendezvous.number == 1
+    trees.start("b")
+    trees.join("b", after=0)
+    assert trees.present.members == ("a", "c", "b")
+
+
+def test_a_complete_group_ends_for_a_joiner_when_all_are_there(trees: GroupStage) -> None:
+    trees.master.want(5)
+    trees.start("d")
+    trees.join("d", after=0)
+    trees.pass_time(2 * JOIN_SECS, speaking="abc")
+    assert not trees.say("a").flags & Flag.REGROUP
+    trees.start("e")
+    trees.join("de", after=0)
+    assert trees.say("a").flags & Flag.REGROUP
+    trees.join("abc")
+    assert trees.present.members == ("a", "b", "c", "d", "e")
+
+
+def test_a_complete_group_shrinks_with_the_number_of_wanted_workers(trees: GroupStage) -> None:
+    trees.master.want(2)
+    trees.kill("c")
+    trees.join("ab")
+    assert trees.present.members == ("a", "b")
+
+
+def test_nobody_is_left_out_of_complete_groups_that_come_to_nothing(trees: GroupStage) -> None:
+    for number in (2, 3, 4, 5):
+        trees.join("abc")
+        assert (trees.rendezvous.number, trees.present.members) == (number, ("a", "b", "c"))
 
 
 # What is told of it -----------------------------------------------------------------------------------------

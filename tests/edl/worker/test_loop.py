@@ -42,6 +42,9 @@ class Slow:
         self.step += rows.steps
         return np.ones(rows.steps, np.float32)
 
+    def weight_of(self, own: float) -> float:
+        return own
+
     def mark(self) -> int:
         return self.step
 

@@ -13,13 +13,15 @@ To keep the weights of an epoch means to remember a number of rounds, because la
 
 from __future__ import annotations
 
+import contextlib
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from edl.arrays import Array, Features, arrays
+from edl.collectives.base import Group, GroupError
 from edl.errors import JobError
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.engine import Engine, first_line
@@ -41,6 +43,7 @@ class TreeAdapter:
         self.model = model
         self.engine = engine
         self._held: Array | None = None  # matrix from which the engine grows
+        self._workers: Group | None = None  # with which it grows
         self._rate: float | None = None  # set by a callback
         self._last = 0  # rounds of the model, if fewer than those grown; else 0
         self._rates: list[float] = []  # of the rounds since the loaded trees, if they may have to be repeated
@@ -50,21 +53,46 @@ class TreeAdapter:
 
     # Training ------------------------------------------------------------------------------------------------
 
-    def train(self, rows: Minibatches) -> Floats:
+    def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
+        """Take a step, alone or with a group of `workers`. See `edl.frameworks.adapter.PartitionedAdapter`."""
         matrix = matrix_of(rows.features)
         labels = rows.labels.reshape(-1)
         weights = self._weights(labels, rows.weights)
-        self._grow_from(matrix, rows, lambda: self.engine.begin(matrix, labels, weights))
-        return np.array([self.engine.mean_loss(labels, weights)], dtype=np.float32)
+        with self._undone_without(workers, begins=matrix is not self._held):
+            self._grow_from(
+                matrix, rows, workers, lambda: self.engine.begin(matrix, labels, weights, workers=workers)
+            )
+            loss = _mean(self.engine.mean_loss(labels, weights), len(labels), workers)
+        return np.array([loss], dtype=np.float32)
 
-    def _grow_from(self, matrix: Array, rows: Minibatches, begin: Callable[[], None]) -> None:
+    def _grow_from(
+        self, matrix: Array, rows: Minibatches, workers: Group | None, begin: Callable[[], None]
+    ) -> None:
         """Add a round; `begin` gives the rows to the engine, where it does not hold them."""
         try:
-            if matrix is not self._held:
+            if matrix is not self._held or workers is not self._workers:
                 self._begin(matrix, begin)
+                self._workers = workers
             self._grow(self.learning_rate(0) if rows.rates is None else float(rows.rates[0]))
         except self.engine.failures as error:
             raise JobError(f"{self.framework} cannot train: {first_line(error)}") from error
+
+    @contextlib.contextmanager
+    def _undone_without(self, workers: Group | None, *, begins: bool) -> Iterator[None]:
+        """Provide a context that leaves the trees as they were if a worker is lost."""
+        rounds, rates = self.engine.rounds, list(self._rates)
+        changes = (
+            begins or workers is not self._workers or not self.engine.additive
+        )  # more than the last round
+        before = self.engine.dump(rounds) if workers is not None and rounds and changes else None
+        try:
+            yield
+        except GroupError:
+            if before is None:
+                before = self.engine.dump(rounds) if rounds else b""
+            self.engine.load(before)
+            self._held, self._workers, self._rates = None, None, rates
+            raise
 
     def _begin(self, matrix: Array, begin: Callable[[], None]) -> None:
         self._check(matrix)
@@ -142,6 +170,8 @@ class TreeAdapter:
     # Weights and state ---------------------------------------------------------------------------------------
 
     def get_weights(self) -> dict[str, Array]:
+        if not self.engine.rounds:
+            return {BOOSTER: np.empty(0, dtype=np.uint8)}
         found = np.frombuffer(self.engine.dump(self.rounds), dtype=np.uint8)
         return {BOOSTER: found, **self.engine.importances(self.rounds)}
 
@@ -226,6 +256,14 @@ def matrix_of(features: Features) -> Array:
             hint="FEATURES of trees are fc.raw, fc.codes and numbers",
         )
     return found[0]
+
+
+def _mean(loss: float, rows: int, workers: Group | None) -> float:
+    """Return the mean loss of the rows of all workers."""
+    if workers is None:
+        return loss
+    losses, counts = workers.gather(np.array([loss * rows, rows])).T
+    return float(losses.sum() / counts.sum())
 
 
 def checked_model(program: Program, kind: type[Trees]) -> Any:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from edl.arrays import Array
+from edl.collectives.base import Group
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import Objective
@@ -67,16 +68,26 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def begin(
-        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+        self,
+        matrix: Array,
+        labels: Array,
+        weights: Array | None,
+        groups: Groups | None = None,
+        workers: Group | None = None,
     ) -> None:
         """Take the rows from which following rounds grow, beyond the present trees. `labels` are (n,).
 
-        `groups` are those of a ranking.
+        `groups` are those of a ranking. `workers` grow the same trees together, each from its own rows, which all
+        have the size of a share; they make the same calls of `begin` and `grow`. Raises GroupError if one is lost.
         """
 
     @abc.abstractmethod
     def grow(self, rate: float) -> None:
-        """Add a round with this learning rate. There may be nothing left to learn; then nothing is added."""
+        """Add a round with this learning rate. There may be nothing left to learn; then nothing is added.
+
+        Raises GroupError if one of the workers is lost; then all trees that are not additive, and those of this round,
+        are void.
+        """
 
     @abc.abstractmethod
     def mean_loss(self, labels: Array, weights: Array | None) -> float:

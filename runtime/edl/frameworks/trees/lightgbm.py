@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edl.arrays import Array, Features
+from edl.collectives.base import Group
 from edl.errors import JobError
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
 from edl.frameworks.trees.compiled import ENOUGH, Compiled, is_available
@@ -32,12 +34,15 @@ from edl.program import Program
 with without_extras():
     import lightgbm
 
+    from edl.frameworks.trees.lightgbm_network import Network, sampled
+
 # Results that depend on the rows, the parameters and the seed alone; LightGBM would choose by timing otherwise.
 _FIXED = {"deterministic": True, "force_row_wise": True, "verbosity": -1}
-_THREADS = re.compile(
-    rb"^\[num_threads: \d+\]$", re.MULTILINE
-)  # in a model's file: of the machine, not the model
+# In a model's file: of the machine and the workers, not of the model.
+_ELSEWHERE = {"num_threads": b"0", "num_machines": b"1", "tree_learner": b"serial"}
+_LINES = re.compile(rb"^\[(%s): \w+\]$" % "|".join(_ELSEWHERE).encode(), re.MULTILINE)
 _MOST_ROWS = 10_000  # of a group, by LightGBM's own limit
+_LEAST_IN_LEAF = 20  # rows, by default
 _LEAST_RATE = 1e-12  # LightGBM refuses 0, in which schedules end
 _threads = 1
 
@@ -73,6 +78,8 @@ class LightGBMEngine(Engine):
         self._names = [f"f{position}" for position in range(model.width)]
         self._booster: lightgbm.Booster | None = None
         self._rows: lightgbm.Dataset | None = None
+        self._network: Network | None = None
+        self._with_workers: dict[str, Any] = {}  # parameters of this worker of a group
         self._rate = self.rate
         self._fast: tuple[int, Compiled | None] | None = None  # for that number of rounds
         self._work = 0  # rows times trees predicted since the trees were loaded
@@ -86,28 +93,64 @@ class LightGBMEngine(Engine):
         return 0 if self._booster is None else int(self._booster.current_iteration())
 
     def begin(
-        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+        self,
+        matrix: Array,
+        labels: Array,
+        weights: Array | None,
+        groups: Groups | None = None,
+        workers: Group | None = None,
     ) -> None:
         if self._rows is not None and self._booster is not None:
             self.load(self.dump(self.rounds))
         self._params["num_threads"] = threads_for(matrix, _threads, GROWING)
         if groups is not None:
             self._params |= {"metric": groups.metric, "eval_at": [groups.k or _MOST_ROWS]}
-        self._rows = lightgbm.Dataset(
+        self._network = None if workers is None else Network(workers)
+        self._with_workers = {} if workers is None else self._of_each(workers)
+        params, reference = self._params, None
+        if workers is not None:
+            params, reference = self._intervals(matrix, workers)
+        self._rows = self._dataset(
             matrix,
-            labels,
+            params,
+            label=labels,
             weight=weights,
             group=None if groups is None else groups.sizes,
-            feature_name=self._names,
-            categorical_feature=list(self.model.categorical),
-            params=self._params,
+            reference=reference,
         )
         self._training = False
 
+    def _of_each(self, workers: Group) -> dict[str, Any]:
+        """Return the parameters of a worker of a group.
+
+        A leaf has at least one row: workers estimate numbers of rows, and fail at a leaf that has none.
+        """
+        least = max(1, int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)))
+        return {"num_machines": workers.size, "tree_learner": "data", "min_data_in_leaf": least}
+
+    def _intervals(self, matrix: Array, workers: Group) -> tuple[dict[str, Any], lightgbm.Dataset]:
+        """Return the intervals of the columns, which are those of one worker with all rows, and their parameters."""
+        found, total = sampled(matrix, workers, self._params)
+        least = int(self._params.get("min_data_in_leaf", _LEAST_IN_LEAF)) * len(found) // total
+        params = {**self._params, "min_data_in_leaf": least}  # of the sample, by which columns are left out
+        return params, self._dataset(found, params).construct()
+
+    def _dataset(self, matrix: Array, params: Mapping[str, Any], **more: Any) -> lightgbm.Dataset:
+        return lightgbm.Dataset(
+            matrix,
+            feature_name=self._names,
+            categorical_feature=list(self.model.categorical),
+            params=dict(params),
+            **more,
+        )
+
     def grow(self, rate: float) -> None:
-        rate = max(rate, _LEAST_RATE)
+        with contextlib.nullcontext() if self._network is None else self._network.connected():
+            self._grow(max(rate, _LEAST_RATE))
+
+    def _grow(self, rate: float) -> None:
         if not self._training:
-            params = {**self._params, "learning_rate": rate}
+            params = {**self._params, **self._with_workers, "learning_rate": rate}
             self._booster = lightgbm.train(
                 params, self._rows, 1, init_model=self._booster, keep_training_booster=True
             )
@@ -161,7 +204,7 @@ class LightGBMEngine(Engine):
 
     def dump(self, last: int) -> bytes:
         text = self._trees.model_to_string(num_iteration=last or -1)
-        return _THREADS.sub(b"[num_threads: 0]", text.encode())
+        return _LINES.sub(_on_one_thread, text.encode())
 
     def forest(self, last: int) -> Forest:
         return of_lightgbm(self.dump(last).decode())
@@ -188,6 +231,10 @@ class LightGBMEngine(Engine):
         if self._booster is None:
             raise JobError("the model has no trees yet")
         return self._booster
+
+
+def _on_one_thread(line: re.Match[bytes]) -> bytes:
+    return b"[%s: %s]" % (line[1], _ELSEWHERE[line[1].decode()])
 
 
 def _draws(params: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 
 from edl.arrays import Array, Features
+from edl.collectives.base import Group
 from edl.errors import JobError
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter, matrix_of
@@ -43,9 +44,14 @@ class RankingAdapter(TreeAdapter):
         super().__init__(program, model, engine, features)
         self._without_irrelevant: Callable[[float], float] = lambda mean: mean
 
-    def train(self, rows: Minibatches) -> Floats:
+    def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
+        if workers is not None:
+            raise JobError(
+                "rankings are trained by one worker: the rows of a group may not be on several",
+                hint="use one worker",
+            )
         matrix = matrix_of(rows.features)
-        self._grow_from(matrix, rows, lambda: self._sorted(matrix, rows))
+        self._grow_from(matrix, rows, workers, lambda: self._sorted(matrix, rows))
         return np.array([1 - self._without_irrelevant(self.engine.ranked())], dtype=np.float32)
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from edl.arrays import Array, Features
+from edl.collectives.base import Group
 from edl.errors import JobError
 from edl.frameworks.trees.adapter import TreeAdapter, checked_model
 from edl.frameworks.trees.engine import (
@@ -74,8 +75,15 @@ class XGBoostEngine(Engine):
         return 0 if self._booster is None else int(self._booster.num_boosted_rounds())
 
     def begin(
-        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+        self,
+        matrix: Array,
+        labels: Array,
+        weights: Array | None,
+        groups: Groups | None = None,
+        workers: Group | None = None,
     ) -> None:
+        if workers is not None:
+            raise JobError("trees of XGBoost are trained by one worker", hint="use LightGBM, or one worker")
         present = self.dump(self.rounds) if self._booster is not None else b""
         threads = self._params["nthread"] = threads_for(matrix, _threads, GROWING)
         quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")

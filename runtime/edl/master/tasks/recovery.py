@@ -4,6 +4,7 @@ RecoveryPolicy      evaluation and prediction: tasks are independent
 TrainerRecovery     one worker trains and holds the weights
 ServerRecovery      parameter servers hold them (`edl.master.ps.ps_manager`)
 AllReduceRecovery   all workers of a group hold them (`edl.master.rendezvous`)
+TreeRecovery        the same, and each has its share of the rows
 """
 
 from __future__ import annotations
@@ -181,10 +182,11 @@ class AllReduceRecovery(TrainerRecovery):
 
     readmits = True  # it receives the state from other members
     rendezvous: RendezvousManager
+    complete = False  # groups have the workers that are there
 
     def __init__(self, table: LeaseTable) -> None:
         super().__init__(table)
-        self.rendezvous = RendezvousManager(self.state, table.log)
+        self.rendezvous = RendezvousManager(self.state, table.log, complete=self.complete)
         self.owners = GroupOwnership(self.rendezvous)
 
     @property
@@ -220,3 +222,9 @@ class AllReduceRecovery(TrainerRecovery):
     def begin_checkpoint(self, update: TaskUpdate, request: Request) -> None:
         if self.rendezvous.has_led(request):
             super().begin_checkpoint(update, request)
+
+
+class TreeRecovery(AllReduceRecovery):
+    """Policy of trees on several workers: a group has all of them, because the rows are divided among its members."""
+
+    complete = True

@@ -6,7 +6,7 @@ by block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,7 +86,8 @@ class Blocks:
     """Reader of rows that calls the program to make arrays of them.
 
     `kept` caches the arrays of training tasks for later epochs, and `measured` those of validation rows; None reads
-    these every time. `rows` is the number of training rows, or None if it is unknown.
+    these every time. `rows` is the number of training rows, or None if it is unknown. `part` returns the part of a
+    training task to read: its number and the number of parts.
     """
 
     program: Program
@@ -94,6 +95,7 @@ class Blocks:
     kept: ArrayCache = field(default_factory=ArrayCache)
     rows: int | None = None
     measured: ArrayCache | None = None
+    part: Callable[[], tuple[int, int]] = lambda: (0, 1)
 
     @property
     def all_kept(self) -> bool:
@@ -101,12 +103,18 @@ class Blocks:
         return self.kept.rows == self.rows
 
     def whole(self, task: Task, *, seed: int | None) -> Block:
-        """Return the rows of a training task, permuted by (seed, epoch, task) unless `seed` is None."""
-        made = self._made(task.start, task.end)
-        if seed is None:
-            return Block(task.end - task.start, made, None)
-        order = generator(seed, task.number, task.start).permutation(task.end - task.start)
-        return Block(len(order), made.take(order), None)
+        """Return the rows of a training task, permuted by (seed, epoch, task) unless `seed` is None.
+
+        A part of a task stands for the whole of it, and keeps its order.
+        """
+        number, parts = self.part()
+        rows = task.end - task.start
+        first, last = (task.start + rows * each // parts for each in (number, number + 1))
+        made = self._made(first, last)
+        if seed is None or parts > 1:
+            return Block(rows, made, None)
+        order = generator(seed, task.number, task.start).permutation(rows)
+        return Block(rows, made.take(order), None)
 
     def are_kept(self, task: Task, rows: int = LEAST_ROWS) -> bool:
         """Return True if the first block of an evaluation task is cached, and so are, probably, the others."""

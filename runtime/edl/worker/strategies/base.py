@@ -28,11 +28,13 @@ class Strategy(Protocol):
     """Training strategy of one worker.
 
     `step` counts the optimizer steps of the parameters, as far as known here. `group` is the preferred number of
-    minibatches per call.
+    minibatches per call. `part` is the part of the rows of a task that this worker reads: its number and the number of
+    parts.
     """
 
     step: int
     group: int
+    part: tuple[int, int]
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         """Take a step for each minibatch, in order; return their mean losses, float32 (steps,).
@@ -40,6 +42,10 @@ class Strategy(Protocol):
         `done` is the progress of their task before them. `rates` gives the learning rate of each step, or None to leave
         it to the optimizer. Raises VoidError if the task's lease is void.
         """
+        ...
+
+    def weight_of(self, own: float) -> float:
+        """Return the weight of the rows of the last call of `train`. Those of this worker have the weight `own`."""
         ...
 
     def mark(self) -> int:
@@ -71,6 +77,7 @@ class Local:
     """Strategy that takes all steps locally, many of them in one compiled call. `kept` has weights by epoch."""
 
     group = 1
+    part = 0, 1
 
     def __init__(self, adapter: Adapter) -> None:
         self._adapter = adapter
@@ -83,6 +90,9 @@ class Local:
         losses = self._adapter.train(rows)
         self.step += len(losses)
         return losses
+
+    def weight_of(self, own: float) -> float:
+        return own
 
     def mark(self) -> int:
         return self.step

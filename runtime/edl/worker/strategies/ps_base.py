@@ -37,6 +37,7 @@ class ServerStrategy(ABC):
     """Strategy on parameter servers. `store` takes the weights of the best epochs."""
 
     group = 1
+    part = 0, 1
 
     def __init__(
         self,
@@ -55,6 +56,9 @@ class ServerStrategy(ABC):
 
     @abstractmethod
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats: ...
+
+    def weight_of(self, own: float) -> float:
+        return own
 
     @abstractmethod
     def mark(self) -> int: ...

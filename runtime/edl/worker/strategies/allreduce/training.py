@@ -7,14 +7,14 @@ from typing import cast
 from edl.checkpoints import CheckpointStore
 from edl.frameworks import Minibatches
 from edl.worker.checkpointing import keep_only, read_checkpoint
-from edl.worker.strategies.allreduce.strategy import AllReduce
+from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.trainer import Trainer
 
 EXAMPLES = 2  # rows of the step that triggers compilation
 
 
 class GroupParameters:
-    """Parameters of a trainer whose strategy is `AllReduce`.
+    """Parameters of a trainer whose strategy is a `GroupMember`.
 
     `store` has the checkpoints. `resume` is the one that this generation of the job starts from, "" to keep the
     trainer's initial weights.
@@ -22,7 +22,7 @@ class GroupParameters:
 
     def __init__(self, trainer: Trainer, store: CheckpointStore, resume: str) -> None:
         self._trainer = trainer
-        self._strategy = cast(AllReduce, trainer.worker.strategy)
+        self._strategy = cast(GroupMember, trainer.worker.strategy)
         self._store = store
         self._resume = resume
 

@@ -1,0 +1,227 @@
+"""Trees that several workers grow together, each from its rows. Workers are threads here: each has a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edl.collectives.base import GroupError
+from edl.collectives.gloo import Group, Host
+from edl.frameworks import Minibatches
+from edl.frameworks.trees.adapter import TreeAdapter
+from tests.edl.frameworks.test_trees import LABELS, MATRIX, OBJECTIVES, ROUNDS, WEIGHTS, adapter, rows
+
+_NUMBERS = count(1)
+
+
+class Workers:
+    """A host and a thread for each worker; a thread keeps the library's network of its worker."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._hosts = [Host() for _ in range(size)]
+        self._pools = [ThreadPoolExecutor(1) for _ in range(size)]
+
+    def do(self, task: Callable[[int], Any]) -> list[Any]:
+        """What each gives of a call of `task` with its rank."""
+        begun = [pool.submit(task, rank) for rank, pool in enumerate(self._pools)]
+        return [future.result(30) for future in begun]
+
+    def meet(self) -> list[Group]:
+        number, address = next(_NUMBERS), self._hosts[0].address
+        return self.do(lambda rank: self._hosts[rank].meet(address, number, rank, self.size, 10.0))
+
+    def grow(self, subjects: Sequence[TreeAdapter], given: Minibatches, rounds: int) -> list[list[float]]:
+        """Rounds of a new group; the losses of each worker."""
+        groups = self.meet()
+        shares = [share(given, rank, self.size) for rank in range(self.size)]
+
+        def grown(rank: int) -> list[float]:
+            return [float(subjects[rank].train(shares[rank], groups[rank])[0]) for _ in range(rounds)]
+
+        try:
+            return self.do(grown)
+        finally:
+            for group in groups:
+                group.close()
+
+
+def share(given: Minibatches, rank: int, size: int) -> Minibatches:
+    total = len(given.labels)
+    return given.rows(slice(total * rank // size, total * (rank + 1) // size))
+
+
+@pytest.fixture(scope="module")
+def pair() -> Workers:
+    return Workers(2)
+
+
+@pytest.fixture(scope="module")
+def trio() -> Workers:
+    return Workers(3)
+
+
+def trees(subject: TreeAdapter) -> bytes:
+    return subject.get_weights()["booster"].tobytes()
+
+
+def some(folder: Path, size: int, *described: Any, **params: Any) -> list[TreeAdapter]:
+    return [adapter(folder / str(rank), "lightgbm", *described, **params) for rank in range(size)]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[Callable[..., list[TreeAdapter]]]:
+    """Models of the same program; each call takes another folder."""
+    folders = count()
+    yield lambda size, *described, **params: some(tmp_path / str(next(folders)), size, *described, **params)
+
+
+Made = Callable[..., list[TreeAdapter]]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"feature_fraction": 0.5},
+        {"bin_construct_sample_cnt": 300},
+        {"boosting": "dart", "drop_rate": 0.4},
+    ],
+)
+def test_trees_of_three_workers_are_those_of_one(trio: Workers, made: Made, params: dict[str, Any]) -> None:
+    [alone] = made(1, **params)
+    given = rows()
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    together = made(3, **params)
+    for found in trio.grow(together, given, ROUNDS):
+        assert found == pytest.approx(losses, rel=1e-6)
+    assert len({trees(subject) for subject in together}) == 1
+    wanted, found = alone.predict({"dense": MATRIX}), together[0].predict({"dense": MATRIX})
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+CLOSE = {  # losses of training that several workers and one differ by at most: counts of rows and medians are estimated
+    "regression_l1": 0.05, "quantile": 0.05, "poisson": 0.02, "gamma": 0.02, "tweedie": 0.02, "binary": 0.02,
+    "multiclass": 0.05,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("objective", "kind", "params"),
+    [row[1:4] for row in OBJECTIVES if row[0] == "lightgbm" and row[1] in CLOSE],
+)
+def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
+    pair: Workers, made: Made, objective: str, kind: str, params: dict[str, Any]
+) -> None:
+    [alone], given = made(1, objective, kind, **params), rows(kind, WEIGHTS)
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    together = made(2, objective, kind, **params)
+    found = pair.grow(together, given, ROUNDS)
+    assert found[0] == found[1] == pytest.approx(losses, rel=CLOSE[objective])
+    assert trees(together[0]) == trees(together[1])
+
+
+def test_splits_of_two_workers_are_those_of_one_where_no_count_decides(pair: Workers, made: Made) -> None:
+    [alone] = made(1, "binary", "two", min_data_in_leaf=1)
+    given = rows("two")
+    for _ in range(ROUNDS):
+        alone.train(given)
+    together = made(2, "binary", "two", min_data_in_leaf=1)
+    pair.grow(together, given, ROUNDS)
+    wanted, found = alone.predict({"dense": MATRIX}), together[0].predict({"dense": MATRIX})
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_classes_have_their_weights_on_all_workers(pair: Workers, made: Made) -> None:
+    described = ("binary", "two", ", class_weights=(1.0, 3.0)")
+    plain, weighed = made(2, "binary", "two"), made(2, *described)
+    for subjects in (plain, weighed):
+        pair.grow(subjects, rows("two"), ROUNDS)
+    assert weighed[0].predict({"dense": MATRIX}).mean() > plain[0].predict({"dense": MATRIX}).mean() + 0.3
+
+
+class _Lost(Group):
+    """A group whose member is lost at its exchange of that number."""
+
+    exchanges = 0
+    last = 0
+
+    def all_to_all(self, blocks: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+        self.exchanges += 1
+        if self.exchanges == self.last:
+            self.close()
+            raise GroupError
+        return super().all_to_all(blocks, sizes)
+
+
+MODELS: Mapping[str, tuple[Sequence[str], dict[str, Any]]] = {
+    "plain": ((), {}),
+    "three classes": (("multiclass", "three"), {"num_class": 3}),
+    "rows at random": ((), {"bagging_fraction": 0.5, "bagging_freq": 1}),
+    "dart": ((), {"boosting": "dart", "drop_rate": 0.4}),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("exchange", [1, 40])
+def test_a_lost_worker_changes_no_tree(pair: Workers, made: Made, name: str, exchange: int) -> None:
+    described, params = MODELS[name]
+    given = rows(described[1] if described else "number")
+    expected = made(2, *described, **params)
+    pair.grow(expected, given, ROUNDS)
+    subjects = made(2, *described, **params)
+    pair.grow(subjects, given, 5)
+    before = [trees(subject) for subject in subjects]
+    groups = pair.meet()
+    groups[1].__class__ = _Lost
+    groups[1].last = exchange  # type: ignore[attr-defined]
+
+    def lost(rank: int) -> int:
+        part = share(given, rank, 2)
+        for rounds in range(ROUNDS):
+            try:
+                subjects[rank].train(part, groups[rank])
+            except GroupError:
+                return rounds
+        raise AssertionError
+
+    rounds = pair.do(lost)
+    for group in groups:
+        group.close()
+    assert rounds[0] == rounds[1]
+    if exchange == 1:
+        assert [trees(subject) for subject in subjects] == before
+    [replacement] = made(1, *described, **params)
+    replacement.set_weights(subjects[0].get_weights())
+    replacement.set_state(subjects[0].get_state())
+    pair.grow([subjects[0], replacement], given, ROUNDS - 5 - rounds[0])
+    assert trees(subjects[0]) == trees(replacement) == trees(expected[0])
+
+
+def test_workers_add_rounds_to_a_model_that_was_trained_before(pair: Workers, made: Made) -> None:
+    [parent] = made(1)
+    given = rows()
+    for _ in range(4):
+        parent.train(given)
+    together = made(2)
+    for subject in together:
+        subject.set_weights(parent.get_weights())
+    pair.grow(together, given, ROUNDS)
+    assert together[0].rounds == 4 + ROUNDS
+    assert trees(together[0]) == trees(together[1])
+
+
+def test_ranks_whose_rows_have_one_class_alone_grow_the_same_trees(pair: Workers, made: Made) -> None:
+    order = np.argsort(LABELS["two"][1][:, 0], kind="stable")
+    given = rows("two")
+    apart = Minibatches({"dense": MATRIX[order]}, given.labels[order], given.size)
+    together = made(2, "binary", "two")
+    losses = pair.grow(together, apart, ROUNDS)
+    assert losses[0][-1] < 0.6 * losses[0][0]
+    assert trees(together[0]) == trees(together[1])
