@@ -7,7 +7,7 @@ again while a job runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -27,7 +27,7 @@ from sqlflow_edl.web.guard import FIELD, Access, Guard, cookie_name
 from sqlflow_edl.web.job_reader import Job, JobReader
 from sqlflow_edl.web.model_reader import Listing, Model, ModelReader
 from sqlflow_edl.web.model_view import compare, view
-from sqlflow_edl.web.rendering import asset, link, path_of, render
+from sqlflow_edl.web.rendering import asset, path_of, render
 from sqlflow_edl.web.report import report_of
 
 RECENT = 8  # jobs and models of the overview
@@ -83,6 +83,7 @@ class Pages:
         self._jobs = JobReader()
         self._source = source
         self._access = access
+        self._messages: dict[str, str] = {}  # outcome of a cancellation, by job, until its page has shown it
 
     # Jobs --------------------------------------------------------------------------------------------------
 
@@ -113,8 +114,8 @@ class Pages:
     def job(self, request: Request) -> Response:
         """Show a job."""
         found = self._job(request)
-        message = request.query_params.get("message", "")
-        return self._page("job", "jobs", message=message[:500], **found)
+        message = self._messages.pop(request.path_params["job"], "")
+        return self._page("job", "jobs", message=message, **found)
 
     def job_live(self, request: Request) -> Response:
         """Return the parts of a job's page that change."""
@@ -129,10 +130,10 @@ class Pages:
             )
         job = request.path_params["job"]
         try:
-            message = await run_in_threadpool(self._jobs.cancel, job)
+            self._messages[job] = await run_in_threadpool(self._jobs.cancel, job)
         except ClusterError as error:
-            message = error.message
-        return RedirectResponse(link(f"/jobs/{job}", message=message), 303)
+            self._messages[job] = error.message
+        return RedirectResponse(f"/jobs/{quote(job, safe='')}", 303)
 
     def _job(self, request: Request) -> dict[str, object]:
         found = self._jobs.job(request.path_params["job"], request.query_params.get("instance", ""))

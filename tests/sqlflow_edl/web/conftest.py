@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.types import ASGIApp
 
+from edl.models.registry.records import ModelRecord
 from sqlflow_edl.serving.store import Store
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.web.app import application
@@ -86,6 +87,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fill(session, "sales", sales())
             for _ in session.run(MODELS):
                 pass
+        with Store(f"duckdb:///{folder}/models.duckdb").opened() as registry:
+            failed = ModelRecord(
+                "DNNClassifier", "torch", 7, {}, "SELECT 1 TO TRAIN DNNClassifier LABEL x INTO broken"
+            )
+            registry.record_failure("broken", failed, "the <i>loss</i> is not finite")
     return folder
 
 

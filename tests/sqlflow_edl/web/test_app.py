@@ -17,7 +17,16 @@ from sqlflow_edl.web.app import application
 from sqlflow_edl.web.guard import FIELD, Access, cookie_name
 from tests.sqlflow_edl.web.conftest import Browser
 
-PAGES = ("/", "/jobs", "/models", "/models/dear", "/models/dear@1", "/models/costs", "/models/%3Cb%3Ekinds")
+PAGES = (
+    "/",
+    "/jobs",
+    "/models",
+    "/models/dear",
+    "/models/dear@1",
+    "/models/costs",
+    "/models/broken",
+    "/models/%3Cb%3Ekinds",
+)
 VOID = ("meta", "link", "input", "br", "path", "img")
 
 
@@ -107,6 +116,14 @@ def test_a_model_of_a_number_has_errors_and_intervals(browser: Browser) -> None:
     assert 'aria-label="absolute error from' in text
     assert "Intervals of predictions" in text
     assert text.count('class="interval"') == 2
+
+
+def test_a_failed_training_shows_its_reason_and_statement(browser: Browser) -> None:
+    text = browser.get("/models/broken").text
+    assert "The training failed: the &lt;i&gt;loss&lt;/i&gt; is not finite" in text
+    assert "SELECT 1 TO TRAIN DNNClassifier" in text
+    assert browser.get("/compare?model=broken&model=dear").status == 200
+    assert browser.get("/report?model=broken").status == 200
 
 
 def test_versions_are_compared_side_by_side(browser: Browser) -> None:
@@ -202,6 +219,7 @@ def test_a_job_inside_another_process_cannot_be_cancelled(running: job_folder.Jo
     found = browser.post(f"/jobs/{running.id}/cancel", {FIELD: access.form_token})
     assert found.status == 303
     assert "runs inside process" in browser.get(found.headers["location"]).text
+    assert "runs inside process" not in browser.get(found.headers["location"]).text
     assert running.status().alive
 
 
