@@ -6,7 +6,13 @@ import pytest
 
 from edl.cluster import Change, Instance, NoRoomError, Reason, Room
 from edl.errors import ClusterError
-from edl.master.instances.instance_manager import LONGEST_WAIT, SILENT_LEASES, InstanceManager, ScaleAction
+from edl.master.instances.instance_manager import (
+    LONGEST_WAIT,
+    REGISTER_SECS,
+    SILENT_LEASES,
+    InstanceManager,
+    ScaleAction,
+)
 from edl.master.tasks.recovery import TrainerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Mode
@@ -601,6 +607,34 @@ def test_a_process_that_hangs_is_ended_once_and_replaced() -> None:
     stage.instances.changed(Change(instance, "ended", reason="stopped"), stage.now)
     (action,) = stage.instances.actions(stage.now)
     assert (action.instance.incarnation, action.stop) == (instance.incarnation + 1, False)
+
+
+def test_a_worker_that_never_registers_is_ended_and_the_job_fails_if_all_do() -> None:
+    job = Job(1, patience=2)
+    now = 0.0
+    for incarnation in (0, 1):
+        now += 10.0
+        assert job.started(now) == [("worker-0", incarnation)]
+        instance = Instance("worker-0", "worker", incarnation)
+        job.instances.changed(Change(instance, "running"), now)
+        now += 10_000.0  # this machine slept
+        for _ in range(int(REGISTER_SECS) - 1):
+            assert job.instances.actions(now) == []
+            now += 1.0
+        assert job.instances.actions(now) == []
+        assert job.instances.actions(now + 1.0) == [ScaleAction(instance, stop=True, grace=0.0)]
+        job.instances.changed(Change(instance, "ended", reason="stopped", exit_code=-9), now)
+    assert job.leases.state.failed is not None
+    assert "the last, worker-0, hung: it never registered" in job.leases.state.failed.message
+    assert job.notes[0] == "worker-0 has not registered for 120 s and is stopped"
+
+
+def test_a_worker_that_has_registered_may_be_slow() -> None:
+    job = Job(1)
+    job.started(0.0)
+    job.instances.changed(Change(Instance("worker-0", "worker", 0), "running"), 0.0)
+    job.leases.join("worker-0", 0, 1.0)
+    assert not any(job.instances.actions(float(now)) for now in range(2 * int(REGISTER_SECS)))
 
 
 def test_a_worker_that_speaks_again_soon_is_left_in_its_place() -> None:

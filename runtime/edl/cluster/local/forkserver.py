@@ -30,6 +30,7 @@ from edl.cluster import Instance
 from edl.cluster.local.instance_process import live
 from edl.cluster.local.messages import Born, Forked, Ready, Refused, instances
 from edl.cluster.local.parent_watch import die_with_parent
+from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.spec import from_json
@@ -40,6 +41,7 @@ LONGEST = 1 << 16  # maximum bytes of a packet
 def main(arguments: list[str]) -> int:
     job, descriptor, lifeline, parent = Path(arguments[0]), *map(int, arguments[1:])
     die_with_parent(parent)
+    dump_stacks_on_signal()
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
     warm_up(ClusterFolder(job).spec(), JobFolder(job))

@@ -22,10 +22,12 @@ from edl.cluster.exit_reason import Exit
 from edl.cluster.local.children import Children, kill, spawn
 from edl.cluster.local.forkserver import LONGEST
 from edl.cluster.local.messages import Forked, Ready, Refused, born
+from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.run_folder import ClusterFolder, Spec
 
 TRIES = 3  # forkservers that may die before they are ready; then instances are started without one
 FORK_SECONDS = 5.0  # timeout of a fork, which takes hundredths of a second, before the forkserver is replaced
+READY_SECONDS = 60.0  # timeout of a forkserver's imports, which take seconds; doubled after each failure
 PAUSE = 0.5  # pause in seconds before replacing a forkserver that died before it was ready
 
 Key = tuple[str, int]
@@ -165,12 +167,24 @@ class ForkserverLauncher:
         self._setting.say(f"forkserver: pid {pid}")
         self._pid = pid
         self._setting.children.watch(pid, lambda how: self._died(pid, how))
+        self._alarm = self._loop.call_later(READY_SECONDS * 2**self._failures, self._kill_unready)
 
     def _died(self, pid: int, how: Exit) -> None:
         if self._pid == pid:
             self._pid = 0
         if not self._closed:
             self._setting.say(f"the forkserver has ended: {how}")
+
+    def _kill_unready(self) -> None:
+        self._setting.say(f"the forkserver (pid {self._pid}) does not become ready and is killed")
+        if self._pid:
+            kill(self._pid, DUMP_SIGNAL)
+            self._loop.call_later(DUMP_SECS, self._kill_if, self._pid)
+
+    def _kill_if(self, pid: int) -> None:
+        """Kill the forkserver unless it has ended."""
+        if self._pid == pid:
+            self._kill()
 
     def _kill(self) -> None:
         if self._pid:
@@ -201,6 +215,7 @@ class ForkserverLauncher:
         if isinstance(message, Ready):
             self._ready = True
             self._failures = 0
+            self._calm()
             self._setting.say(f"the forkserver is ready after {message.seconds:.1f} s")
         else:
             self._asked = None

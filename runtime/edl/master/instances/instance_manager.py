@@ -19,6 +19,11 @@ GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing t
 START_SECS = 30.0  # time until the cluster must know a requested instance
 LONGEST_WAIT = 5.0  # maximum pause in seconds before a repeatedly failing instance is restarted
 SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
+LEAST_SERVER_SECS = (
+    5.0  # least silence after which a server is replaced, otherwise after one lease: all wait for it
+)
+LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
+REGISTER_SECS = 120.0  # time for a running process to register, which it does before it loads anything
 _BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
 _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
 
@@ -57,7 +62,8 @@ class _Slot:
 
     `started` is the second of the last start, `not_before` the earliest second of the next one. `dismissed`: the
     occupant was asked to stop. `waits`: the cluster has no room for the slot; `refusals` counts its consecutive
-    refusals. `ending` describes why the last occupant ended; it is empty after a deliberate stop.
+    refusals. `ending` describes why the last occupant ended; it is empty after a deliberate stop. `unregistered`
+    counts the seconds in which the occupant has run without registering, and this master has too.
     """
 
     role: Role
@@ -71,6 +77,7 @@ class _Slot:
     refusals: int = 0
     backoff: _Backoff = field(default_factory=_Backoff)
     ending: str = ""
+    unregistered: float = 0.0
 
     @property
     def vacant(self) -> bool:
@@ -112,6 +119,7 @@ class InstanceManager:
         }
         self._backoff: dict[Role, _Backoff] = {"worker": _Backoff(), "ps": _Backoff()}
         self._log = log
+        self._looked = 0.0  # second of the last look at silent instances
         # Number of instances that ran out of memory, and the last hint.
         self._starved: dict[Role, tuple[int, str]] = {}
 
@@ -148,6 +156,10 @@ class InstanceManager:
         slot = self._slot_of(change.instance)
         if slot is None:
             return
+        if change.state == "running" and (slot.state is None or slot.state.state != "running"):
+            slot.unregistered = 0.0
+        if change.reason == "stopped" and slot.unregistered > REGISTER_SECS:  # not deliberately
+            change = msgspec.structs.replace(change, reason="hung", detail="it never registered")
         slot.state, slot.waits, slot.refusals = change, False, 0
         if change.state != "ended" or self._tasks.finished:
             return
@@ -270,20 +282,32 @@ class InstanceManager:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
         found = []
         longest = SILENT_LEASES * self._tasks.lease_secs
+        passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
         for slot in self._slots.values():
             runs = slot.state is not None and slot.state.state == "running"
             if slot.state is None or not runs or slot.dismissed:
                 continue
             who = slot.state.instance.key
             silence = self._servers.silence(*who, now) if self._servers is not None else None
+            is_server = silence is not None
             if silence is None:
                 silence = self._tasks.silence(*who, now)
-            if silence > longest:
+            slot.unregistered += 0.0 if is_server or self._is_registered(who) else passed
+            if slot.unregistered > REGISTER_SECS:
+                self._tasks.log(f"{who[0]} has not registered for {REGISTER_SECS:.0f} s and is stopped")
+                found.append(_dismiss(slot, slot.state.instance, now=True))
+            elif silence > (max(self._tasks.lease_secs, LEAST_SERVER_SECS) if is_server else longest):
                 self._tasks.log(
                     f"{slot.state.instance.name} has not answered for {silence:.0f} s and is stopped"
                 )
                 found.append(_dismiss(slot, slot.state.instance))
         return found
+
+    def _is_registered(self, who: tuple[str, int]) -> bool:
+        """Return True if the worker or server has registered, with this master or an earlier one."""
+        member = self._tasks.state.members.get(who[0])
+        records = ((record.instance, record.incarnation) for record in self._tasks.state.servers)
+        return (member is not None and member.incarnation == who[1]) or who in records
 
     # Room -----------------------------------------------------------------------------------------------------
 
@@ -390,9 +414,10 @@ def _next(slot: _Slot, name: str) -> Instance:
     return instance
 
 
-def _dismiss(slot: _Slot, instance: Instance) -> ScaleAction:
+def _dismiss(slot: _Slot, instance: Instance, *, now: bool = False) -> ScaleAction:
+    """Return the stop of an instance; `now`: it has nothing to return."""
     slot.dismissed = True
-    return ScaleAction(instance, stop=True, grace=GRACE if slot.role == "worker" else 0.0)
+    return ScaleAction(instance, stop=True, grace=GRACE if slot.role == "worker" and not now else 0.0)
 
 
 def _number(name: str) -> int:

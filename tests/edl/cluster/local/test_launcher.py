@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -86,3 +91,41 @@ def test_where_orphans_cannot_be_adopted_there_is_no_forkserver(tmp_path: Path, 
         assert parent.done.is_set()
 
     asyncio.run(run())
+
+
+def test_a_forkserver_that_is_frozen_before_it_is_ready_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without one, the worker is refused: here it cannot be started."""
+    frozen: list[int] = []
+    notes: list[str] = []
+
+    def spawn(command: Sequence[str], *, descriptors: Sequence[int], **_: object) -> int:
+        if "edl.cluster.local.forkserver" not in command:
+            raise OSError(11, "Resource temporarily unavailable")
+        process = subprocess.Popen(
+            [sys.executable, "-c", "import signal; signal.pause()"], pass_fds=descriptors
+        )
+        process.send_signal(signal.SIGSTOP)
+        process.returncode = 0
+        frozen.append(process.pid)
+        return process.pid
+
+    monkeypatch.setattr(launch, "spawn", spawn)
+    monkeypatch.setattr(launch, "PAUSE", 0.0)
+    monkeypatch.setattr(launch, "READY_SECONDS", 0.01)
+    monkeypatch.setattr(launch, "DUMP_SECS", 0.01)
+
+    async def run() -> list[tuple[Key, str]]:
+        parent = Parent(1)
+        forkserver = launcher(setting(tmp_path, notes), parent, adopting=True)
+        forkserver.launch(Instance("worker-0", "worker"))
+        await asyncio.wait_for(parent.done.wait(), 60)
+        forkserver.close()
+        return parent.told
+
+    assert [key for key, _ in asyncio.run(run())] == [("worker-0", 0)]
+    assert len(frozen) == TRIES
+    assert f"the forkserver (pid {frozen[0]}) does not become ready and is killed" in notes
+    for pid in frozen:
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from edl import exit_codes
+from edl.cluster.local import client
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.master_process import CHECK_SECONDS, DEATHS, START_SECONDS, Silence
@@ -455,6 +456,33 @@ def test_nothing_outlives_a_supervisor_that_is_killed(stage: Stage) -> None:
     with pytest.raises(ClusterError, match="the job's supervisor died"):
         stage.running.follow(lambda event: None)
     assert not stage.job.status().alive
+
+
+def test_a_job_goes_on_while_its_supervisor_is_stopped_and_ends_when_it_is_continued(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    os.kill(stage.running.pid, signal.SIGSTOP)
+    assert worker.do("spawn", session=False)
+    with EventLog(stage.folder.events) as log:
+        log.write(DONE)
+    master.send("exit", code=exit_codes.OK)
+    master.wait()
+    os.kill(stage.running.pid, signal.SIGCONT)
+    assert stage.running.follow(lambda event: None) == DONE
+    worker.wait()
+
+
+def test_a_job_whose_supervisor_is_stopped_can_be_cancelled(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "END_SECONDS", 0.2)
+    master = stage.opening()
+    worker = stage.worker(master)
+    os.kill(stage.running.pid, signal.SIGSTOP)
+    assert client.cancel(stage.job)
+    for player in (master, worker):
+        player.wait()
+    assert stage.job.status().state == "cancelled"
 
 
 def test_a_job_that_is_done_ends_its_workers_and_goes_back_to_its_client(stage: Stage) -> None:
