@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -98,8 +98,8 @@ def shared(folder: Path) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, **settings: str) -> Iterator[Server]:
-    """A server with its log in `folder`; it is gone at the end. settings: more of its own."""
+def running(folder: Path, *, files: Sequence[Path] = (), **settings: str) -> Iterator[Server]:
+    """A server with its log in `folder`; it is gone at the end. files: copied beside its data, for `settings`."""
     found = programs()
     assert found is not None
     account = pwd.getpwnam(USER) if os.getuid() == 0 else pwd.getpwuid(os.getuid())
@@ -118,6 +118,10 @@ def running(folder: Path, **settings: str) -> Iterator[Server]:
                  "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C.UTF-8"],
                 stdout=log, stderr=log, check=True, cwd=made, **as_account,
             )  # fmt: skip
+            for file in files:
+                copied = Path(shutil.copy(file, data))
+                copied.chmod(0o600)
+                os.chown(copied, account.pw_uid, account.pw_gid)
             port = free_port()
             chosen = {**_SETTINGS, **settings, "port": str(port), "unix_socket_directories": made}
             server = subprocess.Popen(

@@ -6,6 +6,7 @@ import datetime as dt
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 
@@ -396,29 +397,46 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
     work(source)
 
 
+@contextmanager
+def stopping(source: Source) -> Iterator[None]:
+    """Interrupts the source until the end; the statement may not have begun yet."""
+    ended = threading.Event()
+
+    def stop() -> None:
+        while not ended.wait(0.01):
+            source.interrupt()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 @pytest.mark.parametrize(
     "query", ["SELECT pg_sleep(60)::text AS a", "CREATE TABLE x AS SELECT pg_sleep(60)::text"]
 )
 def test_a_statement_is_stopped_from_another_thread_and_the_connection_goes_on(
     source: PostgreSQLSource, query: str
 ) -> None:
-    ended = threading.Event()
-
-    def stop() -> None:
-        while not ended.wait(0.01):  # the statement may not have begun yet
-            source.interrupt()
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    try:
-        with pytest.raises(SourceError, match="canceling statement"):
-            source.execute(query)
-    finally:
-        ended.set()
-        thread.join()
+    with stopping(source), pytest.raises(SourceError, match="canceling statement due to user request"):
+        source.execute(query)
     assert rows(source, "SELECT 1 AS x") == [{"x": 1}]
     source.interrupt()  # nothing
     assert source.tables() == []
+
+
+def test_a_query_that_waits_for_a_lock_while_it_is_described_is_stopped(
+    postgresql: Server, database: str, source: PostgreSQLSource
+) -> None:
+    source.execute("CREATE TABLE t (a int)")
+    with connect(postgresql.url(database)) as other, other.transaction():
+        other.execute("LOCK TABLE t")
+        with stopping(source), pytest.raises(SourceError, match="canceling statement due to user request"):
+            source.schema("SELECT a FROM t")
+    assert source.schema("SELECT a FROM t").names == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from edl.sources.words import Lexicon
 try:
     import adbc_driver_postgresql  # noqa: F401 (missing here, and not in the middle of a job)
     import psycopg
+    from psycopg import generators
     from psycopg.pq import ExecStatus, TransactionStatus
 except ImportError:
     raise SourceError(
@@ -130,10 +131,11 @@ class Connection:
 
     def describe(self, sql: str) -> list[Described]:
         """Return the columns of a statement, without running it; none if it has no rows."""
-        pgconn, encoding = self.driver.pgconn, self.driver.info.encoding
-        for result in (pgconn.prepare(b"", sql.encode()), pgconn.describe_prepared(b"")):
-            if result.status == ExecStatus.FATAL_ERROR:
-                raise psycopg.errors.error_from_result(result, encoding)
+        pgconn = self.driver.pgconn
+        pgconn.send_prepare(b"", sql.encode())
+        self._answer()
+        pgconn.send_describe_prepared(b"")
+        result = self._answer()
         names = [(result.fname(at) or b"").decode() for at in range(result.nfields)]
         return [Described(name, result.ftype(at), result.fmod(at)) for at, name in enumerate(names)]
 
@@ -169,6 +171,13 @@ class Connection:
         if self.driver.pgconn.transaction_status == TransactionStatus.ACTIVE:
             with suppress(*ERRORS):
                 self.driver.cancel_safe()
+
+    def _answer(self) -> Any:
+        """Return the result of what was sent. Other threads run meanwhile, and an interruption ends the wait."""
+        [*_, result] = self.driver.wait(generators.execute(self.driver.pgconn))
+        if result.status == ExecStatus.FATAL_ERROR:
+            raise psycopg.errors.error_from_result(result, self.driver.info.encoding)
+        return result
 
     def close(self) -> None:
         if self.driver is not None:
@@ -264,7 +273,9 @@ def _load_as_texts(driver: Any) -> None:
 
 def _refused(error: Exception, url: ServerURL) -> SourceError:
     lines = [line for line in str(error).splitlines() if line.strip()]
-    message = lines[0].rpartition("FATAL:")[2].strip() if lines else type(error).__name__
+    message = (
+        lines[0].rpartition("FATAL:")[2].removeprefix("connection failed: ").strip() if lines else "no answer"
+    )
     hint = next((hint for said, hint in _HINTS if said in str(error)), None)
     kind = UnreachableError if any(said in str(error) for said in _PASSING) else SourceError
     return kind(f"cannot open {url}: {message.rstrip('.')}", hint=hint)

@@ -97,23 +97,12 @@ class RowReader(TableReader[Fetching]):
         self._first: Fetching | None = None
         self._opening = threading.Lock()
 
-    def read_all(self) -> pa.RecordBatchReader:
-        """Read all rows in any order, over one connection, which is closed at the end."""
-        return pa.RecordBatchReader.from_batches(self.schema, self._all())
-
     def check(self) -> None:
         """Raise SourceError if the table is not there, or has other columns."""
         connection = self._connect()
         for _ in connection.fetch(f"{self._select(self.schema.names)} LIMIT 0"):
             pass
         self._give_back(connection)
-
-    def _all(self) -> Iterator[pa.RecordBatch]:
-        connection = self._connect()
-        try:
-            yield from self._converted(connection, self._select(self.schema.names), self.schema.names)
-        finally:
-            connection.end()
 
     def _connect(self) -> Fetching:
         with self._opening:
@@ -126,16 +115,13 @@ class RowReader(TableReader[Fetching]):
     ) -> Iterator[pa.RecordBatch]:
         key = quoted(self._table.key)
         query = f"{self._select(names)} WHERE {key} > {start} AND {key} <= {end} ORDER BY {key}"
-        return self._converted(connection, query, names)
-
-    def _select(self, names: Sequence[str]) -> str:
-        return f"SELECT {', '.join(map(quoted, names)) or '1'} FROM {self._table.name}"
-
-    def _converted(self, connection: Fetching, query: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         schema = pa.schema([self.schema.field(name) for name in names])
         reader = connection.fetch(query)
         with _errors():
             yield from rechunked((_converted(batch, schema) for batch in reader), schema)
+
+    def _select(self, names: Sequence[str]) -> str:
+        return f"SELECT {', '.join(map(quoted, names)) or '1'} FROM {self._table.name}"
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
@@ -174,8 +160,6 @@ class Pinning:
             if shuffle and rows > 1:
                 validation = self._order(tables, rows, seed, split)
                 final = tables[1]
-            self.source.execute(f"ALTER TABLE {final.name} ADD PRIMARY KEY ({quoted(key)})")
-            self.source.execute(f"ANALYZE {final.name}")
             digest = self._digest(final)
         except BaseException:
             with suppress(SourceError):
@@ -200,6 +184,7 @@ class Pinning:
         values += [types.stored(column, "q") for column in self.columns]
         rows = self._create(table, f" AS SELECT {', '.join(values)} FROM (\n{query}\n) AS q")
         self._check_values(table)
+        self._index(table)
         return rows
 
     def _order(self, tables: Sequence[PinnedTable], rows: int, seed: int, split: Split | None) -> int | None:
@@ -211,7 +196,8 @@ class Pinning:
         key = quoted(snapshot.key)
         self._create(places, f" ({PLACE} bigint, {key} bigint)")
         schema = self.schema.append(pa.field(snapshot.key, pa.int64()))
-        batches = RowReader(self.url, snapshot, schema, rows).read_all()
+        reader = RowReader(self.url, snapshot, schema, rows)
+        batches = pa.RecordBatchReader.from_batches(schema, reader.read(0, rows))
         with (
             shuffled_keys(batches, seed, self.folder, snapshot.key, split) as keys,
             self.source.transaction(),
@@ -225,6 +211,7 @@ class Pinning:
             f" JOIN {snapshot.name} s ON s.{key} = p.{key} ORDER BY p.{PLACE}",
         )
         self.source.execute(f"DROP TABLE {places.name}, {snapshot.name}")
+        self._index(ordered)
         return keys.validation
 
     def _create(self, table: PinnedTable, definition: str) -> int:
@@ -234,6 +221,11 @@ class Pinning:
             rows = self.source.create(f"CREATE UNLOGGED TABLE {table.name}{definition}")
             self.source.execute(f"COMMENT ON TABLE {table.name} IS {comment}")
         return rows
+
+    def _index(self, table: PinnedTable) -> None:
+        """Let ranges of the rows be read."""
+        self.source.execute(f"ALTER TABLE {table.name} ADD PRIMARY KEY ({quoted(table.key)})")
+        self.source.execute(f"ANALYZE {table.name}")
 
     def _check_values(self, table: PinnedTable) -> None:
         """Raise SourceError if a value is none of its Arrow type."""
