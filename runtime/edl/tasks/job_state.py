@@ -163,6 +163,13 @@ class Job:
             self._informed(pool.task(task.id, attempt)) if pool is not None and pool.claim(task.id) else None
         )
 
+    def again(self, kind: TaskType, number: int, position: int, attempt: int) -> Task | None:
+        """Return an assigned task once more, under another lease; None if it is not assigned."""
+        pool = self._pool(kind, number)
+        if pool is None or position not in pool.doing:
+            return None
+        return self._informed(pool.task(position, attempt))
+
     def hold(self, kind: TaskType, number: int, position: int, skip: int) -> None:
         """Mark a task as assigned that `kept(doing=True)` has kept as such."""
         pool = self._pool(kind, number)

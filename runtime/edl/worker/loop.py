@@ -288,6 +288,8 @@ class Worker:
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(Report(task))
+            if not self.source.valid(task):  # another worker was quicker
+                raise VoidError
             yield block
             done += block.rows
             self.source.progress(Report(task, done))

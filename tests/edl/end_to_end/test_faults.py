@@ -156,6 +156,18 @@ def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
     assert [row.note for row in snapshot.instances] == ["hung (exit code 6)"]
 
 
+def test_a_task_that_hangs_at_the_end_is_done_by_an_idle_worker_too(model: Path, tmp_path: Path) -> None:
+    data = table(ROWS, seed=1)
+    spec = {**PREDICT, "cluster": Cluster(workers=2)}
+    text = HANG.format(mark=str(tmp_path / "hung"))
+    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=spec, append=text)
+    outcome = job.run()
+    assert (tmp_path / "hung").exists()
+    assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
+    assert " does it too" in (job.folder.logs / "master.log").read_text()
+    assert [event for event in job.events if isinstance(event, Tally)][-1].relaunches == 0
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["local", "allreduce", "async"])
 def test_a_training_whose_worker_hangs_goes_on(strategy: str, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tests.edl.master.test_schedules import finished
 
 LEASE = 10.0
 ALL: dict[TaskType, int] = dict.fromkeys((*CONTROL, "train", "predict"), 1)
+MANY = Plan("predict", 6 * STREAMED_ROWS)
 PREDICT = Plan("predict", 3 * STREAMED_ROWS)
 TRAIN = Plan("train", 4 * LEAST_ROWS, 100, Training(epochs=2, batch_size=512))
 
@@ -356,3 +357,88 @@ def test_a_request_that_was_overtaken_by_a_later_one_changes_nothing() -> None:
     box.report("done", finished(task))
     job.call(box, {})
     assert job.master.job.state.rows == task.rows
+
+
+# Backups of tasks that take long --------------------------------------------------------------------------------
+
+
+class Straggling(Job):
+    """Six tasks, of which worker-0 has one since the start; worker-1 has done the others, one a second."""
+
+    def __init__(self) -> None:
+        super().__init__(MANY)
+        self.slow, self.quick = self.worker(), self.worker("worker-1")
+        found = self.call(self.slow)
+        assert found is not None
+        self.task = found
+        for _ in range(5):
+            task = self.call(self.quick)
+            assert task is not None
+            self.pass_time(1)
+            self.quick.report("done", finished(task))
+
+    def pass_time(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now += 1.0
+            self.master.tick(self.now)
+            self.call(self.slow, {})
+
+
+def test_a_task_that_takes_long_at_the_end_is_given_to_an_idle_worker_as_well() -> None:
+    job = Straggling()
+    backup = job.call(job.quick)
+    assert backup is not None
+    assert (backup.id, backup.start, backup.end) == (job.task.id, job.task.start, job.task.end)
+    assert backup.attempt > job.task.attempt
+    assert "takes long on worker-0: worker-1 does it too" in job.notes[-1]
+    job.pass_time(10)
+    assert job.call(job.worker("worker-2")) is None  # two are enough
+
+
+def test_a_task_that_takes_no_longer_than_others_has_no_backup() -> None:
+    job = Job(MANY)
+    slow, quick = job.worker(), job.worker("worker-1")
+    for box in (slow, quick, slow, quick):
+        job.call(box)
+        job.now += 5.0
+        job.master.tick(job.now)
+        task = next(iter(box._held.values())).task
+        box.report("done", finished(task))
+    assert job.call(slow) is not None
+    job.now += 4.0
+    assert job.call(quick) is not None
+    job.master.tick(job.now)
+    assert job.call(job.worker("worker-2")) is None
+
+
+@pytest.mark.parametrize("first", ["the backup", "the first"])
+def test_the_first_result_of_the_two_counts_and_the_other_one_is_void(first: str) -> None:
+    job = Straggling()
+    backup = job.call(job.quick)
+    assert backup is not None
+    boxes = {job.slow: job.task, job.quick: backup}
+    winner, loser = (job.quick, job.slow) if first == "the backup" else (job.slow, job.quick)
+    winner.report("done", finished(boxes[winner]))
+    job.call(winner)
+    assert job.master.finished
+    job.call(loser, {})
+    assert not loser.valid(boxes[loser])
+    loser.report("done", finished(boxes[loser]))
+    job.call(loser, {})
+    assert job.master.state.done["predict"] == 6
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_task_goes_back_only_when_both_workers_are_lost(*, restarts: bool) -> None:
+    job = Straggling()
+    backup = job.call(job.quick)
+    assert backup is not None
+    if restarts:
+        job.master = job._master(encoding.decode(encoding.encode(job.master.to_store()[0]), MasterState))
+    third = job.worker("worker-2")
+    job.master.lost("worker-0", 0, job.now)
+    assert job.call(third) is None
+    job.master.lost("worker-1", 0, job.now)
+    again = job.call(third)
+    assert again is not None
+    assert again.id == job.task.id

@@ -1,13 +1,14 @@
 """Table of leases and the job's state machine behind it: what leases do, independent of the recovery policy.
 
 Every assigned task is a lease with a growing number: the epoch of the master, then a counter. An *owner* is the name of
-an instance, or of a group that owns tasks together.
+an instance, or of a group that owns tasks together. A task may have a second lease, its *backup*: the task goes back to
+the queue when both are lost, and both end when one is done.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from edl.master.state import COUNTER_BITS, Lease, MasterState
 from edl.metrics import merge_states
@@ -42,6 +43,7 @@ class LeaseTable:
         for number, lease in state.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
             self._of[lease.instance][number] = None
+        self._partners = _partners(state.leases)
         for lease in state.revoking.values():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
 
@@ -83,8 +85,33 @@ class LeaseTable:
         del self._of[lease.instance][number]
         return lease
 
+    def finish(self, number: int) -> None:
+        """Remove the lease of a task that is done, and its backup."""
+        self.end(number)
+        if (partner := self._partners.pop(number, None)) is not None:
+            del self._partners[partner]
+            self.end(partner)
+
+    def has_backup(self, number: int) -> bool:
+        return number in self._partners
+
+    def back_up(self, number: int, owner: str) -> Task | None:
+        """Assign the task of a lease to another owner as well; return None if it has a backup."""
+        lease = self.state.leases.get(number)
+        if lease is None or lease.instance == owner or number in self._partners:
+            return None
+        task = self.job.again(lease.type, lease.number, lease.id, self.state.next_lease())
+        if task is not None:
+            self._add(task, owner)
+            self._partners |= {number: task.attempt, task.attempt: number}
+        return task
+
     def give_back(self, number: int, part: Report | None = None) -> None:
-        """Return the task to the queue. `part` is its durable part."""
+        """Return the task to the queue, unless it has another lease. `part` is its durable part."""
+        if (partner := self._partners.pop(number, None)) is not None:
+            del self._partners[partner]
+            self.end(number)
+            return
         self.job.give_back(task_of(number, self.end(number)), part)
 
     def copy(self) -> Job:
@@ -111,6 +138,7 @@ class LeaseTable:
             self.state.checkpoint = None
         before = self.state.go_back()
         self._of.clear()
+        self._partners.clear()
         self.job = Job(self.plan, _copied(before) if before else None, merge=self._merge)
         state = self.job.state
         if self.went_back is None or state.step < self.went_back.steps:
@@ -124,6 +152,17 @@ class LeaseTable:
     def _merge(self, one: States, other: States) -> States | None:
         """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""
         return merge_states(self.state.metric_kinds, one, other)
+
+
+def _partners(leases: Mapping[int, Lease]) -> dict[int, int]:
+    """Return the other lease of each lease whose task has two."""
+    seen: dict[tuple[TaskType, int, int], int] = {}
+    found: dict[int, int] = {}
+    for number, lease in leases.items():
+        other = seen.setdefault((lease.type, lease.number, lease.id), number)
+        if other != number:
+            found |= {number: other, other: number}
+    return found
 
 
 def task_of(number: int, lease: Lease) -> Task:

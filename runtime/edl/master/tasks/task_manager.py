@@ -24,6 +24,7 @@ from edl.errors import JobError
 from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.failure import Failed
 from edl.master.state import MasterState, Member
+from edl.master.tasks.backups import Backups
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
@@ -80,6 +81,8 @@ class TaskManager:
         self._awake = False  # True after the first tick
         self._watch = ProgressWatch(task_timeout, measured=plan.kind != "search")
         self._hung: dict[str, int] = {}  # incarnations that are to exit
+        self._backups = Backups() if plan.kind in ("predict", "evaluate") else None
+        self._overdue: list[int] = []  # leases whose tasks are to have a backup, the oldest last
 
     @property
     def job(self) -> Job:
@@ -202,8 +205,18 @@ class TaskManager:
             self._watch.begin_anew(now)
         if (hanging := self._watch.take_hanging(now, self.state.is_alive)) is not None:
             self._end_hanging(hanging, now)
+        self._find_overdue(now)
         self.job.tick(now)
         self.rendezvous.tick(now)
+
+    def _find_overdue(self, now: float) -> None:
+        """Find tasks that take far longer than others, once all are assigned."""
+        self._overdue = []
+        kind: TaskType = "predict" if self.plan.kind == "predict" else "evaluate"
+        if self._backups is None or self.job.waits(kind):
+            return
+        overdue = self._backups.overdue(self.state.of_type(kind), now)
+        self._overdue = [number for number in overdue if not self._table.has_backup(number)]
 
     # Exchange ---------------------------------------------------------------------------------------------
 
@@ -289,10 +302,26 @@ class TaskManager:
             if not owner or not self._recovery.may_take(kind, request):
                 continue
             for _ in range(count):
-                task = self._table.take(kind, owner)
+                task = self._table.take(kind, owner) or self._back_up(kind, owner)
                 if task is None:
                     break
+                if self._backups is not None:
+                    self._backups.begun(task.attempt, self.state.seconds)
                 yield task
+
+    def _back_up(self, kind: TaskType, owner: str) -> Task | None:
+        """Assign the oldest overdue task to an idle worker as well, or return None."""
+        if self._table.of(owner):
+            return None
+        for number in reversed(self._overdue):
+            lease = self.state.leases.get(number)
+            if lease is None or lease.type != kind or lease.instance == owner:
+                continue
+            self._overdue.remove(number)
+            if (task := self._table.back_up(number, owner)) is not None:
+                self.log(f"{_named(task)} takes long on {lease.instance}: {owner} does it too")
+            return task
+        return None
 
     def _revoked(self, request: Request) -> Iterable[int]:
         """Yield the named leases that the worker has lost."""
@@ -307,7 +336,7 @@ class TaskManager:
         waits = map(self.job.waits, kinds)
         stand_ins = tuple(record.instance for record in self.state.servers)
         news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
-        return *news, *self.rendezvous.signal, *waits
+        return *news, len(self._overdue), *self.rendezvous.signal, *waits
 
     def _flags(self) -> Flag:
         job = self.job
@@ -345,7 +374,9 @@ class TaskManager:
         if self.state.leases[task.attempt].instance != owner:
             return
         if update.kind == "done":
-            self._table.end(task.attempt)
+            self._table.finish(task.attempt)
+            if self._backups is not None:
+                self._backups.done(task.attempt, now)
             doers = self.owners.workers(owner)
             self._rows.update(dict.fromkeys(doers, update.report.rows // max(1, len(doers))))
             self._done(update.report, now)
