@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edl.cluster.kubernetes import quantities
 from edl.embeddings.sizes import FLOAT_BYTES, table_memory
-from edl.spec import JobSpec
+from edl.spec import TREES, JobSpec
 from edl.worker.input.cache import ROOM
 from sqlflow_edl.analysis import model_size
 
@@ -13,6 +13,9 @@ SERVER = 512 << 20
 STEP = 256 << 20  # requests are multiples of this
 COPIES = 3  # of the parameters: current, being written to a checkpoint, and of the best epoch
 ACTIVATIONS = 8  # times the inputs of a minibatch
+ROW_COPIES = 4  # of the rows of trees: the matrix, that being made, the library's own, margins
+SAMPLED = 200_000  # rows from which several workers choose the intervals of numbers
+NUMBER_BYTES = 8
 
 
 def worker(spec: JobSpec) -> str:
@@ -20,6 +23,8 @@ def worker(spec: JobSpec) -> str:
     held = _held(spec)
     if spec.kind != "train":
         return _rounded(WORKER + held + _minibatch(spec, spec.batch_size))
+    if spec.framework in TREES:
+        return _rounded(WORKER + _rows_of_trees(spec))
     if spec.cluster.parameter_servers:
         held = max(0, held - table_memory(spec))
     return _rounded(WORKER + COPIES * held + _minibatch(spec, spec.training.batch_size) + _kept(spec))
@@ -39,6 +44,14 @@ def _held(spec: JobSpec) -> int:
 
 def _minibatch(spec: JobSpec, rows: int) -> int:
     return rows * model_size.input_width(spec) * FLOAT_BYTES * ACTIVATIONS
+
+
+def _rows_of_trees(spec: JobSpec) -> int:
+    """Return the bytes of the rows that a worker holds: its share of the training rows, and all validation rows."""
+    workers = max(1, spec.cluster.workers)
+    rows = -(-spec.rows.training // workers) + spec.rows.validation
+    sample = min(SAMPLED, spec.rows.training) if workers > 1 else 0
+    return (ROW_COPIES * rows + 2 * sample) * model_size.input_width(spec) * NUMBER_BYTES
 
 
 def _kept(spec: JobSpec) -> int:

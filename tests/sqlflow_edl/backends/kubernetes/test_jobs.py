@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import pytest
@@ -123,6 +124,31 @@ def test_a_model_is_trained_used_and_measured_though_a_worker_and_the_master_are
     )
     assert (scored["n"], scored["off"] < 1.5) == (ROWS, True)
     assert pinned(points) == []
+
+
+TREES = (
+    "SELECT a, b, y FROM points TO TRAIN BoostedTreesRegressor "
+    "WITH num_workers = {workers}, train.num_boost_round = 200, min_child_samples = 5 LABEL y INTO {name}"
+)
+
+
+@pytest.mark.soak
+def test_pods_grow_trees_together_and_the_loss_of_one_changes_none(
+    points: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with sqlflow("run", "-e", TREES.format(workers=2, name="trees"), *points.options) as said:
+        said.until("epoch 4:")
+        [*_, worker] = sorted(points.pods("worker"), key=lambda pod: str(pod["metadata"]["name"]))
+        points.delete(worker, grace=0)
+        assert said.end() == exit_codes.OK, said
+    assert "trained BoostedTreesRegressor trees@1 on 5,400 rows" in str(said)
+    relaunches = {row["name"]: row["relaunches"] for row in report(capsys, last_job().id)["instances"]}
+    assert relaunches["worker-1"] == 1
+    run(points, capsys, TREES.format(workers=2, name="same"))
+    files = [tmp_path / "trees.txt", tmp_path / "same.txt"]
+    for file in files:
+        assert main(["export", file.stem, "-o", str(file), "--source", points.url]) == exit_codes.OK
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 @pytest.mark.soak

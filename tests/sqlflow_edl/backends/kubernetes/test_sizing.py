@@ -31,6 +31,23 @@ def test_rows_that_stay_for_the_next_epochs_have_room_up_to_a_limit() -> None:
     assert memory(10**8, epochs=2) - memory(10**8, epochs=1) == ROOM
 
 
+def test_workers_of_trees_have_room_for_their_share_of_the_rows() -> None:
+    def memory(rows: int, workers: int) -> Decimal:
+        training = spec.Training(100, spec.ALL_ROWS)
+        job = jobs.job_spec(
+            framework="lightgbm",
+            rows=spec.Rows(True, rows, rows, 0),
+            training=training,
+            cluster=jobs.with_workers(workers).cluster,
+        )
+        return quantities.value(sizing.worker(job))
+
+    assert memory(1000, workers=2) < 2 << 30
+    held = 10**8 * 3 * 8  # two one-hot columns and a number
+    assert 2 * held < memory(10**8, workers=1) < 8 * held
+    assert memory(10**8, workers=4) < memory(10**8, workers=1) / 2
+
+
 def test_tables_are_where_they_are_held() -> None:
     table = 10_000_000 * 16 * 4
     held = jobs.job_spec(inputs=LARGE)
