@@ -77,6 +77,7 @@ class PostgreSQLResults(NumberedStaging):
             self._source.execute(f"DROP TABLE IF EXISTS {place.name}")
             self._source.execute(f"CREATE TABLE {place.name} AS {rows}")
         self._source.execute(f"COMMENT ON TABLE {place.name} IS {text(f'{_JOB}{job}')}")
+        self._source.execute(f"ANALYZE {place.name}")  # otherwise plans are bad until the server's next round
         return self._source.count(f"SELECT count(*) FROM {place.name}")
 
     def _stages(self) -> list[Abandoned]:
