@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from edl.data.names import dotted, free_name, quoted, split_name
 from edl.errors import SourceError
-from edl.sources.numbered import NumberedStaging
+from edl.sources.numbered import TASK_ROWS, NumberedStaging
 from edl.sources.postgresql import queries, upload
 from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
 
@@ -68,10 +68,13 @@ class PostgreSQLResults(NumberedStaging):
         )
         names = ", ".join(quoted(name) for name, _ in columns)
         key = quoted(number[0])
-        rows = f"SELECT {names} FROM {stage} WHERE {key} <= {tasks} * {1 << 40} ORDER BY {key}"
-        if self._source.look_up(queries.columns_in_order, *place.parts) == columns:
+        rows = f"SELECT {names} FROM {stage} WHERE {key} <= {tasks * TASK_ROWS} ORDER BY {key}"
+        there = self._source.look_up(queries.columns_in_order, *place.parts)
+        if there:
+            self._source.execute(f"LOCK TABLE {place.name} IN ACCESS EXCLUSIVE MODE")
+        self._check(place, dotted(place.parts), job)  # another user may have made it just before
+        if there == columns:
             self._source.execute(f"TRUNCATE {place.name}")
-            self._check(place, dotted(place.parts), job)  # nobody can change it any more
             self._source.execute(f"INSERT INTO {place.name} ({names}) {rows}")
         else:
             self._source.execute(f"DROP TABLE IF EXISTS {place.name}")
