@@ -25,8 +25,9 @@ from edl.spec import Checkpoints
 from edl.tasks.job_state import Job, JobState
 
 SHARES = 200  # checkpoints of a job in which a lost server loses updates
-LEAST_SECS = 1.0  # between two of them
-COST = 20.0  # least interval of them, as a multiple of the duration of one
+LEAST_SECS = 0.5  # between two of them
+QUICK_SECS = 1.0  # duration of one that costs little: most of it is the wait for the next status call
+COST = 20.0  # least interval of longer ones, as a multiple of what they take beyond that
 AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 
@@ -48,7 +49,7 @@ class CheckpointCoordinator:
     """Checkpoints of one job. `servers` is the number of shards, `steps_per_version` the number of optimizer steps per
     server version. `versions` is the number of versions of the whole job if the loss of a server loses the updates
     since the last checkpoint, else 0: then one is also due after each 200th of them, at most every `LEAST_SECS`, and
-    so that they take no more than a 20th of the time. A setting in steps, or none in seconds, replaces that.
+    less often if one takes longer than `QUICK_SECS`. A setting in steps, or none in seconds, replaces that.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class CheckpointCoordinator:
 
     @property
     def _pause(self) -> float:
-        return max(LEAST_SECS, COST * self._took)
+        return max(LEAST_SECS, COST * (self._took - QUICK_SECS))
 
     def begin(self, steps: tuple[int, ...], now: float) -> str:
         """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
