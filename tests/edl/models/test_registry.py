@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from edl.data import connect
 from edl.errors import SemanticError, SourceError
@@ -37,6 +40,23 @@ Opener = Callable[[], Registry]
 def place(request: pytest.FixtureRequest) -> str:
     found: str = request.param
     return found
+
+
+@pytest.fixture(autouse=True)
+def calls_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the memory store: that of fsspec lists a dict which other threads change meanwhile."""
+    turn = threading.RLock()
+
+    def in_turn(call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        def called(*given: Any, **options: Any) -> Any:
+            with turn:
+                return call(*given, **options)
+
+        return called
+
+    for name in ("find", "cat", "pipe_file", "put_file", "rm_file"):
+        monkeypatch.setattr(MemoryFileSystem, name, in_turn(getattr(MemoryFileSystem, name)))
 
 
 @pytest.fixture
