@@ -116,7 +116,7 @@ def _writing(url: str, rounds: int, rows: int) -> Iterator[Row]:
 
 
 def _values(url: str, table: str) -> None:
-    import psycopg
+    from edl.sources.postgresql.driver import psycopg
 
     place = parse(url)
     with psycopg.connect(

@@ -80,7 +80,7 @@ class Server:
 
     def run(self, *statements: str, database: str = "postgres") -> list[tuple[object, ...]]:
         """Run statements as the user who may do everything; the rows of the last."""
-        import psycopg
+        from edl.sources.postgresql.driver import psycopg
 
         place = {"host": "127.0.0.1", "port": self.port, "user": "owner", "password": PASSWORD}
         with psycopg.connect(**place, dbname=database, autocommit=True) as connection:
@@ -138,7 +138,7 @@ def running(folder: Path, *, files: Sequence[Path] = (), **settings: str) -> Ite
 
 
 def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
-    import psycopg
+    from edl.sources.postgresql.driver import psycopg
 
     deadline = time.monotonic() + START_SECS
     while True:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +49,17 @@ def test_rows_are_read_from_a_trusted_server_in_secret(
         assert used.read_all()["ssl"].to_pylist() == [True]
         pinned = source.pin("SELECT 1 AS a", tmp_path, seed=0, shuffle=False)
         assert [batch["a"].to_pylist() for batch in open_reader(pinned, tmp_path).read(0, 1)] == [[1]]
+
+
+def test_rows_are_read_in_secret_after_an_import_of_tensorflow(server: Server) -> None:
+    """TensorFlow's BoringSSL has global symbols; a process that takes them for OpenSSL's aborts."""
+    program = (
+        "import sys; import tensorflow; from edl.data import connect\n"
+        "with connect(sys.stdin.read()) as source: print(source.execute('SELECT 7 AS a').read_all()['a'][0])"
+    )
+    url = server.url("shop", options="?sslmode=require")
+    ran = subprocess.run([sys.executable, "-c", program], input=url, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout) == (0, "7\n"), ran.stderr
 
 
 @pytest.mark.parametrize(

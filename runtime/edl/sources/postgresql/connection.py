@@ -24,9 +24,8 @@ from edl.sources.words import Lexicon
 
 try:
     import adbc_driver_postgresql  # noqa: F401 (missing here, and not in the middle of a job)
-    import psycopg
-    from psycopg import generators
-    from psycopg.pq import ExecStatus, TransactionStatus
+
+    from edl.sources.postgresql.driver import ExecStatus, TransactionStatus, generators, psycopg
 except ImportError:
     raise SourceError(
         "postgresql:// needs psycopg and ADBC's driver", hint="pip install 'sqlflow-edl[postgresql]'"

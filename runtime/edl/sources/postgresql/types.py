@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +23,7 @@ from edl.data.arrow_types import times_of_day
 from edl.data.names import check_unique, quoted
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import Described
+from edl.sources.postgresql.driver import psycopg
 
 _DIGITS = 38  # limit of a decimal
 _TEXTS = (
