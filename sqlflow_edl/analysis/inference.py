@@ -65,6 +65,7 @@ def prediction(
     renamed = columns(statement, schema, trained.columns, errors)
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
+    probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
     raise_all(errors)
     table, column = _target(statement.target, trained.label.column, query.dialect)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -77,7 +78,7 @@ def prediction(
     return msgspec.structs.replace(
         _used(trained, "predict", statement, reference, query, renamed),
         weights=None,
-        output=spec.Output(table, column, keep),
+        output=spec.Output(table, column, keep, probabilities),
         interval=interval,
         threshold=threshold,
         temperature=uncertainty.temperature(model),

@@ -83,6 +83,22 @@ def temperature(model: Archive) -> float:
     return model.calibration.temperature if model.calibration is not None else 1.0
 
 
+def probabilities(written: Resolved | None, model: Archive, errors: list[SQLFlowError]) -> bool | None:
+    """Return if PREDICT adds a column for each class, None if it is not written; add an error without classes."""
+    if written is None:
+        return None
+    label = model.spec.label
+    if not isinstance(label, spec.ClassLabel):
+        errors.append(
+            SemanticError(
+                f"there are probabilities of classes, and {label.column} is none",
+                span=written.written.key_span,
+                hint="leave predict.probabilities out",
+            )
+        )
+    return bool(written.value)
+
+
 def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: list[SQLFlowError]) -> None:
     """Add errors for attributes of TRAIN that its label does not allow."""
     if "validation.threshold" in resolved:

@@ -14,7 +14,7 @@ from edl.models.fitting import ColumnSummary
 from edl.spec import TREES, ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
-from sqlflow_edl.analysis.checks.data import DataWarning
+from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import reason
 from sqlflow_edl.analysis.models.base import count_columns
 from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan

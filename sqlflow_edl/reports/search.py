@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from edl.spec import JobSpec, Search
-from sqlflow_edl.analysis.checks.data import DataWarning
+from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.search.plan import SearchPlan
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.reports import text

@@ -22,7 +22,8 @@ from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import labels, splits, validation
 from sqlflow_edl.analysis.category_statistics import with_statistics
-from sqlflow_edl.analysis.checks.data import DataChecks, DataWarning
+from sqlflow_edl.analysis.checks.data import DataChecks
+from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
 from sqlflow_edl.analysis.search.plan import TrainPlan
@@ -58,7 +59,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     plan = _with_since(plan, reader, rows)
     fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
-    warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
+    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
     return Fixed(pinned, fitted, warnings)
 
@@ -81,7 +82,7 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     rows = _counted(plan, found.rows, splits.expected(plan.splitting, found), own.rows)
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
-    warnings = tuple(checks.warnings(statistics, fitted.label, fitted.features, plan.named))
+    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
 
 

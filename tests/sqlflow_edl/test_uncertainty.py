@@ -96,6 +96,12 @@ def test_a_model_without_such_an_interval_says_why(
     assert caught.value.span is not None
 
 
+def test_probabilities_of_a_number_are_refused_at_their_name(workshop: Workshop) -> None:
+    with pytest.raises(SQLFlowError, match="there are probabilities of classes, and cost is none") as caught:
+        predicted(workshop, "predict.probabilities = true", "costs")
+    assert caught.value.span is not None
+
+
 def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: Workshop) -> None:
     lower = predicted(workshop, "predict.threshold = 0.3", "kinds")
     plain = predicted(workshop, "predict.batch_size = 100", "kinds")

@@ -223,12 +223,13 @@ class Output(Struct, frozen=True):
     """Destination of results: a model name for train, a table for the others, empty for a result set.
 
     `column` is the column into which PREDICT, and EXPLAIN of rows, predict; `keep` lists input columns that are
-    copied to the result.
+    copied to the result. `probabilities`: PREDICT adds a column for each class; by default, unless there are many.
     """
 
     name: str = ""
     column: str = ""
     keep: tuple[str, ...] = ()
+    probabilities: bool | None = None
 
 
 class Interval(Struct, frozen=True):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from edl import spec
 from edl.spec.features import source_columns
+from sqlflow_edl.analysis.checks import labels
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.checks.predictors import LabelledRows, Score
 from sqlflow_edl.analysis.checks.thresholds import (
@@ -25,27 +25,12 @@ from sqlflow_edl.analysis.checks.thresholds import (
     ID_NAMES,
     NEAR_PERFECT,
 )
+from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-_SHOWN = 3  # classes that a warning names
-
-
-@dataclass(frozen=True, slots=True)
-class DataWarning:
-    """Finding of a check.
-
-    about: the column or part of the rows. message: a sentence. advice: the remedy.
-    """
-
-    about: str
-    message: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.message}; {self.advice}"
 
 
 def is_id(name: str, found: ColumnStatistics) -> bool:
@@ -112,14 +97,14 @@ class DataChecks:
     def warnings(
         self,
         statistics: Statistics,
-        label: spec.Label,
-        features: Iterable[spec.Feature],
+        job: spec.JobSpec,
         named: Collection[str],
     ) -> list[DataWarning]:
         """Return all findings of the checks.
 
-        features: of the model. named: columns that COLUMN names.
+        job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
+        label, features = job.label, job.features
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         scores = {
             each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
@@ -128,7 +113,9 @@ class DataChecks:
             *_ids_and_constants(statistics, used, named),
             *_predictors(label.column, [scores[each] for each in used if each in scores]),
             *self._copied(statistics, scores, used),
-            *_classes(label, statistics[label.column], self.held_out),
+            *labels.frequent_class(label, statistics[label.column], job),
+            *labels.skew(label, self._sample.labels(), job),
+            *labels.held_out(label, statistics[label.column], self.held_out),
         ]
 
     def _copied(
@@ -186,42 +173,3 @@ def _predictors(label: str, scores: Iterable[Score]) -> Iterator[DataWarning]:
         else:
             message = f"{each.column} alone predicts {label} almost perfectly (score {each.score:.4f} of 1)"
         yield DataWarning(each.column, message, advice)
-
-
-# Labels of validation rows ------------------------------------------------------------------------------------
-
-
-def _classes(
-    label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics
-) -> Iterator[DataWarning]:
-    if held_out.rows < 2:
-        return
-    if not isinstance(label, spec.ClassLabel):
-        if held_out.constant and not isinstance(label, spec.RankingLabel):
-            yield DataWarning(
-                "validation rows",
-                f"{label.column} is the same in all {held_out.rows:,} validation rows",
-                "r2 is undefined there; use more validation rows: VALIDATE 0.2",
-            )
-        return
-    if training.counts is None or held_out.counts is None:
-        return
-    only = set(held_out.counts.values) - set(training.counts.values)
-    missing = [each for each in label.classes if each not in set(held_out.counts.values)]
-    advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
-    if len(held_out.counts.values) == 1:
-        message = f"all {held_out.rows:,} validation rows are of one class, {held_out.counts.values[0]!r}"
-        yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
-    elif missing:
-        message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
-        yield DataWarning("validation rows", f"{message}, so no metric covers it", advice)
-    if only:
-        message = f"only validation rows are of the class{'es' if len(only) > 1 else ''} {_some(sorted(only, key=str))}"
-        yield DataWarning(
-            "training rows", f"{message}, which the model cannot learn", "select more rows of every class"
-        )
-
-
-def _some(classes: Sequence[object]) -> str:
-    shown = ", ".join(map(repr, classes[:_SHOWN]))
-    return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown

@@ -77,6 +77,11 @@ class LabelledRows:
         if (stays := self._rows.thin()) is not None:
             self._batches = self._table().filter(pa.array(stays)).combine_chunks().to_batches()
 
+    def labels(self) -> Floats:
+        """Return the labels of the sample as numbers, (n,), NaN for NULL; none if they are no numbers."""
+        found = _numbers(_chunk(self._table()[self._label])) if self._batches else None
+        return np.empty(0) if found is None else found
+
     def scores(self, *, classes: bool) -> list[Score]:
         """Return the score of each column that can be compared; an empty list if there are too few rows.
 

@@ -351,6 +351,12 @@ PREDICT = (
         aliases=("threshold",),
     ),
     Attribute(
+        "predict.probabilities",
+        "boolean",
+        "Adds a column …_prob_CLASS with the probability of each class; by default of at most 20 classes.",
+        aliases=("probabilities",),
+    ),
+    Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
     ),
     Attribute(

@@ -14,9 +14,9 @@ from edl.errors import JobError
 from edl.features import Target, target
 from edl.metrics import decided
 from edl.program import Program
-from edl.spec import ClassLabel, Interval, RegressionLabel
+from edl.spec import ClassLabel, Interval, Output, RegressionLabel
 
-MOST_CLASSES = 20  # maximum with a probability column for each class
+MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 LONGEST_NAME = 63  # characters of a column name that every database accepts
 
 
@@ -25,10 +25,10 @@ class Results:
     """Result batches of a prediction job.
 
     The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
-    the probability of the predicted class, and for at most `MOST_CLASSES` classes a column `<column>_prob_<class>`
-    each, provided that the source allows such a name. For a number with an interval there are `<column>_low` and
-    `<column>_high`. The predicted column replaces a kept one of the same name; names
-    differ in more than case.
+    the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a column
+    `<column>_prob_<class>` each, provided that the source allows such a name. For a number with an interval there are
+    `<column>_low` and `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more
+    than case.
     """
 
     target: Target
@@ -69,7 +69,11 @@ def results(program: Program) -> Results:
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     scheme = program.spec.query.source.partition(":")[0]
     interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
-    others = (f"{column}_low", f"{column}_high") if interval is not None else _class_columns(column, wanted)
+    others = (
+        (f"{column}_low", f"{column}_high")
+        if interval is not None
+        else _class_columns(column, wanted, output)
+    )
     added = [column, *(fitting(name, scheme) for name in others)]
     threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
     return Results(wanted, keep, unique_names(added, taken=keep), interval, threshold)
@@ -81,11 +85,12 @@ def program_target(program: Program) -> Target:
     return label if isinstance(label, Target) else target(program.spec.label)
 
 
-def _class_columns(column: str, wanted: Target) -> Iterator[str]:
+def _class_columns(column: str, wanted: Target, output: Output) -> Iterator[str]:
     if not isinstance(wanted.spec, ClassLabel):
         return
     yield f"{column}_prob"
-    if len(wanted.spec.classes) <= MOST_CLASSES:
+    few = len(wanted.spec.classes) <= MOST_CLASSES
+    if few if output.probabilities is None else output.probabilities:
         yield from (f"{column}_prob_{_text(value)}" for value in wanted.spec.classes)
 
 

@@ -57,6 +57,20 @@ def test_of_many_classes_only_the_predicted_probability_is_given(tmp_path: Path)
     assert found.to_pydict() == {"c": [3, 20], "c_prob": [1.0, 1.0]}
 
 
+def test_the_probabilities_of_many_classes_are_given_where_they_are_asked_for(tmp_path: Path) -> None:
+    label = ClassLabel("y", tuple(range(21)))
+    found = predicted(tmp_path, label, np.eye(21)[[3, 20]], column="c", probabilities=True)
+    assert found.schema.names == ["c", "c_prob", *(f"c_prob_{number}" for number in range(21))]
+    assert found.column("c_prob_3").to_pylist() == [1.0, 0.0]
+
+
+def test_the_probabilities_of_few_classes_can_be_left_out(tmp_path: Path) -> None:
+    found = predicted(
+        tmp_path, ClassLabel("y", (1, 2)), [[0.2, 0.8], [0.9, 0.1]], column="c", probabilities=False
+    )
+    assert found.to_pydict() == {"c": [2, 1], "c_prob": [0.8, 0.9]}
+
+
 def test_the_predicted_column_takes_the_place_of_a_kept_one_of_its_name(tmp_path: Path) -> None:
     found = predicted(tmp_path, RegressionLabel("y"), [[1.0], [2.0]], column="class", keep=("id", "Class"))
     assert found.schema.names == ["id", "class"]
@@ -71,7 +85,7 @@ def test_added_names_never_hide_a_kept_column(tmp_path: Path) -> None:
     assert found.schema.names == ["C_PROB", "c", "c_prob_2", "c_prob_a", "c_prob_A_2", "c_prob__a"]
 
 
-def test_names_are_checkpoint_and_stay_unique() -> None:
+def test_names_are_shortened_and_stay_unique() -> None:
     long = "ä" * 100
     found = unique_names([long, long, long], taken=())
     assert len(set(found)) == 3

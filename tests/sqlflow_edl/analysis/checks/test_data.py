@@ -31,8 +31,12 @@ def warnings(
     *,
     named: Collection[str] = (),
     validation: int = 0,
+    loss: spec.Component | None = None,
 ) -> list[str]:
-    """Return the warnings about the columns; the last `validation` rows are the validation rows."""
+    """Return the warnings about the columns; the last `validation` rows are the validation rows.
+
+    loss: huber for numbers and cross_entropy for classes if it is None.
+    """
     table = pa.table({**columns, "y": label})
     training = len(table) - validation
     numeric = pa.types.is_floating(table["y"].type)
@@ -43,8 +47,13 @@ def warnings(
     found = collect(checks.watch(table.slice(0, training).to_batches(max_chunksize=300)), wants, seed=0)
     classes = tuple(sorted(set(table["y"].to_pylist())))
     of_label = spec.RegressionLabel("y", 0.0, 1.0) if numeric else spec.ClassLabel("y", classes)
-    features = [spec.Standardize(name, 0.0, 1.0) for name in columns]
-    return [str(each) for each in checks.warnings(found, of_label, features, named)]
+    features = tuple(spec.Standardize(name, 0.0, 1.0) for name in columns)
+    job = spec.JobSpec(
+        "train", "", spec.Query("", "", ()), spec.Rows(False, training, training), "torch", spec.Component("DNN"),
+        {"features": features}, of_label, spec.Component("adam"),
+        loss or spec.Component("huber" if numeric else "cross_entropy"), (),
+    )  # fmt: skip
+    return [str(each) for each in checks.warnings(found, job, named)]
 
 
 # Ids -----------------------------------------------------------------------------------------------------
@@ -153,7 +162,8 @@ def test_a_good_column_or_an_id_is_no_perfect_predictor(values: np.ndarray) -> N
 def test_a_rare_class_makes_no_column_a_predictor() -> None:
     label = np.zeros(ROWS, dtype=np.int64)
     label[::100] = 1
-    assert warnings({"x": RANDOM.integers(0, 50, ROWS), "z": RANDOM.normal(size=ROWS)}, label) == []
+    found = warnings({"x": RANDOM.integers(0, 50, ROWS), "z": RANDOM.normal(size=ROWS)}, label)
+    assert not any("predict" in each and "y almost" in each for each in found)
 
 
 def test_a_table_sorted_by_the_label_makes_no_column_a_predictor() -> None:
@@ -217,3 +227,65 @@ def test_a_number_that_is_the_same_in_all_validation_rows_is_named() -> None:
     label = np.concatenate((INCOME[:300], np.ones(5)))
     [found] = warnings({"x": RANDOM.normal(size=305)}, label, validation=5)
     assert found.startswith("y is the same in all 5 validation rows")
+
+
+# Labels --------------------------------------------------------------------------------------------------
+
+
+def rare(every: int) -> np.ndarray:
+    return (np.arange(ROWS) % every == 0).astype(np.int64)
+
+
+def test_a_class_that_nearly_all_rows_have_is_named_with_what_helps() -> None:
+    [said] = warnings({"x": RANDOM.normal(size=ROWS)}, rare(40))
+    assert said == (
+        "97.5% of the training rows are of the class 0, and to predict it always is right as often, so accuracy says "
+        "little; compare auc and f1; train.class_weights = balanced gives each class the same weight, "
+        "predict.threshold = f1 another threshold"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "weights"),
+    [(rare(19), {}), (rare(ROWS // 5), {}), (rare(40), {"class_weights": (1.0, 40.0)})],
+)
+def test_classes_that_are_not_that_rare_or_few_or_are_weighted_are_not(
+    label: np.ndarray, weights: dict[str, tuple[float, ...]]
+) -> None:
+    loss = spec.Component("cross_entropy", weights)
+    assert warnings({"x": RANDOM.normal(size=ROWS)}, label, loss=loss) == []
+
+
+def skewed(sigma: float) -> np.ndarray:
+    return np.exp(sigma * np.sort(np.random.default_rng(0).normal(size=ROWS)))
+
+
+SQUARED = spec.Component("mean_squared_error")
+
+
+def test_a_label_whose_variance_is_that_of_few_rows_is_named_with_a_robust_loss() -> None:
+    [said] = warnings({"x": RANDOM.normal(size=ROWS)}, skewed(2.0), loss=SQUARED)
+    assert said.startswith("1% of the rows make up 79% of the variance of y, so few rows decide the model; ")
+    assert said.endswith(
+        "loss = huber or mean_absolute_error heeds them less; if relative errors matter, train on the "
+        "logarithm: SELECT LN(y) AS …"
+    )
+
+
+@pytest.mark.parametrize(
+    ("label", "loss"),
+    [
+        (skewed(0.5), SQUARED),
+        (RANDOM.exponential(size=ROWS), SQUARED),
+        (skewed(2.0), spec.Component("huber")),
+    ],
+)
+def test_labels_that_are_hardly_skewed_or_have_a_robust_loss_are_not(
+    label: np.ndarray, loss: spec.Component
+) -> None:
+    assert warnings({"x": RANDOM.normal(size=ROWS)}, label, loss=loss) == []
+
+
+def test_the_logarithm_is_not_offered_for_labels_below_zero() -> None:
+    [said] = warnings({"x": RANDOM.normal(size=ROWS)}, skewed(2.0) - 1, loss=SQUARED)
+    assert said.endswith("heeds them less")

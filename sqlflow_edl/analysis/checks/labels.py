@@ -1,0 +1,101 @@
+"""Checks of the label: a class that is nearly always right, errors of few rows, labels of the validation rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from edl import spec
+from edl.features.arrays import Floats
+from sqlflow_edl.analysis.checks.thresholds import (
+    FEW_ROWS,
+    FEWEST_OF_A_CLASS,
+    FEWEST_OF_FEW,
+    FREQUENT_CLASS,
+    SKEW,
+)
+from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.statistics import ColumnStatistics
+
+_SHOWN = 3  # classes that a warning names
+
+
+def frequent_class(label: spec.Label, training: ColumnStatistics, job: spec.JobSpec) -> Iterator[DataWarning]:
+    """Yield a warning if one class has nearly all rows and the statement does nothing about it."""
+    counts = training.counts
+    if not isinstance(label, spec.ClassLabel) or counts is None or "class_weights" in job.loss.params:
+        return
+    often, rows = counts.counts[0], sum(counts.counts)
+    if often < FREQUENT_CLASS * rows or rows - often < FEWEST_OF_A_CLASS:
+        return
+    measures = "auc and f1" if label.binary else "f1"
+    advice = f"compare {measures}; train.class_weights = balanced gives each class the same weight"
+    if label.binary and job.training.threshold is None:
+        advice += ", predict.threshold = f1 another threshold"
+    yield DataWarning(
+        label.column,
+        f"{often / rows:.1%} of the training rows are of the class {counts.values[0]!r}, and to predict it always is "
+        "right as often, so accuracy says little",
+        advice,
+    )
+
+
+def skew(label: spec.Label, labels: Floats, job: spec.JobSpec) -> Iterator[DataWarning]:
+    """Yield a warning if a squared loss is decided by few rows. labels: a sample of them, (n,)."""
+    if not isinstance(label, spec.RegressionLabel) or job.loss.name != "mean_squared_error":
+        return
+    known = labels[np.isfinite(labels)]
+    few = int(FEW_ROWS * len(known))
+    if few < FEWEST_OF_FEW:
+        return
+    squares = np.sort(np.square(known - known.mean()))
+    share = float(squares[-few:].sum() / total) if (total := squares.sum()) > 0 else 0.0
+    if share < SKEW:
+        return
+    advice = "loss = huber or mean_absolute_error heeds them less"
+    if known.min() > 0:
+        advice += f"; if relative errors matter, train on the logarithm: SELECT LN({label.column}) AS …"
+    yield DataWarning(
+        label.column,
+        f"{FEW_ROWS:.0%} of the rows make up {share:.0%} of the variance of {label.column}, so few rows decide the "
+        "model",
+        advice,
+    )
+
+
+def held_out(
+    label: spec.Label, training: ColumnStatistics, held_out: ColumnStatistics
+) -> Iterator[DataWarning]:
+    """Yield warnings about the labels of the validation rows, by which their metrics say little."""
+    if held_out.rows < 2:
+        return
+    if not isinstance(label, spec.ClassLabel):
+        if held_out.constant and not isinstance(label, spec.RankingLabel):
+            yield DataWarning(
+                "validation rows",
+                f"{label.column} is the same in all {held_out.rows:,} validation rows",
+                "r2 is undefined there; use more validation rows: VALIDATE 0.2",
+            )
+        return
+    if training.counts is None or held_out.counts is None:
+        return
+    only = set(held_out.counts.values) - set(training.counts.values)
+    missing = [each for each in label.classes if each not in set(held_out.counts.values)]
+    advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
+    if len(held_out.counts.values) == 1:
+        message = f"all {held_out.rows:,} validation rows are of one class, {held_out.counts.values[0]!r}"
+        yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
+    elif missing:
+        message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"
+        yield DataWarning("validation rows", f"{message}, so no metric covers it", advice)
+    if only:
+        message = f"only validation rows are of the class{'es' if len(only) > 1 else ''} {_some(sorted(only, key=str))}"
+        yield DataWarning(
+            "training rows", f"{message}, which the model cannot learn", "select more rows of every class"
+        )
+
+
+def _some(classes: Sequence[object]) -> str:
+    shown = ", ".join(map(repr, classes[:_SHOWN]))
+    return f"{shown} and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else shown
