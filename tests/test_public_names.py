@@ -15,11 +15,12 @@ PUBLIC = {
     " class_label concat cross day embedding hash_bucket hour label list_of log log_count minute month ngrams"
     " normalize numeric one_hot periodic piecewise_linear ranking standardize target target_mean vector vocabulary"
     " weekday weights year",
-    "edl.keras": "Embedding by_class checked_model concatenated feature_inputs member_inputs member_outputs"
-    " weighted_sum",
+    "edl.keras": "Embedding FeatureScales NTPDense by_class checked_model concatenated feature_inputs member_inputs"
+    " member_outputs weighted_sum",
     "edl.metrics": "AUC F1 MAE MAP MAPE MSE NDCG R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
-    "edl.schedules": "constant cosine exponential linear step",
-    "edl.torch": "Concatenated Embedding MemberOutputs Members WeightedSum by_class checked_model clipped",
+    "edl.schedules": "constant coslog cosine exponential linear step",
+    "edl.torch": "Concatenated Embedding FeatureScales MemberOutputs Members NTPLinear WeightedSum by_class"
+    " checked_model clipped",
 }
 
 

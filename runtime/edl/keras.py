@@ -1,4 +1,4 @@
-"""Layers and functions that a generated Keras program imports, defined in `edl.frameworks.keras.layers`."""
+"""Layers and functions that a generated Keras program imports, defined in `edl.frameworks.keras`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from edl.frameworks.keras.layers import (
     member_outputs,
     weighted_sum,
 )
+from edl.frameworks.keras.real_mlp import FeatureScales, NTPDense
 
 __all__ = [
     "Embedding",
+    "FeatureScales",
+    "NTPDense",
     "by_class",
     "checked_model",
     "concatenated",

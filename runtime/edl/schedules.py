@@ -23,6 +23,7 @@ PARAMETERS: Mapping[str, Mapping[str, tuple[str, float | None]]] = {
     "constant": {"warmup_steps": ("warmup", 0)},
     "linear": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
     "cosine": {"decay_steps": ("over", None), "end": ("end", 0.0), "warmup_steps": ("warmup", 0)},
+    "coslog": {"decay_steps": ("over", None), "cycles": ("cycles", 4), "warmup_steps": ("warmup", 0)},
     "exponential": {
         "decay_rate": ("factor", None),
         "decay_steps": ("every", None),
@@ -52,6 +53,21 @@ def cosine(steps: Steps, rate: float, *, over: int, end: float = 0.0, warmup: in
     return _warmed(steps, warmup, fall)
 
 
+def coslog(steps: Steps, rate: float, *, over: int, cycles: int = 4, warmup: int = 0) -> Rates:
+    """Rise from 0 and fall to 0 in cosine waves over `over` steps, each twice as long as the one before.
+
+    Source: Holzmüller, Grinsztajn and Steinwart, 2024.
+    """
+
+    def wave(after: Rates) -> Rates:
+        phase: Rates = np.log2(
+            1 + (2**cycles - 1) * _share(after + 1, over + 1)
+        )  # the first step has a rate, too
+        return rate * (1 - np.cos(2 * np.pi * phase)) / 2
+
+    return _warmed(steps, warmup, wave)
+
+
 def exponential(steps: Steps, rate: float, *, factor: float, every: int, warmup: int = 0) -> Rates:
     """Decrease continuously, by `factor` over `every` steps."""
     return _warmed(steps, warmup, lambda after: rate * factor ** (after / every))
@@ -72,6 +88,7 @@ _SCHEDULES: Mapping[str, Callable[..., Rates]] = {
     "constant": constant,
     "linear": linear,
     "cosine": cosine,
+    "coslog": coslog,
     "exponential": exponential,
     "step": step,
 }

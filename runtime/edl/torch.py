@@ -1,4 +1,4 @@
-"""Layers and functions that a generated PyTorch program imports, defined in `edl.frameworks.torch.layers`."""
+"""Layers and functions that a generated PyTorch program imports, defined in `edl.frameworks.torch`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from edl.frameworks.torch.layers import (
     checked_model,
     clipped,
 )
+from edl.frameworks.torch.real_mlp import FeatureScales, NTPLinear
 
 __all__ = [
     "Concatenated",
     "Embedding",
+    "FeatureScales",
     "MemberOutputs",
     "Members",
+    "NTPLinear",
     "WeightedSum",
     "by_class",
     "checked_model",

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 HINT = (
-    "there are DNN, Linear, DNNLinearCombined, DeepFM and BoostedTrees, each as Classifier and Regressor, and "
+    "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
     "BoostedTreesRanker; "
     "a model of your own is written with its module: my_module.MyModel"
 )

@@ -10,13 +10,15 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry, normalized
-from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, wide_deep
+from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, real_mlp, wide_deep
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
-MODELS = Catalog("model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS, *boosted_trees.MODELS))
+MODELS = Catalog(
+    "model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS, *real_mlp.MODELS, *boosted_trees.MODELS)
+)
 
 
 def family(name: str) -> str | None:
@@ -164,7 +166,7 @@ BOOSTING = Entry("boosting", "Gradient boosting.", (trees.RATE,), frameworks=tup
 def _schedule_parameter(
     name: str, default: Setting, doc: str, type_: Type, high: float | None = None
 ) -> Attribute:
-    low = 1 if name == "decay_steps" else 0
+    low = 1 if name in ("decay_steps", "cycles") else 0
     return Attribute(
         f"schedule.{name}",
         type_,
@@ -203,6 +205,21 @@ SCHEDULES = Catalog(
             aliases=("cosine_decay",),
         ),
         Entry(
+            "coslog",
+            "Cosine waves from 0, each twice as long as the one before (Holzmüller et al., 2024).",
+            (
+                _WARMUP,
+                _schedule_parameter(
+                    "decay_steps",
+                    None,
+                    "Steps of all waves; by default all steps after the warm-up.",
+                    "integer",
+                ),
+                _schedule_parameter("cycles", 4, "Number of waves.", "integer", 20),
+            ),
+            aliases=("coslog4",),
+        ),
+        Entry(
             "exponential",
             "Exponential decrease.",
             (
@@ -237,7 +254,12 @@ SCHEDULES = Catalog(
 
 
 def _loss_parameter(
-    name: str, default: float, doc: str, low: float, high: float | None = None, also: tuple[str, ...] = ()
+    name: str,
+    default: float | None,
+    doc: str,
+    low: float,
+    high: float | None = None,
+    also: tuple[str, ...] = (),
 ) -> Attribute:
     aliases = (f"model.loss.{name}", *also)
     return Attribute(f"loss.{name}", "number", doc, default, low=low, high=high, aliases=aliases)
@@ -328,6 +350,16 @@ LOSSES = Catalog(
         Entry(
             "cross_entropy",
             "Negative log-likelihood of the class.",
+            (
+                _loss_parameter(
+                    "label_smoothing",
+                    None,
+                    "Share of each label that is spread over all classes, in networks (Szegedy et al., 2016).",
+                    0,
+                    0.9,
+                    ("label_smoothing",),
+                ),
+            ),
             aliases=(
                 "binary_crossentropy",
                 "categorical_crossentropy",

@@ -400,7 +400,8 @@ def check_settings(
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
     if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
         schedule = catalog.SCHEDULES.entries[str(usual)]
-    chosen = [choice.example, optimizer, *(entry for entry in (loss, schedule) if entry)]
+    usual_loss = None if choice.own else catalog.LOSSES.entries["cross_entropy"]  # of classes
+    chosen = [choice.example, optimizer, *(entry for entry in (loss or usual_loss, schedule) if entry)]
     dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)

@@ -178,6 +178,23 @@ _TORCH_CLASSES = {
     ),
     "hinge": 'F.multi_margin_loss(predictions, labels, reduction="none")',
 }
+# Cross-entropy of labels of which a share is spread over all classes; of two classes, and of any number.
+_SMOOTHED = {
+    ("keras", True): (
+        "keras.losses.binary_crossentropy(labels, predictions, from_logits=True, label_smoothing={label_smoothing})"
+    ),
+    ("keras", False): (
+        "wanted = keras.ops.one_hot(labels, {classes})\nkeras.losses.categorical_crossentropy("
+        "wanted, predictions, from_logits=True, label_smoothing={label_smoothing})"
+    ),
+    ("torch", True): (
+        "wanted = labels * (1 - {label_smoothing}) + {label_smoothing} / 2\n"
+        'F.binary_cross_entropy_with_logits(predictions, wanted, reduction="none")'
+    ),
+    ("torch", False): (
+        'F.cross_entropy(predictions, labels, reduction="none", label_smoothing={label_smoothing})'
+    ),
+}
 CLASS_WEIGHTS = "class_weights"
 _LOSSES = {
     "keras": (_KERAS_REGRESSION, _KERAS_BINARY, _KERAS_CLASSES),
@@ -191,7 +208,10 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
     if isinstance(label, ClassLabel):
         table = binary if label.binary else classes
-        body = _body(table[loss.name].format(classes=len(label.classes), **values))
+        template = table[loss.name]
+        if loss.params.get("label_smoothing"):
+            template = _SMOOTHED[framework, label.binary]
+        body = _body(template.format(classes=len(label.classes), **values))
         return _weighed(body) if CLASS_WEIGHTS in loss.params else body
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)

@@ -10,6 +10,8 @@ from edl.spec import JobSpec
 # Classes and functions that edl.keras and edl.torch have for programs.
 _HELPERS: Mapping[str, tuple[str, ...]] = {
     "keras": (
+        "FeatureScales",
+        "NTPDense",
         "by_class",
         "checked_model",
         "concatenated",
@@ -20,8 +22,10 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
     ),
     "torch": (
         "Concatenated",
+        "FeatureScales",
         "MemberOutputs",
         "Members",
+        "NTPLinear",
         "WeightedSum",
         "by_class",
         "checked_model",

@@ -57,6 +57,7 @@ from edl.spec import (
     to_json,
 )
 from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
@@ -155,13 +156,17 @@ def _template(name: str) -> jinja2.Template:
 def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     """Return the values of the template of model.py. `definition` is the rendered template of the architecture."""
     values = _values(spec, stored)
-    architecture = ARCHITECTURE if spec.own else MODELS.entries[spec.model.name].architecture
+    architecture = _architecture(spec)
     source = architecture.templates.get(spec.framework)
     name = f"{architecture.name}_{spec.framework}.py.jinja"
     template = _template(name) if source is None else _environment().from_string(source)
     definition = template.render(values, architecture=architecture.name, **architecture.values(spec)).rstrip()
     code = "\n".join([definition, *values["loss_body"], values.get("optimizer", "")])
     return {**values, "definition": definition, "imports": imports(spec, code, bool(stored))}
+
+
+def _architecture(spec: JobSpec) -> Architecture:
+    return ARCHITECTURE if spec.own else MODELS.entries[spec.model.name].architecture
 
 
 def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
@@ -182,7 +187,7 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "batch_norm": batch_norm,
         "members": _members(spec),
         "dropout": dropout,
-        "layers": _torch_layers(activation, batch_norm, dropout),
+        "layers": _torch_layers(_architecture(spec).linear, activation, batch_norm, dropout),
         "regression": regression,
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
@@ -275,13 +280,14 @@ _TORCH_ACTIVATIONS = {
     "selu": "nn.SELU()",
     "gelu": "nn.GELU()",
     "silu": "nn.SiLU()",
+    "mish": "nn.Mish()",
     "tanh": "nn.Tanh()",
     "sigmoid": "nn.Sigmoid()",
 }
 
 
-def _torch_layers(activation: str, batch_norm: bool, dropout: str) -> str:
-    layers = ["nn.Linear(width, units)"]
+def _torch_layers(linear: str, activation: str, batch_norm: bool, dropout: str) -> str:
+    layers = [f"{linear}(width, units)"]
     if batch_norm:  # Keras' defaults: momentum 0.99 is torch's 0.01
         layers.append("nn.BatchNorm1d(units, eps=1e-3, momentum=0.01)")
     layers.append(_TORCH_ACTIVATIONS[activation])

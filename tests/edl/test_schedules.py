@@ -25,6 +25,17 @@ def test_a_cosine_is_half_way_down_in_the_middle() -> None:
     assert (np.diff(found[:11]) < 0).all()
 
 
+def test_waves_of_cosines_are_each_twice_as_long_as_the_one_before() -> None:
+    found = schedules.coslog(np.arange(1499), 0.5, over=1499, cycles=4)
+    falls = [99, 299, 699]  # 100, 200 and 400 of 1,500 parts: the ends of the first three waves
+    np.testing.assert_allclose(found[falls], 0, atol=1e-12)
+    assert found.max() == pytest.approx(0.5, rel=1e-4)
+    rises = np.diff(found) > 0
+    assert int((np.diff(rises.astype(int)) == -1).sum()) == 4  # maxima
+    assert 0 < found[0] < 0.002
+    assert 0 < found[-1] < 0.002
+
+
 def test_an_exponential_rate_falls_by_its_factor_in_so_many_steps() -> None:
     found = schedules.exponential(STEPS, 1.0, factor=0.25, every=4)
     np.testing.assert_allclose(found[[0, 2, 4, 8]], [1, 0.5, 0.25, 0.0625])

@@ -62,7 +62,8 @@ class Architecture:
     name: of the templates `NAME_keras.py.jinja` and `NAME_torch.py.jinja` in codegen_templates. assemble: returns the
     features of each input from the fitted columns; it may raise SemanticError at the span of the model's name. inputs:
     their names in COLUMN … FOR. size: the number of trainable numbers, None if only the framework knows. values: of
-    the templates. templates: their sources by framework, for a model without files in codegen_templates.
+    the templates. templates: their sources by framework, for a model without files in codegen_templates. linear: the
+    class of the hidden layers in PyTorch.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Architecture:
     size: Callable[[spec.JobSpec], int | None] = lambda job: None
     values: Callable[[spec.JobSpec], Mapping[str, object]] = lambda job: {}
     templates: Mapping[str, str] = field(default_factory=dict)
+    linear: str = "nn.Linear"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

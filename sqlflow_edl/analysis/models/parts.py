@@ -12,41 +12,40 @@ from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, emb
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 
-HIDDEN_LAYERS = (
-    Attribute(
-        "model.hidden_units",
-        "integers",
-        "Units of the hidden layers, first to last.",
-        (100, 50),
-        low=1,
-        high=65_536,
-        aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
-    ),
-    Attribute(
-        "model.activation",
-        "text",
-        "Activation of the hidden layers.",
-        "relu",
-        choices=("relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"),
-        aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
-    ),
-    Attribute(
-        "model.dropout",
-        "number",
-        "Share of hidden units dropped in training.",
-        0.0,
-        low=0,
-        high=0.95,
-        aliases=("dropout", "model.dnn_dropout"),
-    ),
-    Attribute(
-        "model.batch_norm",
-        "boolean",
-        "Normalise each hidden layer over the minibatch.",
-        False,
-        aliases=("batch_norm",),
-    ),
+HIDDEN_UNITS = Attribute(
+    "model.hidden_units",
+    "integers",
+    "Units of the hidden layers, first to last.",
+    (100, 50),
+    low=1,
+    high=65_536,
+    aliases=("hidden_units", "hidden_layers", "model.hidden_layers", "model.dnn_hidden_units"),
 )
+ACTIVATION = Attribute(
+    "model.activation",
+    "text",
+    "Activation of the hidden layers.",
+    "relu",
+    choices=("relu", "elu", "selu", "gelu", "silu", "mish", "tanh", "sigmoid"),
+    aliases=("activation", "model.activation_fn", "activation_fn", "model.dnn_activation_fn"),
+)
+DROPOUT = Attribute(
+    "model.dropout",
+    "number",
+    "Share of hidden units dropped in training.",
+    0.0,
+    low=0,
+    high=0.95,
+    aliases=("dropout", "model.dnn_dropout"),
+)
+BATCH_NORM = Attribute(
+    "model.batch_norm",
+    "boolean",
+    "Normalise each hidden layer over the minibatch.",
+    False,
+    aliases=("batch_norm",),
+)
+HIDDEN_LAYERS = (HIDDEN_UNITS, ACTIVATION, DROPOUT, BATCH_NORM)
 CLASSES = Attribute(
     "model.n_classes",
     "integer",

@@ -51,6 +51,7 @@ PORTFOLIO = (
     _network(),
     _trees("lightgbm", rate=0.03, num_leaves=63, colsample_bytree=0.7, subsample=0.8, reg_lambda=1.0),
     _trees("xgboost", rate=0.05, max_depth=6, subsample=0.8, colsample_bytree=0.8),
+    Variant("RealMLP", "torch"),
     _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.5, subsample=0.8, reg_lambda=5.0),
     _network(hidden_units=(256, 128), dropout=0.2),
     _trees("lightgbm", rate=0.03, num_leaves=127, min_child_samples=50, colsample_bytree=0.5, subsample=0.7),
@@ -63,7 +64,6 @@ PORTFOLIO = (
     _network(hidden_units=(512, 256), dropout=0.3, decay=0.01),
     _trees("xgboost", rate=0.02, max_depth=12, min_child_weight=10.0, subsample=0.6, colsample_bytree=0.4),
     _trees("lightgbm", rate=0.1, num_leaves=4, colsample_bytree=0.6, min_child_samples=30),
-    _network(hidden_units=(64, 64, 64), dropout=0.05, rate=0.002),
     _trees(
         "xgboost",
         rate=0.03,

@@ -29,7 +29,7 @@ def loss(
             errors.append(row_weights.refuse_classes(settings, theirs.name))
         return theirs
     named = _named(settings, model, errors)
-    errors += _unlikely(settings, named, label, found)
+    errors += [*_unlikely(settings, named, label, found), *_smoothed(settings, named)]
     more = {"class_weights": class_weights} if class_weights else {}
     return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
 
@@ -78,4 +78,19 @@ def _unlikely(
     message = f"the loss {loss.name} needs labels {wanted}, and {label.column} goes down to {found.min:g}"
     return [
         SemanticError(message, span=settings.span("loss"), hint="leave such rows out, or name another loss")
+    ]
+
+
+def _smoothed(settings: Settings, loss: Entry) -> list[SQLFlowError]:
+    """Return an error if labels are to be smoothed and the loss does not do that."""
+    written = settings.resolved.get("loss.label_smoothing")
+    if written is None or (loss.name == "cross_entropy" and settings.framework not in spec.TREES):
+        return []
+    of = loss.name if loss.name != "cross_entropy" else f"{loss.name} of {settings.framework}"
+    return [
+        SemanticError(
+            f"the loss {of} has no label smoothing",
+            span=written.written.key_span,
+            hint="leave it out; networks have it for cross_entropy, the usual loss of classes",
+        )
     ]

@@ -55,6 +55,7 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
     ),
     "deep, bins": ("DNNRegressor", {"features": (BINS, spec.OneHot(CITY), KNOWN)}),
     "deep, periodic": ("DNNRegressor", {"features": (*WAVES, MEANS, spec.Periodic("age", 40.0, 10.0, 2))}),
+    "RealMLP": ("RealMLPRegressor", {"features": (BINS, KNOWN, spec.OneHot(CITY), spec.Embedding(USER, 3))}),
     "linear, periodic": ("LinearRegressor", {"features": (WAVES[0], MEANS)}),
     "wide and deep, bins": ("DNNLinearCombinedRegressor", {"wide": (AGE, KNOWN), "deep": (SIZE, BINS)}),
     "DeepFM, bins": ("DeepFMRegressor", {"features": (spec.Embedding(CITY, 4), KNOWN, SIZE, BINS)}),
@@ -167,3 +168,39 @@ def test_the_square_of_the_sum_gives_the_products_of_all_pairs(tmp_path: Path) -
     import torch
 
     assert module.pairwise_products(torch.from_numpy(vectors)).numpy()[:, 0] == pytest.approx(pairs, rel=1e-4)
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_smoothed_labels_give_the_cross_entropy_to_their_mixture_with_all_classes(
+    framework: Any, classes: int, tmp_path: Path
+) -> None:
+    label = spec.ClassLabel("kind", ("a", "b", "c")[:classes])
+    loss = spec.Component("cross_entropy", {"label_smoothing": 0.2})
+    model = spec.Component("LinearClassifier")
+    generate(
+        msgspec.structs.replace(job(framework, label=label, model=model), loss=loss, metrics=("accuracy",))
+    ).write(tmp_path)
+    module = load(tmp_path).module
+    labels = np.array([0, 1, 1, 0]) if classes == 2 else np.array([0, 1, 2, 1])
+    logits = np.random.default_rng(3).normal(size=(4, label.outputs)).astype(np.float32)
+    given = labels[:, None].astype(np.float32) if classes == 2 else labels
+    tensor = keras_tensor if framework == "keras" else torch_tensor
+    losses = np.asarray(module.loss(tensor(given), tensor(logits))).reshape(-1)
+
+    both = np.concatenate([np.zeros_like(logits), logits], axis=1) if classes == 2 else logits
+    logs = both - np.log(np.exp(both).sum(axis=1, keepdims=True))
+    wanted = 0.8 * np.eye(classes)[labels] + 0.2 / classes
+    assert losses == pytest.approx(-(wanted * logs).sum(axis=1), rel=1e-5)
+
+
+def keras_tensor(values: Array) -> Any:
+    import keras
+
+    return keras.ops.convert_to_tensor(values)
+
+
+def torch_tensor(values: Array) -> Any:
+    import torch
+
+    return torch.tensor(values)

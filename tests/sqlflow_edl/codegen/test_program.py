@@ -154,6 +154,25 @@ JOBS = {
         "metrics": ("accuracy", "log_loss"),
         "schedule": spec.Component("cosine", {"warmup_steps": 0, "decay_steps": 4000, "end": 0.0}),
     },
+    "real_mlp": {
+        "inputs": {
+            "features": (
+                spec.Standardize("carat", 0.8, 0.5, 4.0),
+                spec.PiecewiseLinear("carat", (0.25, 0.5, 1.0, 5.0)),
+                spec.OneHot(spec.Vocabulary("cut", ("good", "ideal"))),
+            )
+        },
+        "label": CLASSES,
+        "model": spec.Component(
+            "RealMLPClassifier", {"hidden_units": (256, 256, 256), "activation": "selu", "dropout": 0.15}
+        ),
+        "optimizer": spec.Component(
+            "adamw", {"learning_rate": 0.04, "beta_1": 0.9, "beta_2": 0.95, "weight_decay": 0.02}
+        ),
+        "loss": spec.Component("cross_entropy", {"label_smoothing": 0.1}),
+        "metrics": ("accuracy", "log_loss"),
+        "schedule": spec.Component("coslog", {"warmup_steps": 0, "decay_steps": 4000, "cycles": 4}),
+    },
     "bins": {
         "inputs": {
             "features": (

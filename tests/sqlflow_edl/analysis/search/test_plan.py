@@ -51,6 +51,7 @@ def test_a_search_tries_the_portfolio_for_its_kind_of_label(duckdb: Session) -> 
         "BoostedTreesRegressor",
         "DNNRegressor",
         "LinearRegressor",
+        "RealMLPRegressor",
     }
     assert (numbers.search.metric, numbers.search.max_members, numbers.search.time_limit) == ("rmse", 5, 60)
     classes = searched(duckdb, "SELECT age, city, team FROM people LABEL team INTO m")
