@@ -150,7 +150,10 @@ class Narrator:
             if event.epoch & (event.epoch - 1) == 0:  # 1, 2, 4, 8, …: the curve bends at its start
                 self._line(progress.epoch(event))
             return
-        begins_to_wait = isinstance(event, Tally) and event.waits and not (self._tally and self._tally.waits)
+        before = self._tally or Tally(0, 0, 0)
+        begins_to_wait = isinstance(event, Tally) and (
+            (event.waits and not before.waits) or event.cut_off > before.cut_off
+        )
         if isinstance(event, Tally):
             self._tally = event
         else:

@@ -50,6 +50,8 @@ def _tallied(tally: Tally) -> list[str]:
     ]
     if tally.waiting:
         parts.append(f"{tally.waiting:,} waiting for a slot")
+    if tally.cut_off:
+        parts.append(f"{tally.cut_off:,} cut off (sqlflow job says from what)")
     if tally.relaunches:
         parts.append(f"{tally.relaunches:,} relaunch{'' if tally.relaunches == 1 else 'es'}")
     return parts

@@ -19,11 +19,11 @@ class Narrator:
         self._every = every
         self._last_step = 0  # step of the last such line
         self._live = file.isatty()
-        self._waits = False
+        self._tally = Tally(0, 0, 0)
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, Tally):
-            self._show_waiting(event)
+            self._show_obstacles(event)
             return
         if isinstance(event, TrialEnd):
             found = event.error or f"{event.metric} {shown(event.value)}"
@@ -43,11 +43,15 @@ class Narrator:
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
 
-    def _show_waiting(self, tally: Tally) -> None:
-        """Print once that no slot is free."""
-        if tally.waits and not self._waits:
+    def _show_obstacles(self, tally: Tally) -> None:
+        """Print once that no slot is free, and when instances are cut off."""
+        if tally.waits and not self._tally.waits:
             self._write(WAITING)
-        self._waits = tally.waits
+        if tally.cut_off > self._tally.cut_off:
+            self._write(
+                f"{tally.cut_off:,} of {tally.instances:,} instances cut off; their logs say from what"
+            )
+        self._tally = tally
 
     def _write(self, line: str) -> None:
         print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)

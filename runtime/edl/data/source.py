@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import msgspec
 
-from edl.errors import SourceError
+from edl import reachability
+from edl.errors import SourceError, Span
 from edl.spec import Field, Split
 
 if TYPE_CHECKING:
@@ -26,7 +27,15 @@ class ConflictError(SourceError):
 
 
 class UnreachableError(SourceError):
-    """The source cannot be reached or accepts no connections at the moment; a retry may succeed."""
+    """The source cannot be reached or accepts no connections at the moment; a retry may succeed.
+
+    In a pod the hint is what to check there: the client has reached the source.
+    """
+
+    def __init__(self, message: str, *, span: Span | None = None, hint: str | None = None) -> None:
+        found = reachability.advice()
+        in_pod = f"pods do not reach it, though the client did: {found}"
+        super().__init__(message, span=span, hint=in_pod if found else hint)
 
 
 class PinnedTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

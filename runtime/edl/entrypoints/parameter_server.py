@@ -20,7 +20,7 @@ from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.ps.store import warm_up
 from edl.rpc import control_pb2 as pb
-from edl.rpc.channel import AwayError, MasterChannel
+from edl.rpc.channel import AwayError, MasterChannel, channel_of_instance
 
 CALL_SECS = 10.0
 RETRY_SECS = 0.1  # between attempts to reach a master
@@ -36,7 +36,7 @@ def main(job: Path, instance: Instance) -> int:
     token = folder.token()
     server = Server(token, factory.for_instance(job, instance))
     served, port = serve(server, own_address(), token)
-    with MasterChannel(folder.address(), token) as channel:
+    with channel_of_instance(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:
         log("stopping: the master has refused this server")

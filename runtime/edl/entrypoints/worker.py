@@ -23,7 +23,7 @@ from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
 from edl.program import Program, read_spec
-from edl.rpc.channel import MasterChannel
+from edl.rpc.channel import MasterChannel, channel_of_instance
 from edl.run import job_runner
 from edl.run.storage import storage_of
 from edl.scripting import script
@@ -43,7 +43,7 @@ def main(job: Path, instance: Instance) -> int:
     spec = read_spec(JobFolder(job).program)
     log = folder.shown_log(instance.name)
     with (
-        MasterChannel(folder.address(), folder.token()) as channel,
+        channel_of_instance(folder.address(), folder.token()) as channel,
         _tasks(spec, channel, instance, draining, log) as tasks,
     ):
         try:

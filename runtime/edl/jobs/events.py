@@ -71,7 +71,7 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     """Counts of the tasks and instances of a distributed job; sent at changes, at most about five a second.
 
     `relaunches` counts restarted instances including the master, `waiting` those without room, `starting` those with
-    room that do not run yet.
+    room that do not run yet, `cut_off` those that run and do not reach the master, or each other.
     """
 
     todo: int
@@ -81,6 +81,7 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
     relaunches: int = 0
     waiting: int = 0
     starting: int = 0
+    cut_off: int = 0
 
     @property
     def waits(self) -> bool:

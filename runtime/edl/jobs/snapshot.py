@@ -37,8 +37,8 @@ class Row(msgspec.Struct, frozen=True):
     `address` is where its own server listens, if it has one. `relaunches` counts starts of its name after the first.
     `task` describes its work. `rate` is a worker's recent rows per second. `load` is that of a parameter server.
     `note` is `hot` for a server with more load than the others, `straggling` for one slower than the others at equal
-    load, and for a worker outside of the group `joins` or the reason why it is left out; and the exit reason of the
-    previous incarnation.
+    load, and for a worker outside of the group `joins` or the reason why it is left out; what the instance does not
+    reach; and the exit reason of the previous incarnation.
     """
 
     name: str

@@ -12,7 +12,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-from edl import exit_codes
+from edl import exit_codes, reachability
 from edl.checkpoints import POSITION, CheckpointStore, factory
 from edl.cluster import Change, Instance, Room
 from edl.errors import ClusterError, SQLFlowError
@@ -122,15 +122,24 @@ class Master:
         when = factory.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
         served = spec.kind == "train" and spec.cluster.parameter_servers
         self._servers = _servers(spec, tasks, mode, when) if served else None
-        self._instances = InstanceManager(tasks, spec.cluster.workers, self._servers, log=folder.shown_log)
+        self._instances = InstanceManager(
+            tasks,
+            spec.cluster.workers,
+            self._servers,
+            log=folder.shown_log,
+            unreachable_secs=reachability.limit(),
+            advice=reachability.advice(),
+        )
         if self._cluster.room is not None:
             self._instances.resized(self._cluster.room)
         tensorboard = JobFolder(folder.job).tensorboard
         curves = Curves(spec, tensorboard, tasks)
         copies = factory.curves(folder.job)
         self._copies = CurveCopies(tensorboard, copies, tasks.log) if copies else None
-        self._reporter = StatusReporter(spec, tasks, self._instances, backend, curves, self._servers)
         self._state_loop = StateLoop(tasks, backend.state_store, self._servers, on_tick=self._on_tick)
+        self._reporter = StatusReporter(
+            spec, tasks, self._instances, backend, curves, self._servers, self._state_loop.obstacles
+        )
         self._metrics_server = MetricsServer(
             self._state_loop,
             self._servers,

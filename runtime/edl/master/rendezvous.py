@@ -340,7 +340,11 @@ class RendezvousManager:
             self._log(f"{name} did not join: the next group forms without it")
         state.number += 1
         state.present = WorkerGroup(
-            state.number, tuple(name for name, _ in members), len(holders), by_key[members[0]].request.address
+            state.number,
+            tuple(name for name, _ in members),
+            len(holders),
+            by_key[members[0]].request.address,
+            tuple(by_key[key].request.address for key in members),
         )
         state.incarnations = tuple(incarnation for _, incarnation in members)
 

@@ -19,8 +19,10 @@ from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import Timed
+from edl.master.reporting.obstacles import Obstacles
 from edl.master.state_store import StateStore
 from edl.master.tasks.task_manager import TaskManager
+from edl.reachability import advice
 from edl.tasks import encoding
 from edl.tasks.protocol import Answer, Flag, Joined, Request
 
@@ -55,6 +57,7 @@ class StateLoop:
         self.left: set[str] = set()  # instances that know of the end
         self.exchanges = 0
         self.writes = Timed()  # durations of the store's writes
+        self.obstacles = Obstacles(tasks.log, advice())
         self._lost: ClusterError | None = None  # error that prevents all further writes
 
     def now(self) -> float:
@@ -80,6 +83,7 @@ class StateLoop:
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
         """Apply the reports, and answer as soon as there is news for the worker, after `wait_secs` at most."""
         self.exchanges += 1
+        self.obstacles.heard(request.instance, request.incarnation, request.obstacle)
         answer = self._masked(self.tasks.exchange(request, self.now()))
         self.notify()
         end = asyncio.get_running_loop().time() + wait_secs

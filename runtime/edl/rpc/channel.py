@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import grpc
 
 from edl.errors import ClusterError
+from edl.reachability import Peer
 from edl.rpc.control_pb2_grpc import MasterStub
 
 TOKEN = "edl-token"  # noqa: S105 (the name of the metadata, not a token)
@@ -54,13 +55,17 @@ class MasterChannel:
     """Connection to the master of a job. Thread-safe. Close it, or use it as a context manager.
 
     gRPC looks up an unknown name less and less often, down to once in two minutes; and a master in a pod has none until
-    its successor runs. So a channel without an answer for a while is replaced.
+    its successor runs. So a channel without an answer for a while is replaced. `peer` is told of answers and their
+    absence.
     """
 
-    def __init__(self, address: str, token: str, *, renew_secs: float = RENEW_SECS) -> None:
+    def __init__(
+        self, address: str, token: str, *, renew_secs: float = RENEW_SECS, peer: Peer | None = None
+    ) -> None:
         self._address = address
         self._metadata = ((TOKEN, token),)
         self._renew_secs = renew_secs
+        self._peer = peer
         self._lock = threading.Lock()
         self._channels: list[Any] = []  # the present one last; another thread may use the previous one
         self._open()
@@ -115,6 +120,17 @@ class MasterChannel:
             if away and not self._away:
                 self._since = time.monotonic()
             self._away = away
+        if self._peer is None or code is grpc.StatusCode.CANCELLED:
+            return
+        if away or code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            self._peer.failed()
+        else:
+            self._peer.answered()
+
+
+def channel_of_instance(address: str, token: str) -> MasterChannel:
+    """Return the channel of a worker or server, which logs why it cannot reach the master."""
+    return MasterChannel(address, token, peer=Peer("the master", address))
 
 
 def translated(error: grpc.RpcError) -> ClusterError:

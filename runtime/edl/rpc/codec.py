@@ -95,6 +95,7 @@ def request_to(request: Request, wait_secs: float, known: Flag) -> pb.ExchangeRe
         number=request.number,
         group=request.group,
         join=_join_to(request.join),
+        obstacle=request.obstacle,
     )
 
 
@@ -113,6 +114,7 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.number,
         message.group,
         _join_from(message),
+        message.obstacle,
     )
 
 
@@ -205,7 +207,11 @@ def _group_to(group: WorkerGroup | None) -> pb.WorkerGroup | None:
     if group is None:
         return None
     return pb.WorkerGroup(
-        number=group.number, members=group.members, holders=group.holders, address=group.address
+        number=group.number,
+        members=group.members,
+        holders=group.holders,
+        address=group.address,
+        addresses=group.addresses,
     )
 
 
@@ -213,7 +219,9 @@ def _group_from(message: pb.ExchangeResponse) -> WorkerGroup | None:
     if not message.HasField("group"):
         return None
     group = message.group
-    return WorkerGroup(group.number, tuple(group.members), group.holders, group.address)
+    return WorkerGroup(
+        group.number, tuple(group.members), group.holders, group.address, tuple(group.addresses)
+    )
 
 
 def _error_to(failed: Failed) -> pb.Error:

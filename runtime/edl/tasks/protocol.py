@@ -62,13 +62,14 @@ class WorkerGroup(msgspec.Struct, frozen=True):
 
     `members` are names; the holders of the trained state come first, the longest holder before all others. `holders` is
     their number; 0 if nothing was trained since the checkpoint, or the start. `address` is host:port of the first
-    member's store.
+    member's store, `addresses` the same of all members.
     """
 
     number: int
     members: tuple[str, ...]
     holders: int
     address: str
+    addresses: tuple[str, ...] = ()
 
 
 class JoinRequest(msgspec.Struct, frozen=True):
@@ -89,6 +90,7 @@ class Request(msgspec.Struct, frozen=True):
     `want` is the number of tasks by type. `seen_upto` is the last report that the last answer acknowledged, `servers`
     the number of the known list of servers. `number` grows with every request of this incarnation. `group` is the
     number of the group whose weights it has (0: none), which its training reports belong to. `join` requests the next.
+    `obstacle` describes what the worker does not reach, empty if nothing.
     """
 
     instance: str
@@ -102,6 +104,7 @@ class Request(msgspec.Struct, frozen=True):
     number: int = 0
     group: int = 0
     join: JoinRequest | None = None
+    obstacle: str = ""
 
 
 class Servers(msgspec.Struct, frozen=True):

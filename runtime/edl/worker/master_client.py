@@ -16,6 +16,7 @@ from typing import Any
 
 import grpc
 
+from edl import reachability
 from edl.errors import JobError
 from edl.jobs.failure import Failed, to_failed
 from edl.rpc import codec
@@ -361,7 +362,7 @@ class RemoteTasks:
             if self._closed:
                 return
             self._wanted = self._want()
-            request = self.outbox.request(self._wanted)
+            request = self.outbox.request(self._wanted, reachability.obstacle())
             waits = self._heartbeat if self._waited_for and self.outbox.informed else 0.0
             message = codec.request_to(request, waits, self.outbox.flags)
             self._call = self._channel.begin(self._channel.stub.Exchange, message, waits + CALL_SECS)

@@ -113,7 +113,7 @@ class Outbox:
             while tasks:
                 self.report("given back", Report(tasks.pop()))
 
-    def request(self, want: dict[TaskType, int]) -> Request:
+    def request(self, want: dict[TaskType, int], obstacle: str = "") -> Request:
         """Return the next request. `want` is the number of tasks to have received, by type."""
         updates = tuple(update for update in self._updates if update.sequence > self.seen_upto)
         missing = {kind: count - len(self._received[kind]) for kind, count in want.items()}
@@ -131,6 +131,7 @@ class Outbox:
             self._requests,
             self.group,
             self.join_request,
+            obstacle,
         )
 
     def answered(self, answer: Answer) -> None:

@@ -56,3 +56,13 @@ def test_that_a_job_waits_is_said_once_each_time() -> None:
     for waiting, instances in ((3, 0), (2, 0), (2, 1), (3, 0)):
         narrator(Tally(1, 0, 0, instances=instances, waiting=waiting))
     assert said.getvalue() == "waiting for a slot\n" * 2
+
+
+def test_that_instances_are_cut_off_is_said_when_there_are_more() -> None:
+    said = io.StringIO()
+    narrator = Narrator(said)
+    for cut_off in (0, 1, 1, 0, 2):
+        narrator(Tally(1, 0, 0, instances=3, cut_off=cut_off))
+    assert said.getvalue() == "".join(
+        f"{count} of 3 instances cut off; their logs say from what\n" for count in (1, 2)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from edl import reachability
 from edl.data.retry import AWAY, PAUSES, insisting
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError
@@ -46,3 +47,21 @@ def test_it_is_given_up_when_that_does_not_help(error: SourceError, times: int) 
     with pytest.raises(type(error)):
         insisting(work, pause=lambda seconds: None)
     assert len(made) == times
+
+
+def test_a_source_that_is_away_for_long_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "1e-9")
+    attempts = iter([UnreachableError("cannot open shop: db:3306: no answer")] * 2)
+
+    def work(attempt: int) -> str:
+        if error := next(attempts, None):
+            raise error
+        return reachability.obstacle()
+
+    def pause(seconds: float) -> None:
+        while seconds > AWAY[0] and not reachability.obstacle():  # found in a thread
+            pass
+
+    found = insisting(work, pause=pause)
+    assert found == "does not reach the data source: cannot open shop: db:3306: no answer"
+    assert reachability.obstacle() == ""

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -132,6 +133,24 @@ def test_a_master_that_is_away_is_told_later(master: Master, tmp_path: Path) -> 
         assert first == second
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == exit_codes.OK
+
+
+def test_a_server_says_in_its_log_that_it_cannot_reach_the_master(
+    master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "0.1")
+    folder = ClusterFolder(tmp_path)
+    folder.write_address("master.invalid:50001")
+    with running(tmp_path):
+        until_written(folder.log("ps-0"), "has not reached the master at master.invalid:50001 for ")
+    assert "s: the name is not found (" in folder.log("ps-0").read_text()
+
+
+def until_written(log: Path, text: str) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not (log.exists() and text in log.read_text()):
+        assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
 
 
 def test_a_server_that_the_master_refuses_leaves(master: Master, tmp_path: Path) -> None:

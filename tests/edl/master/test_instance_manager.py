@@ -36,7 +36,7 @@ class Job:
     def __init__(self, workers: int, *, patience: int = 0) -> None:
         self.notes: list[str] = []
         self.leases = TaskManager(PREDICT, log=self.notes.append)
-        self.instances = InstanceManager(self.leases, workers, patience=patience)
+        self.instances = InstanceManager(self.leases, workers, patience=patience, advice="look there")
 
     def started(self, now: float) -> list[tuple[str, int]]:
         return [action.instance.key for action in self.instances.actions(now)]
@@ -626,7 +626,26 @@ def test_a_worker_that_never_registers_is_ended_and_the_job_fails_if_all_do() ->
         job.instances.changed(Change(instance, "ended", reason="stopped", exit_code=-9), now)
     assert job.leases.state.failed is not None
     assert "the last, worker-0, hung: it never registered" in job.leases.state.failed.message
-    assert job.notes[0] == "worker-0 has not registered for 120 s and is stopped"
+    assert job.leases.state.failed.hint == "look there; its log: worker-0"
+    assert job.notes[:2] == [
+        "worker-0 has run for 31 s, and has not reached the master; why: worker-0; look there",
+        "worker-0 has not registered for 120 s and is stopped",
+    ]
+
+
+def test_an_instance_that_has_not_reached_the_master_is_reported_until_it_does() -> None:
+    job = Job(2)
+    job.started(0.0)
+    for name in PAIR:
+        job.instances.changed(Change(Instance(name, "worker", 0), "running"), 0.0)
+    job.leases.join("worker-1", 0, 0.0)
+    for second in range(1, 41):
+        job.instances.actions(float(second))
+    assert [job.instances.cut_off(name) for name in PAIR] == ["has not reached the master for 40 s", ""]
+    assert [note for note in job.notes if "worker-1" in note] == []
+    job.leases.join("worker-0", 0, 41.0)
+    job.instances.actions(41.0)
+    assert job.instances.cut_off("worker-0") == ""
 
 
 def test_a_worker_that_has_registered_may_be_slow() -> None:

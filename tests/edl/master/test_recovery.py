@@ -183,7 +183,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
     trio.start("b")
     trio.join("b", after=0)
     trio.pass_time(JOIN_SECS)
-    assert trio.present == WorkerGroup(2, ("b",), 0, "b:1")
+    assert trio.present == WorkerGroup(2, ("b",), 0, "b:1", ("b:1",))
     trio.form("b")
     again = trio.take("b")
     assert again is not None

@@ -20,7 +20,7 @@ def test_the_first_group_begins_when_all_wanted_workers_seek_and_none_holds_anyt
     stage.join("ab")
     assert stage.rendezvous.present is None
     stage.join("c")
-    assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1")
+    assert stage.present == WorkerGroup(1, ("a", "b", "c"), 0, "a:1", ("a:1", "b:1", "c:1"))
 
 
 def test_the_first_group_does_not_wait_for_long_for_workers_that_are_not_there() -> None:
@@ -48,7 +48,7 @@ def test_survivors_begin_the_next_group_at_once_with_the_oldest_first(trio: Grou
     trio.join("c")
     assert trio.rendezvous.number == 1
     trio.join("b")
-    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1", ("b:1", "c:1"))
 
 
 def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_holding_anything(
@@ -62,7 +62,7 @@ def test_a_member_that_does_not_come_is_left_behind_and_joins_later_without_hold
     assert trio.notes[-1] == "a did not join: the next group forms without it"
     trio.form("bc")
     trio.join("abc", after=2)
-    assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1")
+    assert trio.present == WorkerGroup(3, ("b", "c", "a"), 2, "b:1", ("b:1", "c:1", "a:1"))
 
 
 def test_who_was_left_behind_holds_what_was_trained_until_a_group_without_it_has_formed(
@@ -122,7 +122,7 @@ def test_a_group_is_sought_after_a_restart_of_the_master_by_those_who_hold_it(tr
     trio.restart()
     trio.kill("a")
     trio.join("bc")
-    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1")
+    assert trio.present == WorkerGroup(2, ("b", "c"), 2, "b:1", ("b:1", "c:1"))
 
 
 # Joiners ----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_joiner_has_the_group_end_and_takes_part_in_the_next() -> None:
     assert stage.say("a").flags & Flag.REGROUP
     assert not stage.say("b", join=JoinRequest("b:1")).flags & Flag.REGROUP
     stage.join("a")
-    assert stage.present == WorkerGroup(2, ("a", "b"), 1, "a:1")
+    assert stage.present == WorkerGroup(2, ("a", "b"), 1, "a:1", ("a:1", "b:1"))
     stage.form("a")
     assert not stage.say("a").flags & Flag.REGROUP
 
@@ -255,7 +255,7 @@ def test_a_complete_group_waits_for_the_replacement_of_a_lost_member(trees: Grou
     assert trees.rendezvous.number == 1
     trees.start("b")
     trees.join("b", after=0)
-    assert trees.present == WorkerGroup(2, ("a", "c", "b"), 2, "a:1")
+    assert trees.present == WorkerGroup(2, ("a", "c", "b"), 2, "a:1", ("a:1", "c:1", "b:1"))
 
 
 def test_the_wait_for_a_replacement_outlives_the_master(trees: GroupStage) -> None:

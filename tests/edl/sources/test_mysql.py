@@ -465,11 +465,25 @@ def test_what_a_lost_connection_undid_may_be_tried_again(
 
 
 def test_a_server_that_is_away_is_told_from_one_that_refuses(mariadb: Server) -> None:
-    with pytest.raises(UnreachableError, match="cannot open"):
+    with pytest.raises(UnreachableError, match=r"cannot open .*: 127\.0\.0\.1:1: the connection is refused"):
         connect(mariadb.url(port=1))
     with pytest.raises(SourceError, match="cannot open") as refused:
         connect(mariadb.url(user="nobody"))
     assert not isinstance(refused.value, UnreachableError)
+
+
+def test_in_a_pod_it_is_said_that_the_client_did_reach_it(
+    mariadb: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UnreachableError) as here:
+        connect(mariadb.url(port=1))
+    monkeypatch.setenv("EDL_MASTER", "job.team-a.svc:50001")
+    with pytest.raises(UnreachableError) as in_pod:
+        connect(mariadb.url(port=1))
+    assert here.value.hint == "check host and port, and that the server is running"
+    assert (in_pod.value.hint or "").startswith(
+        "pods do not reach it, though the client did: check the name service"
+    )
 
 
 def test_a_running_statement_is_stopped_from_another_thread(source: MySQLSource) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 from edl.errors import ClusterError
 from edl.master.tasks.recovery import ServerRecovery, TrainerRecovery
 from edl.master.tasks.task_manager import TaskManager
+from edl.reachability import Peer
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.spec import Training
@@ -281,6 +283,41 @@ def test_who_leaves_gives_back_what_was_not_begun(master: Master) -> None:
         lambda leases: (dict(leases.state.leases), dict(leases.state.done))
     )
     assert (leases, done_tasks) == ({}, {"predict": 1})
+
+
+@pytest.mark.parametrize("master", [PREDICT], indirect=True)
+def test_the_master_hears_what_a_worker_cannot_reach(master: Master, tasks: RemoteTasks) -> None:
+    peer = Peer("ps-1", "10.0.0.1:4000", tell=lambda text: None, seconds=0.0)
+    heard = SimpleQueue[str]()
+    master.state_loop.obstacles.heard = lambda name, incarnation, text: heard.put(text)  # type: ignore[method-assign]
+
+    def next_report() -> str:
+        with tasks.changed:
+            tasks.wake()
+        return heard.get(timeout=SECONDS)
+
+    peer.failed(lambda: "it is away")
+    while not (text := next_report()):
+        pass
+    assert text == "does not reach ps-1 at 10.0.0.1:4000: it is away"
+    peer.answered()
+    while next_report():
+        pass
+
+
+def test_a_worker_without_a_master_says_why() -> None:
+    told = SimpleQueue[str]()
+    peer = Peer("the master", "127.0.0.1:1", tell=told.put, seconds=0.05)
+    with (
+        MasterChannel("127.0.0.1:1", TOKEN, peer=peer) as channel,
+        RemoteTasks(channel, "worker-0", 0) as tasks,
+    ):
+        joining = in_thread(tasks.join)
+        assert told.get(timeout=SECONDS).endswith("s: the connection is refused: nothing listens there")
+        tasks.close()
+        with pytest.raises(AwayError):
+            joining.result(SECONDS)
+    peer.gone()
 
 
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)

@@ -198,6 +198,14 @@ def test_without_a_terminal_a_step_is_named_once_it_takes_long() -> None:
     assert out.getvalue() == "  loading PyTorch …\n"
 
 
+def test_without_a_terminal_it_is_said_at_once_that_instances_are_cut_off() -> None:
+    out = io.StringIO()
+    narrator = Narrator(out, clock=lambda: 0.0)
+    for cut_off in (0, 1, 1):
+        narrator.progress(Tally(3, 0, 0, instances=1, cut_off=cut_off))
+    assert out.getvalue().count("1 cut off") == 1
+
+
 @pytest.mark.parametrize("ends", ["progress", "note", "doing"])
 def test_a_short_step_is_not_named(ends: str) -> None:
     alarms = Alarms()

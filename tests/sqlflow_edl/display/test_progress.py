@@ -44,6 +44,10 @@ def test_the_bar_is_the_share_of_the_rows(rows: int, total: int, wanted: str) ->
         ),
         (Tally(9, 0, 0, waiting=3), "waiting for a slot"),
         (
+            Tally(9, 0, 0, instances=2, cut_off=1),
+            "tasks 9 todo 0 doing 0 done  2 instances  1 cut off (sqlflow job says from what)",
+        ),
+        (
             Tally(9, 0, 0, waiting=1, starting=2),
             "tasks 9 todo 0 doing 0 done  0 instances  1 waiting for a slot",
         ),

@@ -14,6 +14,7 @@ from edl.jobs.failure import Failed
 from edl.master.ps.ps_manager import Servers
 from edl.master.tasks.recovery import Gain
 from edl.master.tasks.task_manager import TaskManager
+from edl.reachability import LIMIT
 
 GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing to return
 START_SECS = 30.0  # time until the cluster must know a requested instance
@@ -94,7 +95,8 @@ class InstanceManager:
 
     It does not call the cluster; the caller carries out `actions`. `patience` is the number of consecutive ends of a
     role's instances without durable progress after which the job fails (0: a default by the number of instances).
-    `room` is the number of instances that the cluster allows at once, or None if it is unlimited.
+    `room` is the number of instances that the cluster allows at once, or None if it is unlimited. An instance that has
+    run for `unreachable_secs` without registering is reported, with `advice`.
     """
 
     room: Room | None = None
@@ -107,8 +109,12 @@ class InstanceManager:
         *,
         patience: int = 0,
         log: Callable[[str], str] = str,
+        unreachable_secs: float = LIMIT,
+        advice: str = "",
     ) -> None:
         self._tasks = tasks
+        self._unreachable_secs = unreachable_secs
+        self._advice = advice
         self._servers = servers
         self.wanted = workers
         tasks.want(workers)
@@ -159,7 +165,8 @@ class InstanceManager:
         if change.state == "running" and (slot.state is None or slot.state.state != "running"):
             slot.unregistered = 0.0
         if change.reason == "stopped" and slot.unregistered > REGISTER_SECS:  # not deliberately
-            change = msgspec.structs.replace(change, reason="hung", detail="it never registered")
+            detail = "it never registered"
+            change = msgspec.structs.replace(change, reason="hung", detail=detail, hint=self._advice)
         slot.state, slot.waits, slot.refusals = change, False, 0
         if change.state != "ended" or self._tasks.finished:
             return
@@ -240,6 +247,14 @@ class InstanceManager:
         """Last change of each name, and its number of restarts."""
         return {name: (slot.state, slot.relaunches) for name, slot in self._slots.items() if slot.state}
 
+    def cut_off(self, name: str) -> str:
+        """Return for how long an instance has run without registering; empty if that is not long."""
+        slot = self._slots[name]
+        running = slot.state is not None and slot.state.state == "running"
+        if not running or slot.unregistered <= self._unreachable_secs:
+            return ""
+        return f"has not reached the master for {slot.unregistered:.0f} s"
+
     def ending(self, name: str) -> str:
         """Return the reason why the previous incarnation of `name` ended; empty if there was none or it was stopped
         deliberately.
@@ -292,7 +307,10 @@ class InstanceManager:
             is_server = silence is not None
             if silence is None:
                 silence = self._tasks.silence(*who, now)
-            slot.unregistered += 0.0 if is_server or self._is_registered(who) else passed
+            if is_server or self._is_registered(who):
+                slot.unregistered = 0.0
+            else:
+                self._wait_for_registration(slot, passed)
             if slot.unregistered > REGISTER_SECS:
                 self._tasks.log(f"{who[0]} has not registered for {REGISTER_SECS:.0f} s and is stopped")
                 found.append(_dismiss(slot, slot.state.instance, now=True))
@@ -302,6 +320,14 @@ class InstanceManager:
                 )
                 found.append(_dismiss(slot, slot.state.instance))
         return found
+
+    def _wait_for_registration(self, slot: _Slot, passed: float) -> None:
+        """Count the seconds that the occupant has run without registering."""
+        before, slot.unregistered = slot.unregistered, slot.unregistered + passed
+        if slot.state is not None and before <= self._unreachable_secs < slot.unregistered:
+            name = slot.state.instance.name
+            text = f"{name} has run for {slot.unregistered:.0f} s, and has not reached the master"
+            self._tasks.log("; ".join(filter(None, (text, f"why: {self._log(name)}", self._advice))))
 
     def _is_registered(self, who: tuple[str, int]) -> bool:
         """Return True if the worker or server has registered, with this master or an earlier one."""

@@ -26,6 +26,8 @@ from edl.ps.messages import (
     Status,
     TakeCheckpoint,
 )
+from edl.reachability import Peer
+from edl.rpc.channel import AwayError
 
 _ANSWERS: dict[type, type[Answer]] = {
     Arrange: Arranged,
@@ -47,6 +49,7 @@ class PsClient:
         self._store = store
         self._token = token
         self._channels: dict[int, ServerChannel] = {}
+        self._peers: dict[int, Peer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._removing = asyncio.Lock()
 
@@ -85,8 +88,11 @@ class PsClient:
                 await self._state_loop.write()
             answer = await self._ask(call)
         except SQLFlowError as error:
+            if isinstance(error, AwayError):
+                self._peer(call).failed()
             self._servers.unanswered(call, error, self._state_loop.now())
         else:
+            self._peer(call).answered()
             self._servers.answered(call, answer, self._state_loop.now())
         self._state_loop.notify()
         self.tick(self._state_loop.now())
@@ -106,6 +112,14 @@ class PsClient:
         finally:
             pending.cancel()
         return pending.result(_ANSWERS[type(call.header)])[0]
+
+    def _peer(self, call: Call) -> Peer:
+        """Return the server of an index as a peer, at the address of the call."""
+        if call.index not in self._peers:
+            self._peers[call.index] = Peer(f"ps-{call.index}", "", tell=self._state_loop.tasks.log)
+        found = self._peers[call.index]
+        found.address = call.address
+        return found
 
     def _channel(self, call: Call) -> ServerChannel:
         """Return the channel to the server of an index, and close that to its predecessor."""

@@ -16,6 +16,7 @@ from edl.master.backend import Backend, End
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.stragglers import Loads
 from edl.master.ps.ps_manager import Servers
+from edl.master.reporting.obstacles import Obstacles
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks import progress
 from edl.master.tasks.task_manager import TaskManager
@@ -36,6 +37,7 @@ class StatusReporter:
         backend: Backend,
         curves: Curves,
         servers: Servers | None = None,
+        obstacles: Obstacles | None = None,
     ) -> None:
         self._spec = spec
         self._tasks = tasks
@@ -44,6 +46,7 @@ class StatusReporter:
         self._curves = curves
         self._servers = servers
         self._loads = Loads(tasks, servers)
+        self._obstacles = obstacles or Obstacles(tasks.log)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._published_at = self._written_at = -1.0
         self._tally: Tally | None = None
@@ -150,6 +153,7 @@ class StatusReporter:
             relaunches + self._tasks.state.epoch - 1,
             len(self._instances.waiting),
             self._instances.starting,
+            sum(bool(self._obstacle(name)) for name in self._instances.slots),
         )
 
     def _publish_progress(self, now: float) -> None:
@@ -186,6 +190,7 @@ class StatusReporter:
         instance = change.instance
         standing = tasks.rendezvous.standing(name, tasks.state.seconds) or self._loads.note(instance.name)
         ending = self._instances.ending(name)
+        obstacle = self._obstacle(name)
         return Row(
             name,
             "ps" if name.startswith("ps-") else instance.role,
@@ -197,8 +202,15 @@ class StatusReporter:
             task if change.state != "ended" else "",
             self._loads.rate(name),
             self._loads.load(instance.name),
-            "; ".join(filter(None, (standing, ending))),
+            "; ".join(filter(None, (obstacle, standing, ending))),
         )
+
+    def _obstacle(self, name: str) -> str:
+        """Describe what an instance does not reach; empty if nothing."""
+        change, _ = self._instances.slots[name]
+        if change.state != "running":
+            return ""
+        return self._instances.cut_off(name) or self._obstacles.of(*change.instance.key)
 
     def _outcome(self) -> Outcome:
         outcome = self._tasks.job.state.outcome

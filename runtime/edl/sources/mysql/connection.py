@@ -18,6 +18,7 @@ from typing import Any
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError, did_you_mean
+from edl.reachability import why
 from edl.sources.mysql import tls
 
 try:
@@ -251,5 +252,8 @@ def _refused(error: Exception, url: ServerURL) -> SourceError:
     }
     if distrust := tls.hint(message):  # retries do not help
         return SourceError(f"cannot open {url}: {message}", hint=distrust)
+    cause = getattr(error, "original_exception", None)
+    if isinstance(cause, OSError) and "socket" not in dict(url.options):
+        message = f"{url.host}:{url.port or 3306}: {why(cause)}"
     kind = UnreachableError if code(error) in LOST | {_TOO_MANY} else SourceError
     return kind(f"cannot open {url}: {message}", hint=hints.get(code(error)))

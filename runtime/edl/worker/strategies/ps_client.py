@@ -16,6 +16,7 @@ import msgspec
 
 from edl.ps.channel import GenerationError, NotReadyError, Pending, ServerChannel
 from edl.ps.wire import Array
+from edl.reachability import Peer
 from edl.rpc.channel import AwayError
 from edl.tasks.protocol import Servers
 from edl.tasks.task import TaskType
@@ -66,6 +67,7 @@ class ParameterServers:
         self._left_at = 0.0
         self._known = Servers(-1, 0, ())
         self._channels: list[ServerChannel] = []
+        self._peers: dict[int, Peer] = {}
         self.connected = False
 
     def __len__(self) -> int:
@@ -100,6 +102,8 @@ class ParameterServers:
     def close(self) -> None:
         for channel in self._channels:
             channel.close()
+        for peer in self._peers.values():
+            peer.gone()
 
     # For calls under way ------------------------------------------------------------------------------------
 
@@ -122,6 +126,14 @@ class ParameterServers:
         if found.generation != self._known.generation:
             raise self.lost()
         self._move_to(found)
+
+    def peer(self, server: int) -> Peer:
+        """Return the server as a peer that may be unreachable."""
+        if server not in self._peers:
+            self._peers[server] = Peer(f"ps-{server}", "")
+        found = self._peers[server]
+        found.address = self._channels[server].address
+        return found
 
     def lost(self) -> LostError:
         """Return the error for a generation that is over; `connect` then waits for the next."""
@@ -182,10 +194,14 @@ class Calls(Generic[S]):
             pending = self._pending[server]
             try:
                 self._servers.wait(server, pending)
-                return pending.result(self._kind)
+                found = pending.result(self._kind)
+                self._servers.peer(server).answered()
+                return found
             except GenerationError:
                 raise self._servers.lost() from None
-            except (AwayError, NotReadyError):
+            except (AwayError, NotReadyError) as error:
+                if isinstance(error, AwayError):
+                    self._servers.peer(server).failed()
                 self._servers.wait_for_a_change(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
                 self._pending[server] = self._servers.send(server, self._requests[server])

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
+from edl import reachability
 from edl.checkpoints.factory import MOST, VARIABLE
 from edl.cluster.kubernetes import names, quantities
 from edl.cluster.kubernetes.names import PodRole
@@ -122,6 +123,7 @@ def _checkpoints(settings: Settings) -> str:
 def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
     disk = settings.text("master_disk")
+    patience = reachability.limit()
     ours = {
         "EDL_FILES": "/edl/files",
         "EDL_SECRETS": "/edl/secrets",
@@ -131,6 +133,7 @@ def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[
         MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
         PACKAGES_VARIABLE: ",".join(configured()),
+        reachability.VARIABLE: "" if patience == reachability.LIMIT else f"{patience:g}",
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}
 

@@ -24,6 +24,7 @@ from edl import frameworks
 from edl.collectives.base import GroupError
 from edl.frameworks import Minibatches
 from edl.program import load
+from edl.reachability import Peer
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report, Task
 from edl.worker.strategies.base import VoidError
@@ -68,6 +69,7 @@ class Member:
         self._number = 0
         self._leaves_at = -1
         self.followed: dict[str, Any] = {}
+        self._told: list[str] = []
 
     def run(self) -> None:
         for line in self._said:
@@ -84,7 +86,13 @@ class Member:
         self.adapter = create(Path(program), seed)
         host = Host()
         self.strategy = AllReduce(self.adapter, self, host, self._name)
+        peer = Peer("the other members of its group", "", tell=self._told.append, seconds=0.0)
+        self.strategy._others = peer
         return {"address": host.address}
+
+    def told(self) -> dict[str, Any]:
+        """What it says of those that it cannot reach."""
+        return {"told": self._told}
 
     def join(self) -> dict[str, Any]:
         self.strategy.join()

@@ -121,7 +121,8 @@ class Groups:
         """The next ring, as its members are told of it."""
         self._number += 1
         names = tuple(member.name for member in members)
-        return msgspec.json.encode(WorkerGroup(self._number, names, holders, members[0].address))
+        addresses = tuple(member.address for member in members)
+        return msgspec.json.encode(WorkerGroup(self._number, names, holders, addresses[0], addresses))
 
 
 def all_do(members: list[MemberProcess], do: str, **given: Any) -> list[Answer]:

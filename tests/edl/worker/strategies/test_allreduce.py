@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,13 @@ def test_a_group_that_comes_to_nothing_is_followed_by_another(rings: Groups, tmp
         alone.send(rings.told([alone, absent], holders=0))
         [formed] = rings.formed([alone], holders=0)
         assert formed["rank"] == 0
+        why, back = alone.ask("told")["told"]
+        assert re.fullmatch(
+            r"has not reached the other members of its group for \d+ s: worker-1 at 127.0.0.1:\d+ accept connections, "
+            r"and the group does not form: .+",
+            why,
+        )
+        assert back.startswith("reaches the other members of its group again")
         answer = alone.ask("train", first=0, last=4 * SIZE)
         np.testing.assert_allclose(answer["losses"], local.train(rows(0, 4 * SIZE)), rtol=1e-6)
         assert alone.ask("flush") == {"before": True, "after": True}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -19,8 +20,10 @@ from edl.arrays import Array
 from edl.collectives.base import Group, GroupError, Host
 from edl.frameworks import Minibatches
 from edl.frameworks.adapter import Adapter
+from edl.reachability import Peer
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import Report
+from edl.worker.strategies.allreduce.reachability import reason
 from edl.worker.strategies.allreduce.rendezvous import Rendezvous
 from edl.worker.strategies.allreduce.state_transfer import broadcast_arrays
 from edl.worker.strategies.base import Local, VoidError
@@ -45,6 +48,7 @@ class GroupMember(Local, ABC):
         self._group: Group | None = None
         self._members: tuple[str, ...] = ()  # of the present group
         self._settled = 0  # last step that all members have taken
+        self._others = Peer("the other members of its group", "")
 
     # Differences ----------------------------------------------------------------------------------------------
 
@@ -75,8 +79,10 @@ class GroupMember(Local, ABC):
             group = self._rendezvous.next_group(done)
             try:
                 self._form(group)
-            except GroupError:
+            except GroupError as error:
+                self._others.failed(partial(reason, group, self._name, error))
                 continue
+            self._others.answered()
             return
 
     def leave(self) -> None:
