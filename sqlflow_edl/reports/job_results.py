@@ -49,7 +49,7 @@ def written(
 
 def trained_on(trained: JobSpec, model: str) -> str:
     if trained.search is not None:
-        candidates, rows = counted(len(trained.search.candidates), "candidate"), trained.rows
+        candidates, rows = counted(trained.search.count, "candidate"), trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
         return f"searched among {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
     return (

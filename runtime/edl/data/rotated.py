@@ -1,4 +1,4 @@
-"""Rows in a rotated order, so that any range of them can be the validation rows of a job."""
+"""Rows in a rotated order, so that any range of them can validate a job, and rows without some in the middle."""
 
 from __future__ import annotations
 
@@ -30,3 +30,21 @@ class RotatedReader:
             here, there = max(start, first), min(end, last)
             if here < there:
                 yield from self._reader.read(here + shift, there + shift, columns)
+
+
+class ShortReader:
+    """Reader of another one's rows without the `count` rows from `start`."""
+
+    def __init__(self, reader: Reader, start: int, count: int) -> None:
+        self._reader = reader
+        self._start = start
+        self._count = count
+        self.rows: int = reader.rows - count
+        self.schema: pa.Schema = reader.schema
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read rows [start, end) in order."""
+        if start < min(end, self._start):
+            yield from self._reader.read(start, min(end, self._start), columns)
+        if max(start, self._start) < end:
+            yield from self._reader.read(max(start, self._start) + self._count, end + self._count, columns)

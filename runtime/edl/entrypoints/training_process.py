@@ -149,7 +149,10 @@ class Server:
                 return driver.run(program, job, self._threads, observer=self._observe, cancelled=cancelled)
             if request.trial is not None:
                 # Nobody follows a trial, and a round of trees may take less time than an event.
-                return trial.run(program, job, weights, observer=self._log, cancelled=cancelled)
+                left_out = request.trial.left_out
+                return trial.run(
+                    program, job, weights, left_out=left_out, observer=self._log, cancelled=cancelled
+                )
             return job_runner.run(program, job, weights, observer=self._observe, cancelled=cancelled)
 
     def _observe(self, event: ProcessEvent) -> None:

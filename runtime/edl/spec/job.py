@@ -255,16 +255,22 @@ class Member(Struct, frozen=True):
 
 
 class Candidate(Struct, frozen=True):
-    """Model that a search may try. `spec.statement` trains it by itself."""
+    """Model that a search may try. `spec.statement` trains it by itself.
+
+    `point`: its place in the search space, for each dimension a number from 0 to 1 or a name.
+    """
 
     name: str
     spec: JobSpec
+    point: tuple[float | str, ...] = ()
 
 
 class Search(Struct, frozen=True):
     """Search for an ensemble of models that predicts the validation rows best.
 
-    The search trains `candidates` in their order until `time_limit`, in seconds, is up; 0 is no limit. `metric` of
+    The search trains `candidates` until `time_limit`, in seconds, is up; 0 is no limit. It trains them in their order,
+    or at most `trials` of them, chosen by what it finds; 0 is all. With `screening` they are trained on so many of the
+    training rows first, and only the best third on all. `metric` of
     the validation rows chooses at most `max_members` of them. The last `test` rows are neither trained nor validated
     on: the figures of the ensemble are of them, if there are any. With several `folds` each candidate is trained as
     many times, and each time another part of the other rows is its validation rows. `refit`: the chosen models are
@@ -278,6 +284,13 @@ class Search(Struct, frozen=True):
     test: int = 0
     folds: int = 1
     refit: bool = False
+    trials: int = 0
+    screening: int = 0
+
+    @property
+    def count(self) -> int:
+        """Number of trials."""
+        return self.trials or len(self.candidates)
 
 
 class JobSpec(Struct, frozen=True):

@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan(spec: JobSpec, rows: Rows) -> Plan:
     """Return the plan of a job spec with these rows."""
     if spec.search is not None:
-        return Plan("search", len(spec.search.candidates), streamed=1)
+        return Plan("search", spec.search.count, streamed=1)
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
     return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))

@@ -21,13 +21,14 @@ class CandidateDraft:
     """TRAIN statement of a candidate, with the source spans of the search.
 
     model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
-    that it takes over. own: attributes by which it differs from other candidates.
+    that it takes over. own: attributes by which it differs from other candidates. point: its place in a search space.
     """
 
     statement: ast.Statement
     model: str
     kept: tuple[ast.Attribute, ...]
     own: Lines
+    point: tuple[float | str, ...] = ()
 
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
@@ -77,9 +78,9 @@ def of_portfolio(
 
 
 def of_space(
-    statement: ast.Statement, dimensions: Sequence[space.Dimension], trials: int, seed: int
+    statement: ast.Statement, dimensions: Sequence[space.Dimension], trials: int, count: int, seed: int
 ) -> Iterator[CandidateDraft]:
-    """Yield a candidate for each point of the space of a TRAIN statement."""
+    """Yield a candidate for each point of the space of a TRAIN statement, at most `count`; see `space.points`."""
     varied = [each.attribute for each in dimensions]
     kept = tuple(
         each for each in statement.attributes if each not in varied and not settings.is_of_search(each.key)
@@ -90,10 +91,11 @@ def of_space(
         ast.Attribute(name, _value(value, span), span) for name, value in shares(statement, known).items()
     ]
     model = statement.model.text if statement.model else ""
-    for point in space.points(list(dimensions), trials, seed):
-        own = [replace(attribute, value=value) for attribute, value in zip(varied, point, strict=True)]
-        texts = ((each.key, _source(each.value, statement)) for each in own)
-        yield CandidateDraft(replace(statement, attributes=(*kept, *apart, *own)), model, kept, tuple(texts))
+    for point in space.points(list(dimensions), trials, count, seed):
+        own = [replace(attribute, value=value) for attribute, value in zip(varied, point.values, strict=True)]
+        texts = tuple((each.key, _source(each.value, statement)) for each in own)
+        varied_statement = replace(statement, attributes=(*kept, *apart, *own))
+        yield CandidateDraft(varied_statement, model, kept, texts, point.coordinates)
 
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:

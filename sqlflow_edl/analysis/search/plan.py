@@ -37,6 +37,12 @@ MODEL = "Ensemble"
 SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
 MOST_SECONDS = 300.0
 TRIALS = 20  # points of a search space by default
+POOL = 4  # points of a search space for each trial, among which trials are chosen by the results of others
+LEAST_TRIALS = 10  # for which that pays
+SCREENED_ROWS, SCREENING = (
+    50_000,
+    9,
+)  # training rows from which candidates are trained on a ninth of them first
 SEED = next({row.name, *row.aliases} for row in TRAIN if row.name == "train.seed")
 
 
@@ -53,6 +59,7 @@ class SearchPlan:
     held_out: HeldOut
     splitting: Splitting
     written: Mapping[str, Resolved]
+    trials: int = 0  # at most
     folds: int | None = None  # None for the default
     validation: spec.Query | None = None
     notes: list[str] = field(default_factory=list)
@@ -138,7 +145,8 @@ class SearchPlan:
                 continue
             text = draft.text(self.statement, self.query.dialect, fitted.model.name, label, shares, number)
             name = draft.name(draft.model or fitted.model.name)
-            found.append(spec.Candidate(name, msgspec.structs.replace(fitted, statement=text)))
+            job = msgspec.structs.replace(fitted, statement=text)
+            found.append(spec.Candidate(name, job, draft.point))
         self.notes.extend(
             dict.fromkeys(note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         )
@@ -185,8 +193,18 @@ class SearchPlan:
                 divided.test,
                 divided.folds,
                 self._refit(divided.folds),
+                self.trials if self.trials < len(found) else 0,
+                self._screening(divided),
             ),
         )
+
+    def _screening(self, divided: Division) -> int:
+        """Return the training rows on which candidates are compared first; 0 if all are trained on all rows."""
+        rows, given = divided.rows.training, _given(self.written, settings.HALVING)
+        if divided.folds > 1 or given is False:
+            return 0
+        pays = self.statement.kind != "auto" and rows >= SCREENED_ROWS and self.trials >= LEAST_TRIALS
+        return rows // SCREENING if given or pays else 0
 
     def _metric(self, label: spec.Label) -> str:
         """Return the metric that chooses. Raises SemanticError if it does not suit the label."""
@@ -255,10 +273,15 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     if statement.kind == "auto" and settings.TRIALS not in written and len(schema.names) > portfolio.WIDE:
         drafts = drafts[: portfolio.FEWER]
     plans = [train.plan(each.statement, query, schema) for each in drafts]
+    trials = _given(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
+    if statement.kind != "auto" and (trials < LEAST_TRIALS or len(schema.names) > portfolio.WIDE):
+        drafts, plans = drafts[:trials], plans[:trials]
     own, folds = plans[0].held_out, _given(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
-    found = SearchPlan(statement, drafts, tuple(plans), own, plans[0].splitting, written, folds, notes=notes)
+    found = SearchPlan(
+        statement, drafts, tuple(plans), own, plans[0].splitting, written, trials, folds, notes=notes
+    )
     if own.query and _given(written, settings.REFIT):
         raise SemanticError(
             f"{settings.REFIT} trains on the validation rows, and a query of their own selects them",
@@ -318,7 +341,7 @@ def _points(
     seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
     trials = _given(written, settings.TRIALS) or TRIALS
-    drafts = tuple(of_space(statement, found, trials, first))
+    drafts = tuple(of_space(statement, found, trials, POOL * trials, first))
     _refuse_ranking(drafts[0].statement, found[0])
     return drafts, written
 

@@ -17,6 +17,7 @@ from sqlflow_edl.syntax import ast
 
 RANGE, CANDIDATES = "RANGE", "CANDIDATES"
 DIGITS = 4  # significant digits of a drawn fraction
+TURNS = 10  # drawn points for each wanted one: of small spaces, several are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class Dimension:
     high: float = 0.0
     whole: bool = False
     log: bool = False
+
+    def coordinate(self, place: float) -> float | str:
+        """Return what tells points apart: the place of a number, the candidate of a list."""
+        return f"{int(place * len(self.candidates))}" if self.candidates else place
 
     def value(self, place: float) -> ast.Value:
         """Return the value at a place from 0 to 1, exclusive."""
@@ -68,15 +73,36 @@ def dimensions(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) 
     return found
 
 
-def points(space: list[Dimension], trials: int, seed: int) -> Iterator[tuple[ast.Value, ...]]:
-    """Yield the values of the dimensions of each point: the whole grid if it has at most `trials` points."""
+@dataclass(frozen=True, slots=True)
+class Point:
+    """Point of a search space: the value of each dimension, and its coordinate there."""
+
+    values: tuple[ast.Value, ...]
+    coordinates: tuple[float | str, ...]
+
+
+def points(space: list[Dimension], trials: int, count: int, seed: int) -> Iterator[Point]:
+    """Yield different points of the space, at most `count`, or the whole grid if it has at most `trials`.
+
+    The first `trials` points are spread over the space, whatever their number.
+    """
+    places: Iterable[tuple[float, ...]]
     if all(each.candidates for each in space) and math.prod(len(each.candidates) for each in space) <= trials:
-        yield from itertools.product(*(each.candidates for each in space))
-        return
-    steps = _steps(len(space))
-    for number in range(1, trials + 1):
-        places = ((0.5 + (seed + number) * step) % 1.0 for step in steps)
-        yield tuple(each.value(place) for each, place in zip(space, places, strict=True))
+        places = itertools.product(*(_middles(len(each.candidates)) for each in space))
+    else:
+        steps = _steps(len(space))
+        turns = range(1, TURNS * count + 1)
+        places = (tuple((0.5 + (seed + number) * step) % 1.0 for step in steps) for number in turns)
+    seen: set[tuple[ast.Value, ...]] = set()
+    for place in places:
+        values = tuple(each.value(at) for each, at in zip(space, place, strict=True))
+        if values not in seen and len(seen) < count:
+            seen.add(values)
+            yield Point(values, tuple(each.coordinate(at) for each, at in zip(space, place, strict=True)))
+
+
+def _middles(count: int) -> list[float]:
+    return [(number + 0.5) / count for number in range(count)]
 
 
 def _steps(count: int) -> list[float]:

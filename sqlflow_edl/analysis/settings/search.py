@@ -10,8 +10,9 @@ from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
-TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT = (
+TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING = (
     "train.time_limit", "auto.trials", "auto.metric", "auto.models", "auto.max_members", "auto.folds", "auto.refit",
+    "auto.halving",
 )  # fmt: skip
 SEARCH = (
     Attribute(
@@ -49,6 +50,13 @@ SEARCH = (
         "boolean",
         "Train the chosen models once more at the end, on all rows and for the epochs that were best, as far as the "
         "time allows. By default true in the short form, unless it trains in folds or its validation rows are written.",
+    ),
+    Attribute(
+        HALVING,
+        "boolean",
+        "Train candidates on a ninth of the training rows first, and only the best third on all. By default true for "
+        "10 trials or more of RANGE and CANDIDATES from 50,000 training rows. Without workers, and not in folds.",
+        aliases=("auto.successive_halving",),
     ),
     Attribute(
         MEMBERS,

@@ -9,6 +9,8 @@ import threading
 import time
 from functools import partial
 
+import msgspec
+
 from edl.jobs.events import Observer, Progress, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -37,12 +39,22 @@ def run(
     began, judge = time.time(), Judge(program, job)
     search, slots = judge.search, _slots(program.spec.rows.training, threads)
 
-    def ended(number: int, result: TrialResult) -> None:
+    def left() -> float | None:
+        return pool.left if search.time_limit else None
+
+    def ended(number: int, result: TrialResult) -> float | None:
         trial = judge.record(number, result)
         others = [each for place, each in judge.trials().items() if place != number]
-        left = pool.left if search.time_limit else None
-        observer(event(search, trial, best=is_best(judge, trial, others), left=left))
-        observer(Progress("search", len(others) + 1, len(search.candidates), 0.0))
+        observer(event(search, trial, best=is_best(judge, trial, others), left=left()))
+        observer(Progress("search", min(search.count, len(others) + 1), search.count, 0.0))
+        return None if trial.value is None else judge.measure.error(trial.value)
+
+    def screened(number: int, result: TrialResult) -> float | None:
+        trial, value = judge.record_screening(number, result)
+        name = f"{trial.name}, on {search.screening:,} rows"
+        shown = msgspec.structs.replace(trial, name=name, value=value)
+        observer(event(search, shown, left=left()))
+        return None if value is None else judge.measure.error(value)
 
     pool = TrialPool(
         search,
@@ -51,10 +63,11 @@ def run(
         slots=slots,
         threads=max(1, threads // slots),
         ended=ended,
+        screened=screened,
         reserved=partial(reserved, judge, slots),
     )
     ensembling = Ensembling(program, job, judge, began)
-    observer(Progress("search", 0, len(search.candidates), 0.0))
+    observer(Progress("search", 0, search.count, 0.0))
     try:
         pool.run(cancelled)
         interrupted = cancelled.is_set()
@@ -71,7 +84,7 @@ def event(search: Search, trial: Trial, *, best: bool = False, left: float | Non
     """Return the event of the end of a trial."""
     return TrialEnd(
         trial.number,
-        len(search.candidates),
+        search.count,
         trial.name,
         search.metric,
         trial.value,

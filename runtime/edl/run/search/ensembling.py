@@ -67,7 +67,7 @@ class Ensembling:
         it was interrupted.
         """
         trials = self.judge.trials()
-        missing = len(self.judge.search.candidates) - len(trials)
+        missing = self.judge.search.count - len(trials)
         limit = f"the time limit of {self.judge.search.time_limit:g} s" if missing else ""
         part = self.judge.reported
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
@@ -180,6 +180,6 @@ def _weighed(
     trials: Mapping[int, Trial], weights: Mapping[int, float], refitted: Mapping[int, int] | None
 ) -> Iterator[Trial]:
     """Yield the trials in their order, with their weights in the ensemble and the epochs of their refits."""
-    for number, trial in sorted(trials.items()):
+    for number, trial in sorted(trials.items(), key=lambda each: each[1].number):
         refit = None if refitted is None or number not in weights else refitted.get(number, 0)
         yield msgspec.structs.replace(trial, weight=weights.get(number, 0.0), refit=refit)

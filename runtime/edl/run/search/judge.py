@@ -27,7 +27,7 @@ from edl.program import Program
 from edl.run import job_runner
 from edl.run.search.selection import Measure
 from edl.run.search.trial import SCORES
-from edl.run.search.trial_runner import TrialResult, folder_of
+from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder_of
 from edl.spec import JobSpec, Search, Uncertainty
 from edl.worker.evaluation import calibrating
 
@@ -107,18 +107,47 @@ class Judge:
                 figures = self.figures(scores, self.validation)
             except (SQLFlowError, OSError, ValueError) as caught:
                 error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
+        return self._write(
+            number,
+            Trial(
+                self._place(number),
+                candidate.name,
+                candidate.spec.statement,
+                value,
+                figures,
+                result.seconds,
+                epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
+                epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
+                ending=_ending(result.outcomes),
+                error=error,
+            ),
+        )
+
+    def record_screening(self, number: int, result: TrialResult) -> tuple[Trial, float | None]:
+        """Measure a trial on some of the training rows, and write its record. Return it and the search's metric."""
+        candidate, value, ending = self.search.candidates[number], None, ""
+        if result.outcomes:
+            scores = np.load(screening_folder_of(self._job, number).path / SCORES)[self.validation]
+            value = finite(self.measure.value(scores))
+            ending = f"{self.search.metric} {value:.4g} when trained on {self.search.screening:,} rows only"
         trial = Trial(
-            number + 1,
+            self._place(number),
             candidate.name,
             candidate.spec.statement,
-            value,
-            figures,
-            result.seconds,
-            epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
-            epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
-            ending=_ending(result.outcomes),
-            error=error,
+            seconds=result.seconds,
+            ending=ending,
+            error=result.error,
         )
+        return self._write(number, trial), value
+
+    def _place(self, number: int) -> int:
+        """Return the number of a trial for people, from 1: that of its candidate, or of a space its turn."""
+        if self.search.count == len(self.search.candidates):
+            return number + 1
+        known = self.trials()
+        return known[number].number if number in known else len(known) + 1
+
+    def _write(self, number: int, trial: Trial) -> Trial:
         path = self._job.search / f"{number:03}" / RECORD
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")

@@ -14,6 +14,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.data import Reader
+from edl.data.rotated import ShortReader
 from edl.frameworks import Adapter
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder
@@ -43,15 +44,29 @@ def adapted(spec: JobSpec, trial: TrialRun) -> JobSpec:
         )
     else:
         rows, training = replace(spec.rows, rotation=trial.rotation), spec.training
+    if trial.left_out:
+        short = rows.training - trial.left_out
+        rows = replace(rows, training=short, total=rows.total - trial.left_out)
     limit = trial.time_limit or training.time_limit
     return replace(spec, rows=rows, training=replace(training, time_limit=limit))
 
 
 def run(
-    program: Program, job: JobFolder, weights: Path | None, *, observer: Observer, cancelled: threading.Event
+    program: Program,
+    job: JobFolder,
+    weights: Path | None,
+    *,
+    left_out: int = 0,
+    observer: Observer,
+    cancelled: threading.Event,
 ) -> Outcome:
-    """Train the program's model in the trial's folder. Raises JobCancelledError if `cancelled` is set."""
+    """Train the program's model in the trial's folder. Raises JobCancelledError if `cancelled` is set.
+
+    left_out: the training rows that the program's JobSpec no longer has.
+    """
     pinned, reader = job_runner.rows_of(program, job)
+    if left_out:
+        reader = ShortReader(reader, program.spec.rows.training, left_out)
     rows, write = job_runner.training(program, job, pinned, reader)
     start = job_runner.starting_weights(program, weights)
     outcome, adapter = train(

@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from edl.jobs.job_folder import JobFolder
@@ -16,12 +17,20 @@ from edl.jobs.outcome import JobCancelledError
 from edl.logs import log
 from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.refitting import Refit
+from edl.run.search.schedule import Schedule
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.spec import Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
+LAG = 2  # trials for each slot that may be under way when another one is chosen by those before them
+SCREENING = 1 / 3  # share of the time in which candidates are trained on some of the rows
+REDUCTION = 3  # candidates of which one is trained on all rows afterwards
+NOT_BEGUN = "there was no time for it"
 SHARE = 0.5  # of the remaining time that a trial may take while others wait
 _POLL_SECONDS = 0.1
+
+Ended = Callable[[int, TrialResult], float | None]
+Train = Callable[[TrialRunner, int, float], TrialResult]
 
 
 def trial_seconds(left: float, needed: float, *, last: bool) -> float:
@@ -51,7 +60,8 @@ class TrialPool:
     """Pool of `slots` training processes with `threads` threads each.
 
     programs: folder with the candidates' programs. ended: called with the number and the result of each trial, by one
-    thread at a time. reserved: returns the seconds that trials leave to the refits.
+    thread at a time; it returns the error of the model, None without one. screened: the same, of trainings on some of
+    the rows. reserved: returns the seconds that trials leave to the refits.
     """
 
     def __init__(
@@ -62,16 +72,20 @@ class TrialPool:
         *,
         slots: int,
         threads: int,
-        ended: Callable[[int, TrialResult], None],
+        ended: Ended,
+        screened: Ended,
         reserved: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._search = search
         self._ended = ended
+        self._screened = screened
         self._reserved = reserved
         self._began = time.monotonic()
-        self._lock = threading.RLock()
-        self._next = 0
-        slots = min(slots, len(search.candidates))
+        self._lock = threading.Condition()
+        slots = min(slots, search.count)
+        self._schedule = Schedule(search, lag=LAG * slots)
+        self._errors: dict[int, float] = {}
+        self._until = 0.0  # seconds of the search that remain for what comes after the trials
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
         self._stopped = False
@@ -88,8 +102,19 @@ class TrialPool:
 
     def run(self, cancelled: threading.Event) -> Mapping[int, TrialResult]:
         """Run trials until all have ended, the time is up, or `cancelled` is set. Return their results."""
-        self._run(self._run_trials, cancelled)
+        if self._search.screening:
+            self._screen(cancelled)
+        self._run(partial(self._run_trials, TrialRunner.run, self._ended), cancelled)
         return self.results
+
+    def _screen(self, cancelled: threading.Event) -> None:
+        """Train candidates on some of the rows, and let the best third be those that are trained on all."""
+        self._until = (1 - SCREENING) * self._search.time_limit
+        self._run(partial(self._run_trials, TrialRunner.screen, self._screened), cancelled)
+        best = sorted(self._errors, key=lambda number: (self._errors[number], number))
+        kept = best[: math.ceil(len(best) / REDUCTION)]
+        self._schedule = Schedule(self._search, lag=0, numbers=kept)
+        self._until, self._errors, self.results = 0.0, {}, {}
 
     def refit(self, refits: Sequence[Refit], cancelled: threading.Event) -> Mapping[int, int]:
         """Train models on all rows until all have ended, the time is up, or `cancelled` is set.
@@ -130,6 +155,7 @@ class TrialPool:
         """Begin no other trial, and cancel those that run."""
         with self._lock:
             self._stopped = True
+            self._lock.notify_all()
         for runner in self._runners:
             runner.stop()
 
@@ -149,15 +175,17 @@ class TrialPool:
             self._error = self._error or error
             self._stop()
 
-    def _run_trials(self, runner: TrialRunner) -> None:
+    def _run_trials(self, train: Train, ended: Ended, runner: TrialRunner) -> None:
         while (number := self._take()) is not None:
-            waiting = len(self._search.candidates) - number - 1
             needed = needed_seconds(self._search, self._ended_seconds, number)
-            left = self.left - self._reserved()
-            result = runner.run(number, trial_seconds(left, needed, last=waiting < len(self._runners)))
+            last = self._schedule.waiting < len(self._runners)
+            result = train(runner, number, trial_seconds(self._left_to_trials, needed, last=last))
             with self._lock:
                 self.results[number] = result
-                self._ended(number, result)
+                error = ended(number, result)
+                if error is not None:
+                    self._errors[number] = error
+                self._lock.notify_all()
 
     def _run_refits(self, runner: TrialRunner) -> None:
         while (refit := self._take_refit()) is not None:
@@ -176,13 +204,21 @@ class TrialPool:
     def _take(self) -> int | None:
         """Return the next candidate that has the time it needs, or None if no other trial is to begin."""
         with self._lock:
-            left = self.left - self._reserved()
-            out_of_time = left < LEAST_SECONDS and self._has_result
-            while not (self._stopped or out_of_time or self._next == len(self._search.candidates)):
-                self._next += 1
-                if needed_seconds(self._search, self._ended_seconds, self._next - 1) <= left:
-                    return self._next - 1
+            while not (self._stopped or (self._left_to_trials < LEAST_SECONDS and self._has_result)):
+                if not self._schedule.ready(self.results):
+                    self._lock.wait(_POLL_SECONDS)
+                    continue
+                number = self._schedule.take(self._errors)
+                if number is None:
+                    return None
+                if needed_seconds(self._search, self._ended_seconds, number) <= self._left_to_trials:
+                    return number
+                self.results[number] = TrialResult((), 0.0, NOT_BEGUN)
             return None
+
+    @property
+    def _left_to_trials(self) -> float:
+        return self.left - max(self._reserved(), self._until)
 
     def _take_refit(self) -> Refit | None:
         """Return the next model that has the time it needs, or None."""

@@ -49,6 +49,11 @@ def refit_folder_of(job: JobFolder, number: int) -> JobFolder:
     return JobFolder(job.search / f"{number:03}" / "all")
 
 
+def screening_folder_of(job: JobFolder, number: int) -> JobFolder:
+    """Return the job folder in which a trial, counted from 0, is trained on some of the rows."""
+    return JobFolder(job.search / f"{number:03}" / "screening")
+
+
 def rotation_of(rows: Rows, fold: int) -> int:
     """Return the rotation in which the validation rows of a fold are the last ones.
 
@@ -89,6 +94,12 @@ class TrialRunner:
             for fold in range(self._search.folds)
         ]
         return self._run(number, trainings, seconds, limited=True)
+
+    def screen(self, number: int, seconds: float) -> TrialResult:
+        """Train a candidate on the first of the training rows. For errors see `run`."""
+        rows = self._search.candidates[number].spec.rows
+        run = TrialRun(left_out=rows.training - self._search.screening)
+        return self._run(number, [(screening_folder_of(self._job, number), run)], seconds, limited=True)
 
     def refit(self, number: int, epochs: int, seconds: float) -> TrialResult:
         """Train a candidate on all rows for so many epochs. It is cancelled if it takes longer than `seconds`.

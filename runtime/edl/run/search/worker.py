@@ -93,7 +93,7 @@ class SearchWorker:
             self._tasks.report(Report(task, task.rows))
             return
         else:
-            last = len(search.candidates) - task.start <= self._workers
+            last = search.count - task.start <= self._workers
             try:
                 with self._watched(has_model):
                     result = self._runner.run(task.start, trial_seconds(left, needed, last=last))

@@ -17,7 +17,7 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.archive import Archive, read_archive
 from edl.run.search import trial_pool, trial_runner
 from edl.run.search.trial import SCORES
-from edl.run.search.trial_runner import folder_of
+from edl.run.search.trial_runner import folder_of, screening_folder_of
 from edl.run.training_client import TrainingProcess
 from edl.spec import ENSEMBLE, Rows
 from tests.edl.run.conftest import new_job
@@ -212,6 +212,32 @@ def test_a_training_without_an_end_ends_with_the_time_of_its_trial(tmp_path: Pat
     assert trial.weight == 1.0
     assert "the time limit of" in trial.ending
     assert outcome.ending == ""
+
+
+def test_the_best_third_of_a_screening_on_some_rows_is_trained_on_all(tmp_path: Path) -> None:
+    job, events = new_job(waves()), list[ProcessEvent]()
+    candidates = [{"features": ("z",)}, {}, {"features": ("z",), "epochs": 5}]
+    program = searching(tmp_path / "program", candidates, screening=50)
+    outcome = run(program, job, threads=2, observer=events.append)
+    assert [trial.weight for trial in outcome.trials] == [0, 1, 0]
+    first, best, last = outcome.trials
+    assert best.value is not None
+    for other in (first, last):
+        assert (other.value, other.error) == (None, "")
+        assert other.ending.endswith("when trained on 50 rows only")
+    names = [event.name for event in events if isinstance(event, TrialEnd)]
+    assert sorted(names[:3]) == [f"Trees {number}, on 50 rows" for number in range(3)]
+    assert names[3:] == ["Trees 1"]
+    learned = read_archive(screening_folder_of(job, 1).archive).spec.rows
+    assert (learned.training, learned.validation) == (50, 60)
+    assert np.load(screening_folder_of(job, 1).path / SCORES).shape == (60, 1)
+
+
+def test_of_a_space_as_many_points_are_tried_as_there_are_trials(tmp_path: Path) -> None:
+    program = searching(tmp_path / "program", PLAIN[:2] * 3, trials=3)
+    outcome = run(program, threads=2)
+    assert [trial.number for trial in outcome.trials] == [1, 2, 3]
+    assert outcome.stopped == ""
 
 
 def test_a_search_needs_validation_rows(tmp_path: Path) -> None:
