@@ -37,7 +37,18 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     yield "search", "folds", f"{search.folds:,}", origin(settings.FOLDS, by_rows)
     yield "search", "refit", "yes" if search.refit else "no", origin(settings.REFIT)
     yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
-    for number, candidate in enumerate(search.candidates, 1):
+    if search.count < len(search.candidates):
+        tried = f"{search.count:,} of {len(search.candidates):,} points"
+        yield (
+            "search",
+            "trials",
+            tried,
+            "after the first third, chosen by the results; with workers, the first",
+        )
+    if search.screening:
+        first = f"first on {search.screening:,} training rows, the best third on all"
+        yield "search", "halving", first, origin(settings.HALVING)
+    for number, candidate in enumerate(search.candidates[: search.count], 1):
         model, _, parameters = candidate.name.partition(", ")
         yield "candidates", f"{number} {model}", parameters, origin(settings.MODELS, "")
     for column in spec.columns:

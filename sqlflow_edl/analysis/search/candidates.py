@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
@@ -21,13 +21,15 @@ class CandidateDraft:
     """TRAIN statement of a candidate, with the source spans of the search.
 
     model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
-    that it takes over. own: attributes by which it differs from other candidates. point: its place in a search space.
+    that it takes over. own: attributes by which it differs from other candidates. items: the same, for items of COLUMN,
+    by the span of the search's item. point: its place in a search space.
     """
 
     statement: ast.Statement
     model: str
     kept: tuple[ast.Attribute, ...]
     own: Lines
+    items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
 
     def name(self, model: str) -> str:
@@ -35,7 +37,7 @@ class CandidateDraft:
         own = [each for each in self.own if self.model or not each[0].startswith("train.")]
         shown = [f"{name.rpartition('.')[2]} {value}" for name, value in own if name != "model.framework"]
         framework = next((value for name, value in self.own if name == "model.framework"), "")
-        return ", ".join([f"{model} ({framework})" if framework else model, *shown])
+        return ", ".join([f"{model} ({framework})" if framework else model, *shown, *self.items.values()])
 
     def text(
         self, search: ast.Statement, dialect: str, model: str, label: str, shares: Lines, number: int
@@ -48,7 +50,7 @@ class CandidateDraft:
 
         attributes = [written(each.span) for each in self.kept]
         attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
-        clauses = [written(each.span) for each in search.columns]
+        clauses = [self._columns(each, written) for each in search.columns]
         if search.validate is not None:
             clauses.append(written(search.validate.span))
         into = []
@@ -57,9 +59,17 @@ class CandidateDraft:
             names = (expressions.name(part, dialect) for part in (*places, f"{last}_{number}"))
             into = [f"INTO {'.'.join(names)}"]
         model = self.model or model
-        return " ".join(
-            [search.select, "TO TRAIN", model, "WITH", ", ".join(attributes), *clauses, "LABEL", label, *into]
-        )
+        given = ["WITH", ", ".join(attributes)] if attributes else []
+        return " ".join([search.select, "TO TRAIN", model, *given, *clauses, "LABEL", label, *into])
+
+    def _columns(self, clause: ast.ColumnClause, written: Callable[[Span], str]) -> str:
+        """Return a COLUMN clause as text, with the candidate's own items."""
+        text, end = "", clause.span.start
+        for item in clause.items:
+            if item.span in self.items:
+                text += written(Span(end, item.span.start)) + self.items[item.span]
+                end = item.span.end
+        return text + written(Span(end, clause.span.end))
 
 
 def of_portfolio(
@@ -81,7 +91,7 @@ def of_space(
     statement: ast.Statement, dimensions: Sequence[space.Dimension], trials: int, count: int, seed: int
 ) -> Iterator[CandidateDraft]:
     """Yield a candidate for each point of the space of a TRAIN statement, at most `count`; see `space.points`."""
-    varied = [each.attribute for each in dimensions]
+    varied = [each.varied for each in dimensions]
     kept = tuple(
         each for each in statement.attributes if each not in varied and not settings.is_of_search(each.key)
     )
@@ -92,10 +102,24 @@ def of_space(
     ]
     model = statement.model.text if statement.model else ""
     for point in space.points(list(dimensions), trials, count, seed):
-        own = [replace(attribute, value=value) for attribute, value in zip(varied, point.values, strict=True)]
+        chosen = list(zip(varied, point.values, strict=True))
+        own = [replace(each, value=value) for each, value in chosen if isinstance(each, ast.Attribute)]
         texts = tuple((each.key, _source(each.value, statement)) for each in own)
-        varied_statement = replace(statement, attributes=(*kept, *apart, *own))
-        yield CandidateDraft(varied_statement, model, kept, texts, point.coordinates)
+        items = {each.span: value for each, value in chosen if isinstance(each, ast.ColumnItem)}
+        columns = tuple(_with_items(clause, items) for clause in statement.columns)
+        written = {place: _source(value, statement).strip("[]") for place, value in items.items()}
+        train = replace(statement, attributes=(*kept, *apart, *own), columns=columns)
+        yield CandidateDraft(train, model, kept, texts, written, point.coordinates)
+
+
+def _with_items(clause: ast.ColumnClause, chosen: Mapping[Span, ast.Value]) -> ast.ColumnClause:
+    """Return the clause with the chosen items, by the span of what they replace; a list is several items."""
+    found: list[ast.ColumnItem] = []
+    for item in clause.items:
+        value = chosen.get(item.span, item.value)
+        several = value.items if isinstance(value, ast.ListValue) and item.span in chosen else (value,)
+        found += (replace(item, value=each) for each in several)
+    return replace(clause, items=tuple(found))
 
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:

@@ -250,8 +250,8 @@ TrainPlan = train.TrainingPlan | SearchPlan
 
 
 def is_search(statement: ast.Statement) -> bool:
-    """Return True for the short form of TRAIN, and for attributes with several values."""
-    return statement.kind == "auto" or any(map(space.is_searched, statement.attributes))
+    """Return True for the short form of TRAIN, and for attributes or items of COLUMN with several values."""
+    return statement.kind == "auto" or (statement.kind == "train" and bool(space.searched(statement)))
 
 
 def check_without_columns(statement: ast.Statement) -> None:
@@ -304,6 +304,12 @@ def _drafts(
     errors: list[SQLFlowError] = []
     if statement.kind != "auto":
         return _points(statement, notes, errors)
+    if several := space.searched(statement):
+        raise SemanticError(
+            "without a model, a search has candidates of its own",
+            span=several[0].value.span,
+            hint="name the model that is to be tried with several values: TO TRAIN BoostedTrees …",
+        )
     dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
     written = dictionary.resolve(statement.attributes, errors, notes)
     raise_all(errors)
@@ -336,7 +342,7 @@ def _points(
         )
     own = (each for each in statement.attributes if settings.is_of_search(each.key))
     written = Dictionary(settings.OF_SPACE).resolve(own, errors, notes)
-    found = space.dimensions(statement.attributes, errors)
+    found = space.dimensions(statement, errors)
     raise_all(errors)
     seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
@@ -352,8 +358,8 @@ def _refuse_ranking(statement: ast.Statement, dimension: space.Dimension) -> Non
     if model is not None and model.task == "ranking":
         raise SemanticError(
             f"a search over values is for numbers and classes, and {model.name} ranks rows",
-            span=dimension.attribute.value.span,
-            hint=f"write one value: {dimension.attribute.key} = …",
+            span=dimension.varied.value.span,
+            hint="write one value for each attribute and column",
         )
 
 

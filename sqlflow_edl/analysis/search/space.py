@@ -1,4 +1,5 @@
-"""Search space of a statement: attributes whose value is RANGE(low, high [, log]) or CANDIDATES(value, …).
+"""Search space of a statement: attributes whose value is RANGE(low, high [, log]) or CANDIDATES(value, …), and items of
+COLUMN that are CANDIDATES(item, …).
 
 A space of few combinations of CANDIDATES is a grid, tried as a whole. Of any other, points are drawn by an additive
 recurrence (Roberts 2018, "The unreasonable effectiveness of quasirandom sequences"), which covers the space evenly
@@ -22,12 +23,12 @@ TURNS = 10  # drawn points for each wanted one: of small spaces, several are equ
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Attribute with the values that it may have: `candidates`, or numbers from `low` to `high`.
+    """Attribute or item of COLUMN with the values that it may have: `candidates`, or numbers from `low` to `high`.
 
     whole: the numbers are integers. log: they are drawn evenly by their logarithm.
     """
 
-    attribute: ast.Attribute
+    varied: ast.Attribute | ast.ColumnItem
     candidates: tuple[ast.Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
@@ -49,25 +50,31 @@ class Dimension:
         if self.whole:
             low, high = int(self.low), int(self.high)
             spread = low + int(place * (high - low + 1))
-            return ast.Constant(
-                min(high, max(low, round(number))) if self.log else spread, self.attribute.span
-            )
+            return ast.Constant(min(high, max(low, round(number))) if self.log else spread, self.varied.span)
         rounded = float(f"{number:.{DIGITS}g}")
-        return ast.Constant(min(self.high, max(self.low, rounded)), self.attribute.span)
+        return ast.Constant(min(self.high, max(self.low, rounded)), self.varied.span)
 
 
-def is_searched(attribute: ast.Attribute) -> bool:
-    """Return True if the attribute's value is a set of values."""
-    value = attribute.value
-    return isinstance(value, ast.Call) and value.function.upper() in (RANGE, CANDIDATES)
+def is_searched(varied: ast.Attribute | ast.ColumnItem) -> bool:
+    """Return True if the value is a set of values."""
+    value = varied.value
+    names = (RANGE, CANDIDATES) if isinstance(varied, ast.Attribute) else (CANDIDATES,)
+    return isinstance(value, ast.Call) and value.function.upper() in names
 
 
-def dimensions(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[Dimension]:
-    """Return the dimensions of a space; add an error for each wrong one."""
+def searched(statement: ast.Statement) -> list[ast.Attribute | ast.ColumnItem]:
+    """Return the attributes and the items of COLUMN that have several values."""
+    items = (item for clause in statement.columns for item in clause.items)
+    found: list[ast.Attribute | ast.ColumnItem] = [*statement.attributes, *items]
+    return list(filter(is_searched, found))
+
+
+def dimensions(statement: ast.Statement, errors: list[SQLFlowError]) -> list[Dimension]:
+    """Return the dimensions of a statement's space; add an error for each wrong one."""
     found = []
-    for attribute in filter(is_searched, attributes):
+    for varied in searched(statement):
         try:
-            found.append(_dimension(attribute))
+            found.append(_dimension(varied))
         except SQLFlowError as error:
             errors.append(error)
     return found
@@ -113,8 +120,8 @@ def _steps(count: int) -> list[float]:
     return [root ** -(power + 1) for power in range(count)]
 
 
-def _dimension(attribute: ast.Attribute) -> Dimension:
-    call = attribute.value
+def _dimension(varied: ast.Attribute | ast.ColumnItem) -> Dimension:
+    call = varied.value
     if not isinstance(call, ast.Call):
         raise TypeError("the value of a dimension is a call")
     if call.kwargs:
@@ -122,11 +129,11 @@ def _dimension(attribute: ast.Attribute) -> Dimension:
     if call.function.upper() == CANDIDATES:
         if not call.args:
             raise _wrong(call, "CANDIDATES needs a value")
-        return Dimension(attribute, call.args)
-    return _range(attribute, call)
+        return Dimension(varied, call.args)
+    return _range(varied, call)
 
 
-def _range(attribute: ast.Attribute, call: ast.Call) -> Dimension:
+def _range(varied: ast.Attribute | ast.ColumnItem, call: ast.Call) -> Dimension:
     ends = [each.value for each in call.args[:2] if isinstance(each, ast.Constant)]
     numbers = [each for each in ends if isinstance(each, int | float) and not isinstance(each, bool)]
     if len(numbers) != 2 or len(call.args) > 3:
@@ -138,7 +145,7 @@ def _range(attribute: ast.Attribute, call: ast.Call) -> Dimension:
     if log and low <= 0:
         raise _wrong(call, f"RANGE from {low} has no logarithm", "begin above 0, or leave log out")
     whole = isinstance(low, int) and isinstance(high, int)
-    return Dimension(attribute, low=float(low), high=float(high), whole=whole, log=log)
+    return Dimension(varied, low=float(low), high=float(high), whole=whole, log=log)
 
 
 def _is_log(call: ast.Call) -> bool:

@@ -143,3 +143,63 @@ def test_with_workers_each_trial_is_a_task_of_one_of_them(databases: Databases) 
     assert found.search is not None
     assert found.work == "search"
     assert found.cluster == spec.Cluster(2, strategy="local")
+
+
+FROM_PEOPLE = "SELECT age, city, income FROM people TO TRAIN BoostedTreesRegressor"
+
+
+def test_forms_of_columns_are_searched_and_stand_in_the_statements_of_their_candidates(
+    duckdb: Session,
+) -> None:
+    text = f"{FROM_PEOPLE} COLUMN CANDIDATES([age, LOG(age)], BUCKETIZE(age, 3)), city LABEL income INTO m"
+    found = searched(duckdb, text).candidates
+    assert [each.name for each in found] == [
+        "BoostedTreesRegressor, age, LOG(age)",
+        "BoostedTreesRegressor, BUCKETIZE(age, 3)",
+    ]
+    assert "COLUMN age, LOG(age), city LABEL" in found[0].spec.statement
+    assert "COLUMN BUCKETIZE(age, 3), city LABEL" in found[1].spec.statement
+    for each in found:
+        again = compiled(duckdb, each.spec.statement)
+        assert again.features == each.spec.features
+
+
+def test_an_error_in_a_form_of_a_column_is_told_at_its_place(duckdb: Session) -> None:
+    text = f"{FROM_PEOPLE} COLUMN CANDIDATES(age, BUKETIZE(age, 3)) LABEL income INTO m"
+    with pytest.raises(SemanticError, match="unknown function BUKETIZE") as caught:
+        compiled(duckdb, text)
+    assert caught.value.span is not None
+    assert text[caught.value.span.start : caught.value.span.end] == "BUKETIZE"
+
+
+def test_the_short_form_has_candidates_of_its_own(duckdb: Session) -> None:
+    text = "SELECT age, income FROM people LABEL income COLUMN CANDIDATES(age, LOG(age)) INTO m"
+    with pytest.raises(SemanticError, match="candidates of its own") as caught:
+        compiled(duckdb, text)
+    assert "TO TRAIN" in (caught.value.hint or "")
+
+
+def test_a_space_has_more_points_than_trials_and_the_plan_names_both(duckdb: Session) -> None:
+    space = "num_leaves = RANGE(4, 400, log), learning_rate = RANGE(0.01, 0.3)"
+    text = f"{FROM_PEOPLE} WITH {space}, auto.trials = 10 LABEL income INTO m"
+    found = searched(duckdb, text)
+    assert (found.count, len(found.candidates)) == (10, 40)
+    assert len({each.point for each in found.candidates}) == 40
+    fewer = searched(duckdb, text.replace("10 LABEL", "9 LABEL"))
+    assert (fewer.count, len(fewer.candidates)) == (9, 9)
+    assert [each.spec.statement for each in fewer.candidates] == [
+        each.spec.statement for each in found.candidates[:9]
+    ]
+    [plan] = duckdb.run(f"EXPLAIN {text}")
+    assert plan.rows is not None
+    rows = plan.to_arrow().to_pylist()
+    assert [row["value"] for row in rows if row["name"] == "trials"] == ["10 of 40 points"]
+    assert sum(row["section"] == "candidates" for row in rows) == 10
+
+
+def test_candidates_are_first_compared_on_fewer_rows_where_that_is_written(duckdb: Session) -> None:
+    text = f"{FROM_PEOPLE} WITH num_leaves = CANDIDATES(4, 8), auto.halving = true LABEL income INTO m"
+    found = compiled(duckdb, text)
+    assert found.search is not None
+    assert found.search.screening == found.rows.training // 9
+    assert searched(duckdb, text.replace("true", "false")).screening == 0

@@ -15,7 +15,7 @@ from sqlflow_edl.syntax import parse
 def space(attributes: str) -> tuple[list[Dimension], list[SQLFlowError]]:
     [statement] = parse(f"SELECT * FROM t TO TRAIN DNN WITH {attributes} LABEL y INTO m")
     errors: list[SQLFlowError] = []
-    return dimensions(statement.attributes, errors), errors
+    return dimensions(statement, errors), errors
 
 
 def drawn(attributes: str, trials: int = 20, seed: int = 0) -> list[tuple[Setting, ...]]:
@@ -26,7 +26,7 @@ def drawn(attributes: str, trials: int = 20, seed: int = 0) -> list[tuple[Settin
 
 def test_attributes_with_one_value_are_no_dimension() -> None:
     found, _ = space("a = 1, b = CANDIDATES(1, 2), c = [1, 2], d = range(1, 9), e = CANDIDATES(x)")
-    assert [each.attribute.key for each in found] == ["b", "d", "e"]
+    assert [each.varied.key for each in found] == ["b", "d", "e"]
 
 
 def test_a_small_space_of_candidates_is_tried_as_a_whole() -> None:
@@ -100,4 +100,4 @@ def test_what_is_wrong_with_a_space_is_said_at_its_place(value: str, message: st
     assert [error.message for error in errors] == [message]
     assert errors[0].span is not None
     assert errors[0].hint
-    assert [each.attribute.key for each in found] == ["b"]
+    assert [each.varied.key for each in found] == ["b"]
