@@ -31,10 +31,15 @@ def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
     )
 
 
-def run(job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None]) -> Outcome:
-    """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails."""
+def run(
+    job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
+) -> Outcome:
+    """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails.
+
+    keeps_best: see `SupervisedJob.follow`.
+    """
     with SupervisedJob.start(job, how) as running:
-        return running.follow(on_event)
+        return running.follow(on_event, keeps_best=keeps_best)
 
 
 def leave(job: JobFolder, how: Spec) -> None:

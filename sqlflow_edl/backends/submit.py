@@ -73,7 +73,8 @@ class Submitter:
         if not (spec.cluster.workers and spec.rows.total):
             return self._run_recorded(job, spec, follower, weights)
         if on is None:
-            return processes.run(job, processes.how(spec, self._quota), follower.progress)
+            how = processes.how(spec, self._quota)
+            return processes.run(job, how, follower.progress, keeps_best=spec.search is not None)
         from sqlflow_edl.backends.kubernetes import submit
 
         return submit.run(job, spec, pinned, on, follower)

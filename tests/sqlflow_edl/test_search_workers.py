@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,13 @@ from edl.jobs.events import JobEvent, TrialEnd
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.trials import Trial
 from edl.models.archive import Archive, read_archive
+from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.backends.find import find
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
-from tests.searches import short
+from tests.searches import short, small
 from tests.sqlflow_edl.test_search import HOUSES
 
 SEARCH = (
@@ -95,3 +97,29 @@ def test_a_detached_search_stores_its_model_when_it_ends(database: str, tmp_path
     archive = read_archive(tmp_path / "model.zip")
     assert len(archive.trials) == 2
     assert sum(trial.weight for trial in archive.trials) == pytest.approx(1)
+
+
+class Interrupting(Silent):
+    """Observer that is interrupted when the first trial has ended."""
+
+    interrupted = False
+
+    def progress(self, event: JobEvent) -> None:
+        if isinstance(event, TrialEnd) and not self.interrupted:
+            self.interrupted = True
+            raise KeyboardInterrupt
+
+
+def test_an_interrupt_ends_a_search_with_workers_with_the_trials_that_have_ended(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = small()[0]
+    endless = replace(
+        first, attributes={**first.attributes, "train.num_boost_round": 10**6, "train.early_stopping": 0}
+    )
+    monkeypatch.setattr(portfolio, "PORTFOLIO", (first, *[endless] * 4))
+    with Session(database, workers=2, observer=Interrupting()) as session:
+        [result] = session.run("SELECT x, y, price FROM houses LABEL price WITH auto.folds = 1 INTO early")
+    assert "interrupted" in result.ending
+    assert [trial.weight for trial in result.trials if trial.value is not None] == [1.0]
+    assert all(trial.error == "its time was up" for trial in result.trials if trial.value is None)

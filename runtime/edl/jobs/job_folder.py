@@ -35,6 +35,7 @@ State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 LONGEST = timedelta(days=30)  # maximum duration of a job
 KEPT = timedelta(days=7)  # time in which a training that failed or died can be resumed
 STARTING = "kubernetes"  # `place` of a job that is being deployed
+_ENDS_EARLY = "ends-early"  # file in the folder of a search
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,6 +121,16 @@ class JobFolder:
     def search(self) -> Path:
         """Folder with a folder for each trial of a search."""
         return self.path / "search"
+
+    @property
+    def ends_early(self) -> bool:
+        """True if a search is to end with the trials that have ended."""
+        return (self.search / _ENDS_EARLY).exists()
+
+    def end_early(self) -> None:
+        """Ask the workers of a search to end it with the trials that have ended."""
+        self.search.mkdir(parents=True, exist_ok=True)
+        (self.search / _ENDS_EARLY).touch()
 
     @property
     def own(self) -> Path:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -17,8 +18,8 @@ import msgspec
 from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
-from edl.jobs.event_log import EventReader
-from edl.jobs.events import JobEvent
+from edl.jobs.event_log import Event, EventReader
+from edl.jobs.events import JobEvent, TrialEnd
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -70,15 +71,29 @@ class SupervisedJob:
     def pid(self) -> int:
         return self._process.pid
 
-    def follow(self, on_event: OnEvent) -> Outcome:
+    def follow(self, on_event: OnEvent, *, keeps_best: bool = False) -> Outcome:
         """Pass the job's events to `on_event` until the job and all its processes have ended; return its result.
 
         An error of the job is raised as it was there; JobCancelledError if it was cancelled; ClusterError if its
         supervisor died. Any other exception (a KeyboardInterrupt, an error of `on_event`) cancels the job and is
         raised when that has ended; a second interrupt kills it. For a detached job, it ends the wait only.
+        `keeps_best`: the first KeyboardInterrupt ends a search early, if one of its trials has a model.
         """
+        has_model = False
+
+        def noted(event: JobEvent) -> None:
+            nonlocal has_model
+            has_model = has_model or (isinstance(event, TrialEnd) and event.value is not None)
+            on_event(event)
+
+        def interrupted() -> bool:
+            if not (keeps_best and has_model) or self.job.ends_early:
+                return False
+            self.job.end_early()
+            return True
+
         try:
-            return follow(self.job, on_event, runs=lambda: self.runs)
+            return follow(self.job, noted, runs=lambda: self.runs, interrupted=interrupted)
         except BaseException:
             if self._lifeline is not None:
                 self._end(self.cancel)
@@ -168,26 +183,45 @@ def cancel(job: JobFolder) -> bool:
     return True
 
 
-def follow(job: JobFolder, on_event: OnEvent, *, runs: Callable[[], bool]) -> Outcome:
+def follow(
+    job: JobFolder,
+    on_event: OnEvent,
+    *,
+    runs: Callable[[], bool],
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Outcome:
     """Pass the job's events to `on_event` until its supervisor has ended; return the result. `runs` returns False
-    then.
+    then. `interrupted` is called for a KeyboardInterrupt; it returns True if the job is to be followed further.
     """
     end: Outcome | Failed | None = None
     with EventReader(ClusterFolder(job.path).events) as events:
-        running = True
-        while running:
-            running = runs()  # before the last read, so that no event is missed
-            for event in events.read():
-                if isinstance(event, Outcome | Failed):
-                    end = end or event
-                elif end is None:
-                    on_event(event)
-            if running:
-                time.sleep(POLL)
+        running, unread = True, deque[Event]()
+        while running or unread:
+            try:
+                if not unread:
+                    running = runs()  # before the last read, so that no event is missed
+                    unread.extend(events.read())
+                end = _pass(unread, on_event, end)
+                if running:
+                    time.sleep(POLL)
+            except KeyboardInterrupt as interrupt:
+                if type(interrupt) is not KeyboardInterrupt or not interrupted():
+                    raise
     if end is None:
         raise _death(job)
     if isinstance(end, Failed):
         raise to_error(end)
+    return end
+
+
+def _pass(unread: deque[Event], on_event: OnEvent, end: Outcome | Failed | None) -> Outcome | Failed | None:
+    """Pass events on until the job's end; return that."""
+    while unread:
+        event = unread.popleft()
+        if isinstance(event, Outcome | Failed):
+            end = end or event
+        elif end is None:
+            on_event(event)
     return end
 
 

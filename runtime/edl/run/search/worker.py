@@ -116,7 +116,8 @@ class SearchWorker:
             weights = ensembling.choose()
             with self._watched(has_model=True):
                 refitted = self._refit(weights)
-            outcome = self._keep(ensembling.store(weights, refitted))
+            ending = "interrupted" if self._ends_early else ""
+            outcome = self._keep(ensembling.store(weights, refitted, ending))
         except JobCancelledError:
             self._tasks.give_back(Report(task))
             return
@@ -147,7 +148,9 @@ class SearchWorker:
                 if self._draining.is_set():
                     self._runner.stop()
                     return
-                if has_model:
+                if self._ends_early:  # which nobody asks for before there is a model
+                    self._runner.skip()
+                elif has_model:
                     self._runner.hurry()
 
         thread = threading.Thread(target=watch, name="edl-trial-watch", daemon=True)
@@ -161,7 +164,14 @@ class SearchWorker:
     @property
     def _left(self) -> float:
         limit = self._judge.search.time_limit
+        if self._ends_early:
+            return 0.0
         return limit - (time.time() - self._began) if limit else float("inf")
+
+    @property
+    def _ends_early(self) -> bool:
+        """True if the client asked for the end; pods have no folder in which it could."""
+        return self._store is None and self._job.ends_early
 
     @property
     def _left_or_none(self) -> float | None:
