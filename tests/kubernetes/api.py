@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from tests.kubernetes.store import Store
 from tests.kubernetes.watches import Watch
 
 HALF_HOUR = 1800.0
+MOST_CALLS = 100_000  # that are remembered
 MERGES: dict[str, Callable[[Object, Any], Object]] = {
     "application/json-patch+json": patches.json_patch,
     "application/merge-patch+json": patches.merge,
@@ -63,6 +65,7 @@ class Api:
         self.store: Store = registry.store
         self.clock: Clock = registry.clock
         self.watches: set[Watch] = set()
+        self.calls: deque[tuple[str, Attributes]] = deque(maxlen=MOST_CALLS)
         self.parts: dict[tuple[str, str, str], Callable[[Target, Request], Answer]] = {
             ("POST", "serviceaccounts", "token"): self._token
         }
@@ -91,6 +94,7 @@ class Api:
         verb = _verb(target, request)
         resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
         wanted = Attributes(verb, target.kind.group, resource, target.namespace, target.name)
+        self.calls.append((user.name, wanted))
         self.access.check(user, target.kind, wanted)
         if verb == "create" and target.kind is ROLE_BINDING:
             self.access.check_binding(user, messages.read_object(request, target.kind), target.namespace)

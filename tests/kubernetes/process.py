@@ -104,6 +104,10 @@ class Cluster:
     def cut_watches(self) -> None:
         self.ask("POST", "/double/cut", 0)
 
+    def calls(self, user: str) -> list[dict[str, str]]:
+        """What the user did, allowed or not: verb, group, resource, namespace and name of each of the last calls."""
+        return [call for name, call in self.ask("POST", "/double/calls") if name == user]
+
     def requests(self) -> list[str]:
         """Method and target of each request since the last time."""
         return self.ask("POST", "/double/requests")  # type: ignore[no-any-return]

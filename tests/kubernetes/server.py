@@ -128,10 +128,16 @@ class Double:
             case "memory":
                 with self.store.changed:
                     self.kubelet.run_out_of_memory(*asked)
-            case "requests":
-                told, self.requests = self.requests, []
-                return messages.told(told)
+            case what:
+                return messages.told(self._heard(what))
         return messages.told(None)
+
+    def _heard(self, what: str) -> Any:
+        """What clients asked."""
+        if what == "calls":
+            return [(user, vars(call)) for user, call in list(self.api.calls)]
+        told, self.requests = self.requests, []
+        return told
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -48,7 +48,7 @@ WITHOUT_ACCOUNT = (
 )  # also needed without a given service account, because one is made for the job
 
 OF_MASTER = (
-    *(Right(verb, "", "pods") for verb in ("create", "delete", "get", "list", "watch")),
+    *(Right(verb, "", "pods") for verb in ("create", "delete", "list", "watch")),
     *(Right(verb, "", "configmaps") for verb in ("get", "update")),
 )  # to grant these, a user must have them, or the right to escalate
 ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))

@@ -21,7 +21,7 @@ from edl.cluster.kubernetes import names, pod_manifests
 from edl.cluster.kubernetes.api_calls import PATIENCE, Calls, RefusedError, UnreachableError
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.pod_cache import PodCache
-from edl.cluster.kubernetes.pods import Pod, PodList
+from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
 from edl.errors import ClusterError
 
@@ -37,7 +37,6 @@ AT_ONCE = 32
 SHORT = 3.0  # patience in seconds of calls that are repeated soon anyway
 
 _lists = msgspec.json.Decoder(PodList)
-_pods = msgspec.json.Decoder(Pod)
 
 
 class KubernetesCluster:
@@ -160,11 +159,14 @@ class KubernetesCluster:
         raise ClusterError(f"the cluster refuses {instance.name}: {refused.message}")
 
     def _is_ours(self, name: str) -> bool:
-        """Return True if the pod belongs to this job. A deleted one does: the job chose its name."""
-        try:
-            found = _pods.decode(self._calls.ask("GET", f"{self._path}/{name}")).metadata
-        except RefusedError as error:
-            return error.status == 404
+        """Return True if the pod belongs to this job. A deleted one does: the job chose its name.
+
+        It is listed, which the master may do anyway, and not read.
+        """
+        page = self._calls.ask("GET", self._path, query={"fieldSelector": f"metadata.name={name}"})
+        return all(self._owns(pod.metadata) for pod in _lists.decode(page).items)
+
+    def _owns(self, found: Metadata) -> bool:
         owners = {owner.uid for owner in found.owner_references or ()}
         return (
             self._deployment.uid in owners and (found.labels or {}).get(names.JOB_ID) == self._deployment.job

@@ -233,7 +233,7 @@ class _Objects:
         pods = {
             "apiGroups": [""],
             "resources": ["pods"],
-            "verbs": ["create", "delete", "get", "list", "watch"],
+            "verbs": ["create", "delete", "list", "watch"],
         }
         maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"]}
         maps["resourceNames"] = [names.state_store(self.name), names.status(self.name)]

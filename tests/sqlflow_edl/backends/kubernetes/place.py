@@ -53,13 +53,17 @@ SETTINGS = {
 
 @dataclass
 class Place:
-    """A namespace, and a database with the rows of a test. url: of the database, from here and from pods."""
+    """A namespace, and a database with the rows of a test.
+
+    url: of the database, from here and from pods. double: None in a real cluster.
+    """
 
     namespace: str
     url: str
     calls: Calls
     image: str = "sqlflow-edl:test"
     settings: Mapping[str, str] = field(default_factory=dict)
+    double: Cluster | None = None
 
     @property
     def options(self) -> list[str]:
@@ -80,6 +84,11 @@ class Place:
         answer = self.calls.ask("GET", path, query={"labelSelector": selector})
         return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
 
+    def objects(self, group: str, plural: str) -> list[dict[str, Any]]:
+        """All of a kind; group: the path of its version."""
+        answer = self.calls.ask("GET", f"{group}/namespaces/{self.namespace}/{plural}")
+        return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
+
     def delete(self, pod: dict[str, Any], grace: int) -> None:
         """A grace of 0 kills it."""
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
@@ -96,7 +105,8 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
     cluster: Cluster = request.getfixturevalue("kubernetes")
     namespace: str = request.getfixturevalue("namespace")
     mariadb: Server = request.getfixturevalue("mariadb")
-    yield Place(namespace, mariadb.url(), Calls(connect()), settings={"pod_template": str(TEMPLATE)})
+    settings = {"pod_template": str(TEMPLATE)}
+    yield Place(namespace, mariadb.url(), Calls(connect()), settings=settings, double=cluster)
     cluster.ask("DELETE", f"/apis/batch/v1/namespaces/{namespace}/jobs", {"propagationPolicy": "Background"})
 
 

@@ -188,6 +188,28 @@ def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.C
     [model] = run(points, capsys, "SHOW MODELS")
     assert (model["name"], model["version"]) == ("m", 1)
     until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))
+    check_rights(points)
+
+
+def check_rights(place: Place) -> None:
+    """The masters used all rights of their Role, and no other."""
+    if place.double is None:
+        return
+    roles = place.objects("/apis/rbac.authorization.k8s.io/v1", "roles")
+    assert roles
+    for role in roles:
+        given = {
+            (verb, resource, name)
+            for rule in role["rules"]
+            for verb in rule["verbs"]
+            for resource in rule["resources"]
+            for name in rule.get("resourceNames", [""])
+        }
+        calls = place.double.calls(f"system:serviceaccount:{place.namespace}:{role['metadata']['name']}")
+        assert given == {
+            (call["verb"], call["resource"], call["name"] if call["resource"] == "configmaps" else "")
+            for call in calls
+        }
 
 
 @pytest.mark.soak

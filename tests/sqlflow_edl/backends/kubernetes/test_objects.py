@@ -110,7 +110,7 @@ def test_the_master_may_do_what_it_needs_and_nothing_else() -> None:
     pods, maps = found["Role"]["rules"]
     assert (pods["resources"], sorted(pods["verbs"])) == (
         ["pods"],
-        ["create", "delete", "get", "list", "watch"],
+        ["create", "delete", "list", "watch"],
     )
     assert (maps["resources"], maps["verbs"]) == (["configmaps"], ["get", "update"])
     assert maps["resourceNames"] == [f"{name}-state", f"{name}-status"]
