@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ def small() -> tuple[Variant, ...]:
             if each.kinds[0] == "trees"
             else {"train.epochs": 2}
         )
-        found.append(Variant(each.family, each.framework, {**each.attributes, **length}))
+        found.append(replace(each, attributes={**each.attributes, **length}))
     return tuple(sorted(found, key=lambda each: each.framework != "lightgbm"))
 
 

@@ -22,7 +22,8 @@ class CandidateDraft:
 
     model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
     that it takes over. own: attributes by which it differs from other candidates. items: the same, for items of COLUMN,
-    by the span of the search's item. point: its place in a search space.
+    by the span of the search's item. point: its place in a search space. encodes: see `portfolio.Variant`. clause: its
+    own COLUMN clause.
     """
 
     statement: ast.Statement
@@ -31,13 +32,33 @@ class CandidateDraft:
     own: Lines
     items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
+    encodes: bool = False
+    clause: str = ""
 
     def name(self, model: str) -> str:
         """Return the model with the parameters by which the candidate differs, for people."""
         own = [each for each in self.own if self.model or not each[0].startswith("train.")]
         shown = [f"{name.rpartition('.')[2]} {value}" for name, value in own if name != "model.framework"]
         framework = next((value for name, value in self.own if name == "model.framework"), "")
-        return ", ".join([f"{model} ({framework})" if framework else model, *shown, *self.items.values()])
+        encoded = ["texts encoded"] if self.clause else []
+        named = f"{model} ({framework})" if framework else model
+        return ", ".join([named, *shown, *self.items.values(), *encoded])
+
+    def with_encodings(self, columns: Sequence[str], dialect: str) -> CandidateDraft:
+        """Return the draft with TARGET_ENCODE of the columns, if there are any and it encodes texts."""
+        names = [expressions.name(column, dialect) for column in columns] if self.encodes else []
+        if not names:
+            return self
+        span = self.statement.span
+        items = tuple(
+            ast.ColumnItem(
+                ast.Call("TARGET_ENCODE", (ast.Name((column,), name, span),), (), span, span), None
+            )
+            for column, name in zip(columns, names, strict=True)
+        )
+        clauses = (*self.statement.columns, ast.ColumnClause(items, None, span))
+        text = f"COLUMN {', '.join(f'TARGET_ENCODE({name})' for name in names)}"
+        return replace(self, statement=replace(self.statement, columns=clauses), clause=text)
 
     def text(
         self, search: ast.Statement, dialect: str, model: str, label: str, shares: Lines, number: int
@@ -51,6 +72,7 @@ class CandidateDraft:
         attributes = [written(each.span) for each in self.kept]
         attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
         clauses = [self._columns(each, written) for each in search.columns]
+        clauses += [self.clause] if self.clause else []
         if search.validate is not None:
             clauses.append(written(search.validate.span))
         into = []
@@ -84,7 +106,8 @@ def of_portfolio(
         own = [ast.Attribute(name, _value(value, span), span) for name, value in (apart | values).items()]
         model = ast.Name((variant.family,), variant.family, span)
         train = replace(statement, kind="train", model=model, attributes=(*kept, *own))
-        yield CandidateDraft(train, "", kept, tuple((name, _text(value)) for name, value in values.items()))
+        texts = tuple((name, _text(value)) for name, value in values.items())
+        yield CandidateDraft(train, "", kept, texts, encodes=variant.encodes)
 
 
 def of_space(

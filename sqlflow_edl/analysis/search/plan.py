@@ -18,7 +18,7 @@ from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
@@ -273,6 +273,12 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     if statement.kind == "auto" and settings.TRIALS not in written and len(schema.names) > portfolio.WIDE:
         drafts = drafts[: portfolio.FEWER]
     plans = [train.plan(each.statement, query, schema) for each in drafts]
+    texts = _texts(schema, plans[0])
+    drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
+    plans = [
+        train.plan(draft.statement, query, schema) if draft.clause else plan
+        for draft, plan in zip(drafts, plans, strict=True)
+    ]
     trials = _given(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
     if statement.kind != "auto" and (trials < LEAST_TRIALS or len(schema.names) > portfolio.WIDE):
         drafts, plans = drafts[:trials], plans[:trials]
@@ -295,6 +301,16 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
             hint="keep one of them",
         )
     return found
+
+
+def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
+    """Return the columns of texts that are features and that no COLUMN clause mentions."""
+    reserved = {plan.label, plan.weight, plan.splitting.group, *plan.named}
+    return [
+        column
+        for column in schema.names
+        if column not in reserved and schema.type(column) is ColumnType.TEXT and not schema.items(column)
+    ]
 
 
 def _drafts(

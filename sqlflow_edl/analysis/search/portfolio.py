@@ -16,11 +16,15 @@ _PACKAGES: Mapping[str, str] = {"keras": "tensorflow"}  # framework -> its packa
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """Candidate before its rows are known: a family of models and the attributes of its statement."""
+    """Candidate before its rows are known: a family of models and the attributes of its statement.
+
+    encodes: texts that COLUMN does not mention are encoded by the labels of other rows, not left to the trees.
+    """
 
     family: str
     framework: str
     attributes: Mapping[str, Value] = field(default_factory=dict)
+    encodes: bool = False
 
     @property
     def kinds(self) -> tuple[str, str]:
@@ -29,7 +33,7 @@ class Variant:
         return kind, self.framework
 
 
-def _trees(framework: str, **parameters: Value) -> Variant:
+def _trees(framework: str, *, encodes: bool = False, **parameters: Value) -> Variant:
     named = {
         "rate": "optimizer.learning_rate",
         "rounds": "train.num_boost_round",
@@ -37,7 +41,7 @@ def _trees(framework: str, **parameters: Value) -> Variant:
     }
     usual = {"rounds": 5000, "patience": 60}
     attributes = {named.get(name, f"model.{name}"): value for name, value in (usual | parameters).items()}
-    return Variant("BoostedTrees", framework, attributes)
+    return Variant("BoostedTrees", framework, attributes, encodes)
 
 
 def _network(**parameters: Value) -> Variant:
@@ -54,7 +58,15 @@ PORTFOLIO = (
     Variant("RealMLP", "torch"),
     _trees("lightgbm", rate=0.05, num_leaves=15, colsample_bytree=0.5, subsample=0.8, reg_lambda=5.0),
     _network(hidden_units=(256, 128), dropout=0.2),
-    _trees("lightgbm", rate=0.03, num_leaves=127, min_child_samples=50, colsample_bytree=0.5, subsample=0.7),
+    _trees(
+        "lightgbm",
+        encodes=True,
+        rate=0.03,
+        num_leaves=127,
+        min_child_samples=50,
+        colsample_bytree=0.5,
+        subsample=0.7,
+    ),
     Variant("Linear", "torch"),
     _trees("xgboost", rate=0.03, max_depth=9, min_child_weight=5.0, subsample=0.7, colsample_bytree=0.6),
     _trees("lightgbm", rate=0.05, num_leaves=7, colsample_bytree=0.8, min_child_samples=10),

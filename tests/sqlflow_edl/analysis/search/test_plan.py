@@ -203,3 +203,21 @@ def test_candidates_are_first_compared_on_fewer_rows_where_that_is_written(duckd
     assert found.search is not None
     assert found.search.screening == found.rows.training // 9
     assert searched(duckdb, text.replace("true", "false")).screening == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "clauses", "encoded"),
+    [("age, city", "", ["city"]), ("age", "", []), ("age, city", "COLUMN city", [])],
+)
+def test_some_trees_of_the_short_form_see_the_labels_of_other_rows_in_place_of_texts(
+    duckdb: Session, columns: str, clauses: str, encoded: list[str]
+) -> None:
+    found = searched(duckdb, f"SELECT {columns}, income FROM people LABEL income {clauses} INTO m").candidates
+    means = [
+        [feature.category.column for feature in each.spec.features if isinstance(feature, spec.TargetMean)]  # type: ignore[union-attr]
+        for each in found
+    ]
+    assert [each for each in means if each] == ([encoded] if encoded else [])
+    assert [each.name for each in found if each.name.endswith("texts encoded")] == [
+        each.name for each, own in zip(found, means, strict=True) if own
+    ]
