@@ -1,4 +1,4 @@
-"""`sqlflow image`: build and push images for jobs on Kubernetes."""
+"""`sqlflow image`: build, pack and push images for jobs on Kubernetes."""
 
 from __future__ import annotations
 
@@ -46,6 +46,14 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default=[],
         help="build argument",
     )
+    pack = _action(actions, "pack", "make an image of a file system, without a builder")
+    pack.add_argument(
+        "folder", metavar="DIR", type=Path, help="root of the file system, which has the runtime in opt/edl"
+    )
+    pack.add_argument("-t", "--tag", metavar="TAG", required=True, help="name of the image")
+    pack.add_argument(
+        "-o", "--output", metavar="FILE", type=Path, required=True, help="archive that nodes import"
+    )
     push = _action(actions, "push", "push an image to its registry; the exit code is the builder's")
     push.add_argument("tag", metavar="TAG")
     for action in (build, push):
@@ -65,7 +73,7 @@ def _action(
 @reported
 def image(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    return {"init": _init, "build": _build, "push": _push}[options.action](options)
+    return {"init": _init, "build": _build, "pack": _pack, "push": _push}[options.action](options)
 
 
 def _init(options: argparse.Namespace) -> int:
@@ -96,6 +104,17 @@ def _build(options: argparse.Namespace) -> int:
         target=options.target,
         arguments=dict(options.build_arg),
     )
+
+
+def _pack(options: argparse.Namespace) -> int:
+    from sqlflow_edl.backends.kubernetes import image_archive
+    from sqlflow_edl.cli import exit_codes
+
+    with writing(options.output):
+        image_archive.pack(options.folder, options.tag, options.output)
+    size = options.output.stat().st_size
+    print(f"{options.output}: {options.tag}, {size / 1e6:,.0f} MB", file=sys.stderr)
+    return exit_codes.OK
 
 
 def _push(options: argparse.Namespace) -> int:

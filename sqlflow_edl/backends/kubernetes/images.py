@@ -90,8 +90,7 @@ def find_builder(name: str = "") -> Builder:
         wanted = f"{name} is" if name else "docker, podman and buildah are"
         raise ClusterError(
             f"{wanted} not installed, and one is needed to build images",
-            hint="install podman or buildah, which need no daemon; docs/images.md describes a way without "
-            "a builder",
+            hint="install podman or buildah, which need no daemon; sqlflow image pack needs none, see docs/images.md",
         )
     refused = {}
     for builder in found:

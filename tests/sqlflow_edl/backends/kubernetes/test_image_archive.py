@@ -1,0 +1,135 @@
+"""An image that is packed without a builder: what is in the archive, and under which names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edl.errors import SemanticError
+from sqlflow_edl.backends.kubernetes.image_archive import NEEDED, pack
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A file system as small as one can be that is taken."""
+    folder = tmp_path / "root"
+    for path in (*NEEDED, "etc/passwd", "tmp/left", "proc/1/stat"):
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(path)
+    (folder / NEEDED[0]).chmod(0o755)
+    (folder / "bin").symlink_to("usr/bin")
+    os.link(folder / "etc/passwd", folder / "etc/passwd-")
+    return folder
+
+
+class Archive:
+    def __init__(self, path: Path) -> None:
+        with tarfile.open(path) as tar:
+            self._files = {entry.name: file.read() for entry in tar if (file := tar.extractfile(entry))}
+
+    def json(self, name: str) -> Any:
+        return json.loads(self._files[name])
+
+    def blob(self, described: dict[str, Any]) -> bytes:
+        """What is described, as it is described."""
+        data = self._files["blobs/" + described["digest"].replace(":", "/")]
+        assert len(data) == described["size"]
+        assert f"sha256:{hashlib.sha256(data).hexdigest()}" == described["digest"]
+        return data
+
+
+@pytest.fixture
+def archive(root: Path, tmp_path: Path) -> Archive:
+    path = tmp_path / "image.tar"
+    pack(root, "team/models:1", path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["image.tar", "root"]
+    return Archive(path)
+
+
+def test_its_layer_has_all_files_but_those_of_the_running_system(archive: Archive, tmp_path: Path) -> None:
+    [described] = archive.json("index.json")["manifests"]
+    manifest = json.loads(archive.blob(described))
+    [layer] = manifest["layers"]
+    file = tmp_path / "layer.tar"
+    file.write_bytes(archive.blob(layer))
+    with tarfile.open(file) as tar:
+        entries = {entry.name: entry for entry in tar}
+    assert {"bin", "etc", "etc/passwd", "etc/passwd-", "proc", "tmp", *NEEDED} <= entries.keys()
+    assert not {"tmp/left", "proc/1", "proc/1/stat"} & entries.keys()
+    assert entries["bin"].linkname == "usr/bin"
+    assert entries["etc/passwd-"].islnk()
+    assert entries[NEEDED[0]].mode == 0o755
+    config = json.loads(archive.blob(manifest["config"]))
+    assert config["rootfs"]["diff_ids"] == [layer["digest"]]
+
+
+def test_loaders_of_either_kind_find_its_name(archive: Archive) -> None:
+    [described] = archive.json("index.json")["manifests"]
+    assert described["annotations"] == {
+        "io.containerd.image.name": "docker.io/team/models:1",
+        "org.opencontainers.image.ref.name": "team/models:1",
+    }
+    manifest = json.loads(archive.blob(described))
+    [saved] = archive.json("manifest.json")
+    assert saved["RepoTags"] == ["team/models:1"]
+    assert saved["Config"] == "blobs/" + manifest["config"]["digest"].replace(":", "/")
+    assert saved["Layers"] == ["blobs/" + each["digest"].replace(":", "/") for each in manifest["layers"]]
+
+
+def test_its_settings_are_those_of_the_dockerfile(archive: Archive, repository: Path) -> None:
+    [saved] = archive.json("manifest.json")
+    settings = archive.json(saved["Config"])["config"]
+    text = (repository / "runtime" / "Dockerfile").read_text()
+    assert re.search(rf"^USER {settings['User']}$", text, re.MULTILINE)
+    assert re.search(rf"^WORKDIR {settings['WorkingDir']}$", text, re.MULTILINE)
+    path, *others = settings["Env"]
+    assert all(each in text for each in others)
+    assert path.startswith("PATH=/opt/edl/bin:/")
+
+
+@pytest.mark.parametrize(
+    ("tag", "name"),
+    [
+        ("models", "docker.io/library/models:latest"),
+        ("registry.example:5000/team/models:2", "registry.example:5000/team/models:2"),
+        ("localhost/models:2", "localhost/models:2"),
+    ],
+)
+def test_nodes_look_it_up_under_its_whole_name(root: Path, tmp_path: Path, tag: str, name: str) -> None:
+    pack(root, tag, tmp_path / "image.tar")
+    [described] = Archive(tmp_path / "image.tar").json("index.json")["manifests"]
+    assert described["annotations"]["io.containerd.image.name"] == name
+
+
+def test_a_folder_without_the_runtime_is_refused_and_leaves_nothing(root: Path, tmp_path: Path) -> None:
+    (root / NEEDED[1]).unlink()
+    with pytest.raises(SemanticError, match=f"has no {NEEDED[1]}") as raised:
+        pack(root, "m:1", tmp_path / "image.tar")
+    assert "docs/images.md" in (raised.value.hint or "")
+    assert [each.name for each in tmp_path.iterdir()] == ["root"]
+
+
+def test_it_cannot_hold_itself_and_needs_a_name(root: Path, tmp_path: Path) -> None:
+    with pytest.raises(SemanticError, match="which it is to hold"):
+        pack(root, "m:1", root / "image.tar")
+    with pytest.raises(SemanticError, match="cannot name an image"):
+        pack(root, "m 1", tmp_path / "image.tar")
+
+
+def test_the_command_says_what_it_made(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "image.tar"
+    assert main(["image", "pack", str(root), "--tag", "m:1", "--output", str(file)]) == exit_codes.OK
+    assert capsys.readouterr().err == f"{file}: m:1, 0 MB\n"
+    assert main(["image", "pack", str(tmp_path), "-t", "m:1", "-o", str(file)]) == exit_codes.FAILED
+    assert "has no opt/edl/bin/python" in capsys.readouterr().err
