@@ -69,8 +69,9 @@ def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
 def _statistics(spec: JobSpec, fitting: Fitting) -> Rows:
     """List statistics of the training rows, in the order of the query's columns."""
     order = {field.name: position for position, field in enumerate(spec.query.schema)}
+    types = {field.name: field.type for field in spec.query.schema}
     for name in sorted(fitting.columns, key=lambda name: order.get(name, len(order))):
-        yield name, words.summary(fitting.columns[name])
+        yield name, words.summary(fitting.columns[name], types.get(name, ""))
 
 
 def _members(archive: Archive) -> Rows:

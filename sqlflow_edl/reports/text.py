@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -118,19 +120,36 @@ _OPTIONAL = ("time_limit", "calibration", "threshold")
 _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 
-def summary(found: ColumnSummary) -> str:
-    """Describe a column: `1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`."""
+def summary(found: ColumnSummary, type_: str = "") -> str:
+    """Describe a column: `1,080 rows, 2.5 % NULL, 20 to 69, mean 44.5, std 14.43`.
+
+    type_: its Arrow type; the figures of dates and times are seconds.
+    """
+    temporal = type_.startswith(("date", "timestamp", "time"))
+    shown = partial(moment, type_=type_) if temporal else number
     parts = [f"{found.rows:,} rows", nulls(found)]
     if found.min is not None and found.max is not None:
-        parts.append(f"{number(found.min)} to {number(found.max)}")
+        parts.append(f"{shown(found.min)} to {shown(found.max)}")
     if found.mean is not None and found.std is not None:
-        parts.append(f"mean {number(found.mean)}, std {number(found.std)}")
+        spread = duration(found.std) if temporal else number(found.std)
+        parts.append(f"mean {shown(found.mean)}, std {spread}")
     if found.distinct is not None:
         parts.append(f"{'more than ' if found.countless else ''}{found.distinct:,} different")
     if found.top:
         most = ", ".join(f"{text(value)} ({count:,})" for value, count in found.top[:SHOWN])
         parts.append(f"most often {most}")
     return ", ".join(parts)
+
+
+def moment(seconds: float, type_: str) -> str:
+    """Format a date or time of an Arrow type, given in seconds since 1970 in UTC, or since midnight."""
+    try:
+        found = datetime.fromtimestamp(round(seconds), UTC)
+    except (OverflowError, ValueError, OSError):  # of a year that Python does not have
+        return f"{number(seconds)} s"
+    if type_.startswith("date"):
+        return f"{found:%Y-%m-%d}"
+    return f"{found:%Y-%m-%d %H:%M:%S}" if type_.startswith("timestamp") else f"{found:%H:%M:%S}"
 
 
 def nulls(found: ColumnSummary) -> str:

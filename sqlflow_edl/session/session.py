@@ -10,6 +10,7 @@ because an embedded database can be open in it alone. A job on Kubernetes stores
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,8 @@ from sqlflow_edl.syntax.predict_calls import calls_predict
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration
+
+_DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 
 
 class Session:
@@ -218,12 +221,22 @@ class Session:
         self.observer.doing("running the query")
         return found
 
+    def _described_model(self, text: str) -> str:
+        """Return the model that a DESCRIBE of a table names, or an empty text."""
+        found = _DESCRIBE.fullmatch(text)
+        try:
+            return self.registry.find(found[1]).name if found else ""
+        except SQLFlowError:
+            return ""
+
     def _sql(self, statement: Statement) -> Result:
         text = self._predictions.staged(statement) if calls_predict(statement.text) else None
         try:
             with placed(statement.span):
                 reader = self.source.execute(statement.text if text is None else text)
         except SourceError as error:
+            if (name := self._described_model(statement.text)) and not statement.refused:
+                error.hint = f"{name} is a model: DESCRIBE MODEL {name}"
             raise statement.refused or self._predictions.named(error) from None
         if text is not None:
             if reader is None:

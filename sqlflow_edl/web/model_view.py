@@ -45,7 +45,7 @@ class Column:
     @property
     def facts(self) -> str:
         """Statistics in words, without the most frequent values, which a chart shows."""
-        return words.summary(replace(self.summary, top=())) if self.summary is not None else ""
+        return words.summary(replace(self.summary, top=()), self.type) if self.summary is not None else ""
 
     @property
     def histogram(self) -> Histogram | None:

@@ -22,8 +22,8 @@ class CandidateDraft:
 
     model: its name as the search's statement writes it; empty if the label decides. kept: attributes of the search
     that it takes over. own: attributes by which it differs from other candidates. items: the same, for items of COLUMN,
-    by the span of the search's item. point: its place in a search space. encodes: see `portfolio.Variant`. clause: its
-    own COLUMN clause.
+    by the span of the search's item. point: its place in a search space. encodes: see `portfolio.Variant`. encoded: the
+    columns of which that is so. clause: their COLUMN clause.
     """
 
     statement: ast.Statement
@@ -33,6 +33,7 @@ class CandidateDraft:
     items: Mapping[Span, str] = field(default_factory=dict)
     point: tuple[float | str, ...] = ()
     encodes: bool = False
+    encoded: tuple[str, ...] = ()
     clause: str = ""
 
     def name(self, model: str) -> str:
@@ -45,20 +46,22 @@ class CandidateDraft:
         return ", ".join([named, *shown, *self.items.values(), *encoded])
 
     def with_encodings(self, columns: Sequence[str], dialect: str) -> CandidateDraft:
-        """Return the draft with TARGET_ENCODE of the columns, if there are any and it encodes texts."""
-        names = [expressions.name(column, dialect) for column in columns] if self.encodes else []
-        if not names:
+        """Return the draft with TARGET_ENCODE of these columns in place of others, if it encodes texts."""
+        if not self.encodes:
             return self
-        span = self.statement.span
+        names = [expressions.name(column, dialect) for column in columns]
+        span, clauses = self.statement.span, self.statement.columns
+        clauses = clauses[:-1] if self.encoded else clauses
         items = tuple(
             ast.ColumnItem(
                 ast.Call("TARGET_ENCODE", (ast.Name((column,), name, span),), (), span, span), None
             )
             for column, name in zip(columns, names, strict=True)
         )
-        clauses = (*self.statement.columns, ast.ColumnClause(items, None, span))
-        text = f"COLUMN {', '.join(f'TARGET_ENCODE({name})' for name in names)}"
-        return replace(self, statement=replace(self.statement, columns=clauses), clause=text)
+        text = f"COLUMN {', '.join(f'TARGET_ENCODE({name})' for name in names)}" if items else ""
+        clauses = (*clauses, ast.ColumnClause(items, None, span)) if items else clauses
+        statement = replace(self.statement, columns=clauses)
+        return replace(self, statement=statement, encoded=tuple(columns), clause=text)
 
     def text(
         self, search: ast.Statement, dialect: str, model: str, label: str, shares: Lines, number: int

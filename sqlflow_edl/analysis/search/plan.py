@@ -14,7 +14,7 @@ import msgspec
 from edl import metrics, spec
 from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
-from sqlflow_edl.analysis.checks.data import DataChecks
+from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
@@ -28,7 +28,7 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.splits import Splitting
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.analysis.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
@@ -136,7 +136,8 @@ class SearchPlan:
         label = expressions.name(self.label, self.query.dialect)
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
-        for number, (draft, own) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+        for number, (drafted, planned) in enumerate(zip(self.drafts, self.plans, strict=True), 1):
+            draft, own = self._encoded(drafted, planned, statistics)
             plan = replace(own, held_out=held_out, splitting=self.splitting)
             try:
                 fitted = replace(plan, validation=self.validation).fit(statistics, divided.rows, classes)
@@ -153,6 +154,16 @@ class SearchPlan:
         if not found:
             raise failed[0]
         return self._spec(found, divided)
+
+    def _encoded(
+        self, draft: CandidateDraft, own: train.TrainingPlan, statistics: Statistics
+    ) -> tuple[CandidateDraft, train.TrainingPlan]:
+        """Return a candidate that encodes texts without those that are left out of the others."""
+        useful = [each for each in draft.encoded if not _is_useless(each, statistics[each])]
+        if len(useful) == len(draft.encoded):
+            return draft, own
+        draft = draft.with_encodings(useful, self.query.dialect)
+        return draft, train.plan(draft.statement, self.query, self.schema)
 
     def _too_few(self, rows: int) -> SemanticError:
         few = "1 row leaves" if rows == 1 else f"{rows:,} rows leave"
@@ -276,7 +287,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     texts = _texts(schema, plans[0])
     drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
     plans = [
-        train.plan(draft.statement, query, schema) if draft.clause else plan
+        train.plan(draft.statement, query, schema) if draft.encoded else plan
         for draft, plan in zip(drafts, plans, strict=True)
     ]
     trials = _given(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
@@ -311,6 +322,10 @@ def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:
         for column in schema.names
         if column not in reserved and schema.type(column) is ColumnType.TEXT and not schema.items(column)
     ]
+
+
+def _is_useless(column: str, found: ColumnStatistics) -> bool:
+    return found.constant or found.nulls == found.rows or is_id(column, found)
 
 
 def _drafts(

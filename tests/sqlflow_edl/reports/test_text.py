@@ -64,3 +64,24 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, wanted: str) ->
 )
 def test_the_share_of_nulls_is_never_rounded_to_none(nulls: int, wanted: str) -> None:
     assert text.nulls(ColumnSummary(rows=10_000, nulls=nulls)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("type_", "wanted"),
+    [
+        ("double", "86400 to 259200, mean 172800, std 86400"),
+        ("date32[day]", "1970-01-02 to 1970-01-04, mean 1970-01-03, std 24 h 0 min"),
+        (
+            "timestamp[us]",
+            "1970-01-02 00:00:00 to 1970-01-04 00:00:00, mean 1970-01-03 00:00:00, std 24 h 0 min",
+        ),
+    ],
+)
+def test_the_figures_of_dates_are_dates(type_: str, wanted: str) -> None:
+    found = ColumnSummary(3, 0, min=86_400.0, max=259_200.0, mean=172_800.0, std=86_400.0)
+    assert text.summary(found, type_).removeprefix("3 rows, no NULL, ") == wanted
+
+
+def test_the_figures_of_times_are_times_and_those_beyond_all_years_are_seconds() -> None:
+    assert text.moment(3661.0, "time64[us]") == "01:01:01"
+    assert text.moment(1e18, "timestamp[us]") == "1e+18 s"

@@ -299,3 +299,13 @@ def test_a_prediction_spec_derives_nothing_again(workshop: Workshop, tmp_path: P
     one = workshop.rows("SELECT * FROM iris WHERE id = 0 TO PREDICT USING flowers").to_pylist()[0]
     many = workshop.rows("SELECT * FROM iris ORDER BY id TO PREDICT USING flowers").to_pylist()[0]
     assert one["kind_prob"] == pytest.approx(many["kind_prob"], rel=1e-5)
+
+
+def test_describe_of_a_model_as_of_a_table_says_what_to_write(workshop: Workshop) -> None:
+    for reference in ("flowers", "clinic.tumours"):
+        with pytest.raises(SQLFlowError) as caught:
+            workshop.run(f"DESCRIBE {reference};")
+        assert caught.value.hint == f"{reference} is a model: DESCRIBE MODEL {reference}"
+    with pytest.raises(SQLFlowError) as caught:
+        workshop.run("DESCRIBE nothing_there;")
+    assert "is a model" not in (caught.value.hint or "")
