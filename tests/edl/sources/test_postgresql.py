@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -490,3 +493,27 @@ def test_an_old_server_is_named(postgresql: Server, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(connection, "LEAST_VERSION", 99)
     with pytest.raises(SourceError, match=r"the server is PostgreSQL \d+; PostgreSQL 99 or later is needed"):
         connect(postgresql.url("postgres"))
+
+
+def test_the_query_of_a_client_that_was_killed_ends(
+    postgresql: Server, database: str, source: PostgreSQLSource
+) -> None:
+    program = (
+        "import sys; from edl.data import connect; from edl.sources.postgresql import connection\n"
+        "connection.CHECK_MS = 50\n"
+        "connect(sys.stdin.read()).stream('SELECT count(*) AS endless FROM generate_series(1, 1000000000000)')"
+    )
+    running = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%AS endless%' AND pid <> pg_backend_pid()"
+    active = f"{running} AND state = 'active'"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, text=True) as client:
+        assert client.stdin is not None
+        client.stdin.write(postgresql.url(database))
+        client.stdin.close()
+        while not rows(source, active):
+            assert client.poll() is None
+            rows(source, "SELECT 1 AS waited FROM pg_sleep(0.02)")
+        client.kill()
+    deadline = time.monotonic() + 30
+    while rows(source, running):
+        assert time.monotonic() < deadline
+        rows(source, "SELECT 1 AS waited FROM pg_sleep(0.02)")

@@ -48,6 +48,10 @@ _LIBPQ = (
 OPTIONS = (*_LIBPQ, "pin", "schema", "socket")
 LEAST_VERSION = 14  # the first with bit_xor, for digests
 
+# between two looks of the server, in a statement, at whether its client is there: a cancellation that arrives before
+# the statement has begun has no effect, and the client may be killed
+CHECK_MS = 5000
+
 _CHUNK = 2048  # rows: what fits into a processor's cache as Python objects
 _SESSION = (
     "SET TimeZone = 'UTC'; SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET bytea_output = 'hex';"
@@ -113,6 +117,8 @@ class Connection:
         schema = dict(self._url.options).get("schema")
         path = f"; SET search_path = {identifier(schema)}, public" if schema else ""
         self.driver.execute(_SESSION + path)
+        with suppress(*ERRORS):  # of a server on a system that cannot
+            self.driver.execute(f"SET client_connection_check_interval = {CHECK_MS}")
 
     @property
     def password(self) -> str:
