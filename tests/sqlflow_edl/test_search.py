@@ -271,6 +271,7 @@ class Interrupted(Silent):
             raise KeyboardInterrupt
 
 
+@pytest.mark.soak
 def test_an_interrupt_stores_the_ensemble_of_the_trials_that_have_ended(
     searched: Searched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,6 +324,7 @@ def test_attributes_with_several_values_are_searched(searched: Searched) -> None
     assert described(searched, "tuned")["model", "num_leaves"] == best.name.rpartition(" ")[2]
 
 
+@pytest.mark.soak
 def test_the_statement_of_a_trial_has_a_name_that_needs_quotes(searched: Searched) -> None:
     list(searched.session.run(f'SELECT x, y, price FROM houses LABEL price WITH {TWO} INTO "odd name"'))
     statements = [str(row["statement"]) for row in searched.rows('SHOW TRIALS "odd name"')]

@@ -243,6 +243,7 @@ def callbacks():
 """
 
 
+@pytest.mark.soak
 def test_the_best_epoch_outlives_who_concludes_the_next_one_and_who_exports(tmp_path: Path) -> None:
     orders = tmp_path / "orders"
     orders.mkdir()

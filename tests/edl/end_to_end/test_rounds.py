@@ -11,6 +11,7 @@ from tests.edl.end_to_end.distributed import Job, table
 DEADLINE = 60.0  # seconds; a job that waits for itself is cancelled then, and fails the test
 
 
+@pytest.mark.soak
 def test_rounds_by_steps_and_at_epoch_ends_are_all_measured_by_a_remote_trainer() -> None:
     """A round of an epoch's middle and one of its end come together: the worker is handed tasks of both at once."""
     epochs, batch, rows, held_out = 8, 15, 135, 15
