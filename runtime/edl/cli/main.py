@@ -8,6 +8,7 @@
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl run      [--workers N] [--max_restarts N] script.py [argument …]
     edl quota    DIR [--slots N]
 
 A module's rows are read from files (see `edl.data.file_ranges`), or by its own reader. A program's are pinned by its
@@ -25,7 +26,7 @@ from pathlib import Path
 from traceback import format_exception
 
 from edl import exit_codes
-from edl.cli import quota
+from edl.cli import quota, script
 from edl.cli.arguments import add_model, add_training, check_flags, check_resume, check_use, positive
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(kind: str) -> Callable[[argparse.Namespace], None]:
     if kind == "quota":
         return quota.run
+    if kind == "run":
+        return script.run
     from edl.cli.commands import run_command
 
     return run_command
@@ -76,7 +79,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the options. Raises SemanticError for an unknown argument or an inconsistent combination."""
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
-    if command is not None:
+    if command is not None and arguments[0] != "run":  # the script has arguments of its own
         check_flags(arguments[1:], command)
     options = parser.parse_args(arguments)
     if getattr(options, "resume", None) is not None:
@@ -101,12 +104,13 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
         name: parsers.add_parser(name, help=help_, allow_abbrev=False) for name, help_ in _COMMANDS.items()
     }
     for name, command in commands.items():
-        if name != "quota":
+        if name not in _OF_NO_PROGRAM:
             _add_common(command, name)
         if name in _OF_ROWS:
             add_model(command, name)
     _add_train(commands["train"])
     quota.add_arguments(commands["quota"])
+    script.add_arguments(commands["run"])
     output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
     commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
     output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
@@ -119,8 +123,10 @@ _COMMANDS = {
     "evaluate": "evaluate a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
+    "run": "run a script in several workers, with the variables that torchrun sets, and restart them",
     "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
+_OF_NO_PROGRAM = ("quota", "run")
 _OF_ROWS = ("train", "evaluate", "predict")
 
 

@@ -34,6 +34,8 @@ from edl.spec.job import Framework
 MASTER = "edl.master.main"
 WORKER = "edl.entrypoints.worker:main"
 SERVER = "edl.entrypoints.parameter_server:main"
+SCRIPT_MASTER = "edl.master.scripts"  # of `edl run`
+SCRIPT_WORKER = "edl.entrypoints.script_worker:main"
 MASTER_SECS = 30.0  # default silence of a master before it is replaced
 MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
 DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
@@ -100,8 +102,9 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        for entry, ours in ((self.master, MASTER), (self.worker, WORKER), (self.server, SERVER)):
-            if entry != ours and entry not in os.environ.get(TESTING, "").split(","):
+        permitted = {MASTER, WORKER, SERVER, SCRIPT_MASTER, SCRIPT_WORKER}
+        for entry in (self.master, self.worker, self.server):
+            if entry not in permitted and entry not in os.environ.get(TESTING, "").split(","):
                 raise ValueError(f"{entry} is not a permitted entry point")
         if self.slots < 0:
             raise ValueError("the number of slots must not be negative")

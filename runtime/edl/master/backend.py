@@ -11,6 +11,7 @@ from edl.jobs.event_log import Event
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
+from edl.master.instances.instance_manager import REGISTER_SECS
 from edl.master.state_store import StateStore
 
 End = Outcome | Failed
@@ -47,7 +48,7 @@ class Backend:
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
     calls `beat` about once a second. None of these may block. `address` is the address to listen on, `metrics_port` the
     port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none), `interval` the seconds
-    between two progress events.
+    between two progress events, `register_secs` the time for a running process to register.
     """
 
     cluster: Cluster
@@ -60,6 +61,7 @@ class Backend:
     health_port: int = 0
     beat: Callable[[], None] = lambda: None
     interval: float = 0.2
+    register_secs: float = REGISTER_SECS
     supervised: bool = True
     end_instances: Callable[[], None] = lambda: None
     show_end: Callable[[End], None] = lambda end: None

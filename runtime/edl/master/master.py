@@ -129,6 +129,7 @@ class Master:
             log=folder.shown_log,
             unreachable_secs=reachability.limit(),
             advice=reachability.advice(),
+            register_secs=backend.register_secs,
         )
         if self._cluster.room is not None:
             self._instances.resized(self._cluster.room)

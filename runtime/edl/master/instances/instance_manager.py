@@ -95,8 +95,9 @@ class InstanceManager:
 
     It does not call the cluster; the caller carries out `actions`. `patience` is the number of consecutive ends of a
     role's instances without durable progress after which the job fails (0: a default by the number of instances).
-    `room` is the number of instances that the cluster allows at once, or None if it is unlimited. An instance that has
-    run for `unreachable_secs` without registering is reported, with `advice`.
+    `room` is the number of instances that the cluster allows at once, or None if it is unlimited. `register_secs` is
+    the time for a running process to register. An instance that has run for `unreachable_secs` without registering is
+    reported, with `advice`.
     """
 
     room: Room | None = None
@@ -111,10 +112,12 @@ class InstanceManager:
         log: Callable[[str], str] = str,
         unreachable_secs: float = LIMIT,
         advice: str = "",
+        register_secs: float = REGISTER_SECS,
     ) -> None:
         self._tasks = tasks
         self._unreachable_secs = unreachable_secs
         self._advice = advice
+        self._register_secs = register_secs
         self._servers = servers
         self.wanted = workers
         tasks.want(workers)
@@ -164,7 +167,7 @@ class InstanceManager:
             return
         if change.state == "running" and (slot.state is None or slot.state.state != "running"):
             slot.unregistered = 0.0
-        if change.reason == "stopped" and slot.unregistered > REGISTER_SECS:  # not deliberately
+        if change.reason == "stopped" and slot.unregistered > self._register_secs:  # not deliberately
             detail = "it never registered"
             change = msgspec.structs.replace(change, reason="hung", detail=detail, hint=self._advice)
         slot.state, slot.waits, slot.refusals = change, False, 0
@@ -311,8 +314,8 @@ class InstanceManager:
                 slot.unregistered = 0.0
             else:
                 self._wait_for_registration(slot, passed)
-            if slot.unregistered > REGISTER_SECS:
-                self._tasks.log(f"{who[0]} has not registered for {REGISTER_SECS:.0f} s and is stopped")
+            if slot.unregistered > self._register_secs:
+                self._tasks.log(f"{who[0]} has not registered for {self._register_secs:.0f} s and is stopped")
                 found.append(_dismiss(slot, slot.state.instance, now=True))
             elif silence > (max(self._tasks.lease_secs, LEAST_SERVER_SECS) if is_server else longest):
                 self._tasks.log(

@@ -1,0 +1,159 @@
+"""`edl run [--workers N] script.py …`: run a script in several workers, as torchrun does, with restarts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from edl.cli.arguments import positive
+from edl.cluster.local.client import SupervisedJob
+from edl.errors import SemanticError
+from edl.jobs import script_run
+from edl.jobs.events import EpochEnd, JobEvent, Tally
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import SCRIPT_MASTER, SCRIPT_WORKER, Spec, master_timeout
+from edl.jobs.script_run import ScriptRun
+from edl.run.foreground import job_folder
+from edl.run.training_client import available_cores
+from edl.spec import Cluster, Component, JobSpec, Query, RawLabel, Rows, to_json
+
+LOOK_SECS = 0.1  # between two looks at the logs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "edl run [--workers N] [--max_restarts N] [--threads N] [-m] script.py [argument ...]"
+    parser.add_argument(
+        "--workers",
+        "--num_workers",
+        "--nproc_per_node",
+        "--nproc-per-node",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="number of worker processes (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--max_restarts",
+        "--max-restarts",
+        type=_count,
+        default=3,
+        metavar="N",
+        help="restarts of all workers after the failure of one, unless the script uses edl.elastic, which replaces "
+        "the failed one alone (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="threads of each worker (default: its share of the cores)",
+    )
+    parser.add_argument("-m", "--module", action="store_true", help="the script is a module, as in python -m")
+    parser.add_argument("script", help="Python file, or a module's name")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the script to its end. Raises JobError if a worker fails and no restart is left."""
+    script = _script(options)
+    with job_folder("run", " ".join(("edl run", options.script))) as job:
+        (job.program / "job.json").write_bytes(to_json(_job_spec(options.script, script.workers)))
+        script_run.write(job.path, script)
+        how = Spec(
+            "torch",
+            threads=options.threads or max(1, available_cores() // script.workers),
+            master=SCRIPT_MASTER,
+            worker=SCRIPT_WORKER,
+            master_timeout=master_timeout(os.environ),
+        )
+        print(f"job {job.id}", file=sys.stderr)
+        try:
+            with _printing(job, sys.stdout), SupervisedJob.start(job, how) as running:
+                running.follow(Narrator(sys.stderr))
+        finally:
+            script_run.forget(job.path)
+
+
+class Narrator:
+    """Writer of restarts and of the ends of epochs."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._relaunches = 0
+
+    def __call__(self, event: JobEvent) -> None:
+        if isinstance(event, Tally) and event.relaunches > self._relaunches:
+            self._relaunches = event.relaunches
+            print(f"restarts: {event.relaunches}", file=self._file, flush=True)
+        elif isinstance(event, EpochEnd):
+            print(f"epoch {event.epoch} done at step {event.step:,}", file=self._file, flush=True)
+
+
+def _script(options: argparse.Namespace) -> ScriptRun:
+    """Return the script. Raises SemanticError if there is no such file."""
+    path = Path(options.script).absolute()
+    if not options.module and not path.is_file():
+        near = path.with_name(f"{path.name}.py")
+        hint = f"did you mean {options.script}.py?" if near.is_file() else "for a module: edl run -m"
+        raise SemanticError(f"there is no file {options.script}", hint=hint)
+    module = options.script if options.module else ""
+    return ScriptRun(
+        str(path), module, tuple(options.arguments), str(Path.cwd()), options.workers, options.max_restarts
+    )
+
+
+def _job_spec(name: str, workers: int) -> JobSpec:
+    """Return the JobSpec of the script's training, if there is one; its rows are not known yet."""
+    return JobSpec(
+        kind="train",
+        statement=f"edl run {name}",
+        query=Query("", "", ""),
+        rows=Rows(pinned=False, total=0, training=0),
+        framework="torch",
+        model=Component("script"),
+        inputs={},
+        label=RawLabel("prediction"),
+        optimizer=Component("script"),
+        loss=Component("script"),
+        metrics=(),
+        cluster=Cluster(workers=workers, strategy="allreduce"),
+    )
+
+
+@contextmanager
+def _printing(job: JobFolder, file: TextIO) -> Iterator[None]:
+    """Print what the workers write to their logs, each line with the worker's name."""
+    ended = threading.Event()
+    printer = threading.Thread(target=_print, args=(job, file, ended), name="edl-logs", daemon=True)
+    printer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        printer.join()
+
+
+def _print(job: JobFolder, file: TextIO, ended: threading.Event) -> None:
+    at: dict[Path, int] = {}
+    last = False
+    while not last:
+        last = ended.wait(LOOK_SECS)
+        for path in sorted(job.logs.glob("worker-*.log")):
+            with path.open("rb") as log:
+                log.seek(at.get(path, 0))
+                found = log.read()
+            whole = found if last else found[: found.rfind(b"\n") + 1]
+            at[path] = at.get(path, 0) + len(whole)
+            for line in whole.decode(errors="replace").splitlines():
+                print(f"[{path.stem}] {line}", file=file, flush=True)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a number, at least 0")
+    return int(text)

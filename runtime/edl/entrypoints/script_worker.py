@@ -1,0 +1,93 @@
+"""Entry point of a worker of `edl run`: it runs the script as `python` does, with the variables that torchrun sets.
+
+A script that calls `edl.elastic` becomes a worker of a training job at that point, in this process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import runpy
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import TracebackType
+
+from edl import exit_codes
+from edl.cluster import Instance
+from edl.cluster.environment import own_host
+from edl.elastic import place
+from edl.errors import JobError, SQLFlowError
+from edl.jobs import script_run
+from edl.jobs.script_run import Attempt, ScriptRun
+
+
+def main(job: Path, instance: Instance) -> int:
+    """Run the script and return its exit code."""
+    script, attempt = script_run.read(job, ScriptRun), script_run.read(job, Attempt)
+    if script is None or attempt is None:
+        raise JobError(f"job {job.name} has no script to run")
+    os.environ.update(variables(job.name, script, attempt, instance))
+    place.enter(job, instance)
+    try:
+        code = _run(script)
+    finally:
+        place.leave()
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+    return code
+
+
+def variables(run: str, script: ScriptRun, attempt: Attempt, instance: Instance) -> dict[str, str]:
+    """Return the variables of torchrun for one of its workers; rank 0 has the store of the process group."""
+    rank, size = instance.name.rpartition("-")[2], str(script.workers)
+    return {
+        "RANK": rank,
+        "LOCAL_RANK": rank,
+        "ROLE_RANK": rank,
+        "GROUP_RANK": "0",
+        "WORLD_SIZE": size,
+        "LOCAL_WORLD_SIZE": size,
+        "ROLE_WORLD_SIZE": size,
+        "GROUP_WORLD_SIZE": "1",
+        "ROLE_NAME": "default",
+        "MASTER_ADDR": own_host(),
+        "MASTER_PORT": str(attempt.port),
+        "TORCHELASTIC_RUN_ID": run,
+        "TORCHELASTIC_RESTART_COUNT": str(instance.incarnation),
+        "TORCHELASTIC_MAX_RESTARTS": str(script.max_restarts),
+        "TORCHELASTIC_USE_AGENT_STORE": "False",
+    }
+
+
+def _run(script: ScriptRun) -> int:
+    os.chdir(script.folder)
+    sys.argv = [script.module or script.path, *script.arguments]
+    sys.path.insert(0, script.folder if script.module else str(Path(script.path).parent))
+    try:
+        if script.module:
+            runpy.run_module(script.module, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(script.path, run_name="__main__")
+    except SystemExit as end:
+        if not (end.code is None or isinstance(end.code, int)):
+            print(end.code, file=sys.stderr)
+            return exit_codes.FAILED
+        return end.code or exit_codes.OK
+    except BaseException as error:
+        traceback.print_exception(type(error), error, _own(error.__traceback__, script))
+        if isinstance(error, SQLFlowError) and error.hint:
+            print(f"hint: {error.hint}", file=sys.stderr)
+        return exit_codes.FAILED
+    return exit_codes.OK
+
+
+def _own(found: TracebackType | None, script: ScriptRun) -> TracebackType | None:
+    """Return the traceback from the script's first frame on, or all of it."""
+    at = found
+    while at is not None and at.tb_frame.f_code.co_filename != script.path:
+        at = at.tb_next
+    return at or found

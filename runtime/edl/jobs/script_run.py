@@ -1,0 +1,100 @@
+"""Records of a job of `edl run`, in its job folder.
+
+script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret
+attempt.json   master: the present start of all workers
+workload.json  first worker that calls `edl.elastic`: the rows that the workers train on together
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from edl.errors import JobError, SpecError
+from edl.jobs.run_folder import replace_file
+
+
+class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder.
+
+    All `workers` are started again at most `max_restarts` times, unless the script uses `edl.elastic`.
+    """
+
+    path: str
+    module: str
+    arguments: tuple[str, ...]
+    folder: str
+    workers: int
+    max_restarts: int
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One start of all workers. `restarts` counts those before; `port` is for the script's own process group."""
+
+    restarts: int
+    port: int
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """Rows that the workers train on together, in minibatches of `batch_size` rows of all workers."""
+
+    rows: int
+    batch_size: int
+    epochs: int
+    seed: int
+    shuffle: bool
+
+
+Record = TypeVar("Record", ScriptRun, Attempt, Workload)
+_FILES: dict[type, str] = {
+    ScriptRun: "script.json",
+    Attempt: "attempt.json",
+    Workload: "workload.json",
+}
+
+
+def write(job: Path, record: ScriptRun | Attempt) -> None:
+    replace_file(job / _FILES[type(record)], msgspec.json.encode(record))
+
+
+def read(job: Path, kind: type[Record]) -> Record | None:
+    """Return the record, or None if it is not written. Raises SpecError if it is damaged."""
+    path = job / _FILES[kind]
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"{path} is damaged: {error}") from None
+
+
+def forget(job: Path) -> None:
+    """Delete the record of an ended job's script."""
+    (job / _FILES[ScriptRun]).unlink(missing_ok=True)
+
+
+def agree(job: Path, workload: Workload) -> None:
+    """Record the workload unless another worker has. Raises JobError if that has another one."""
+    path = job / _FILES[Workload]
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
+    partial.write_bytes(msgspec.json.encode(workload))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(partial, path)
+    finally:
+        partial.unlink()
+    if (found := read(job, Workload)) != workload:
+        raise JobError(
+            f"this worker has {_described(workload)}, another one {_described(found) if found else 'nothing'}",
+            hint="every worker runs the whole script: call edl.elastic once, with the same rows in each",
+        )
+
+
+def _described(workload: Workload) -> str:
+    order = f"shuffled by seed {workload.seed}" if workload.shuffle else "in order"
+    return f"{workload.rows:,} rows in minibatches of {workload.batch_size:,}, {workload.epochs:,} epochs, {order}"

@@ -1,0 +1,289 @@
+"""Master of a script's workers: `python -m edl.master.scripts JOB_FOLDER --port PORT --cluster-fd N`.
+
+    start all ─▶ one fails ─▶ stop all ─▶ start all again …         as torchrun does
+    start all ─▶ the script calls edl.elastic ─▶ train in groups ─▶ wait for the ends of the scripts
+
+At first it keeps no state: what it must know after a restart is in the list of instances, whose incarnation is the
+number of restarts. When a worker has recorded a workload, the master of training jobs takes over in this process, with
+the workers that run (`edl.master.master`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from edl import exit_codes
+from edl.cluster import Change, Instance
+from edl.cluster.environment import own_address
+from edl.cluster.local.cluster import ProcessCluster
+from edl.cluster.local.parent_watch import continue_at_end_of
+from edl.cluster.local.signals import dump_stacks_on_signal
+from edl.errors import ClusterError, JobError, SQLFlowError
+from edl.jobs import script_run
+from edl.jobs.event_log import Event, EventLog
+from edl.jobs.events import Tally
+from edl.jobs.failure import to_failed
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.script_run import Attempt, ScriptRun, Workload
+from edl.jobs.snapshot import Row, Snapshot
+from edl.logs import log
+from edl.master.backend import Backend, ClientResultStore, Events
+from edl.master.main import parser
+from edl.master.master import run
+from edl.master.state_store import FileStateStore
+from edl.spec import JobSpec, Rows, from_json
+
+LOOK_SECS = 0.05  # between two looks at the instances
+SHOW_SECS = 1.0  # between two snapshots
+GRACE = 30.0  # seconds for a worker to end when another one has failed, as torchrun gives it
+UNREGISTERED_SECS = 3600.0  # time for a script to reach edl.elastic after another worker has
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    supervised = parser("edl.master.scripts")
+    supervised.add_argument("--port", type=int, required=True, help="port to listen on")
+    supervised.add_argument(
+        "--cluster-fd", type=int, required=True, help="descriptor of the supervisor's socket"
+    )
+    options = supervised.parse_args(arguments)
+    folder = ClusterFolder(options.job)
+    dump_stacks_on_signal()
+    if (supervisor := folder.process("supervisor")) is not None:
+        continue_at_end_of(supervisor.pid)
+    with EventLog(folder.events) as events, contextlib.closing(ProcessCluster(options.cluster_fd)) as cluster:
+        try:
+            scripts = ScriptMaster(folder, cluster, events)
+            end = scripts.run()
+            if end is not None:
+                events.write(end)
+                return exit_codes.OK
+            return scripts.train(own_address(options.port), options.lease_secs)
+        except SQLFlowError as error:
+            log(f"error: {error.message}")
+            events.write(to_failed(error, ""))
+            return exit_codes.JOB_FAILED
+
+
+class ScriptMaster:
+    """Master of one job of `edl run`."""
+
+    def __init__(self, folder: ClusterFolder, cluster: ProcessCluster, events: Events) -> None:
+        self._folder = folder
+        self._cluster = cluster
+        self._events = events
+        script = script_run.read(folder.job, ScriptRun)
+        if script is None:
+            raise JobError("the job has no script")
+        self._script = script
+        self._began = time.monotonic()
+        self._started = _now()
+        self._shown = -SHOW_SECS
+        self._tally = Tally(0, 0, 0)
+
+    def run(self) -> Outcome | None:
+        """Start and restart all workers until all have succeeded; return None as soon as they train together.
+
+        Raises JobError if one fails and no restart is left.
+        """
+        gang = Gang(self._script.workers, self._script.max_restarts, self._log_of)
+        while script_run.read(self._folder.job, Workload) is None:
+            changes = self._look()
+            if gang.done(changes):
+                return self._outcome()
+            for instance, stop in gang.actions(changes):
+                if stop:
+                    self._cluster.stop(*instance.key, GRACE)
+                else:
+                    self._begin(instance)
+            time.sleep(LOOK_SECS)
+        return None
+
+    def train(self, address: str, lease_secs: float) -> int:
+        """Serve the workers that train together, and wait for the ends of their scripts; return the exit code."""
+        workload = script_run.read(self._folder.job, Workload)
+        spec = from_json((self._folder.job / "program" / "job.json").read_bytes())
+        held = HeldOutcome(self._events)
+        try:
+            state_store = FileStateStore(self._folder.state)
+        except ClusterError as error:  # the other master continues
+            log(f"error: {error.message}")
+            return exit_codes.FAILED
+        with contextlib.closing(state_store):
+            backend = Backend(
+                cluster=self._cluster,
+                state_store=state_store,
+                events=held,
+                result_store=ClientResultStore(),
+                show=lambda snapshot: snapshot.write(self._folder.snapshot),
+                address=address,
+                beat=self._cluster.beat,
+                register_secs=UNREGISTERED_SECS,
+            )
+            code = run(_trained(spec, workload), self._folder, backend, lease_secs)
+        if held.outcome is None:
+            return code
+        self._await_ends()
+        self._events.write(held.outcome)
+        return code
+
+    def _begin(self, instance: Instance) -> None:
+        """Start a worker of the attempt that its incarnation names."""
+        attempt = script_run.read(self._folder.job, Attempt)
+        if attempt is None or attempt.restarts != instance.incarnation:
+            script_run.write(self._folder.job, Attempt(instance.incarnation, _free_port()))
+            if instance.incarnation:
+                log(
+                    f"starting all workers again: restart {instance.incarnation} of {self._script.max_restarts}"
+                )
+        self._cluster.start(instance)
+
+    def _await_ends(self) -> None:
+        """Wait until all workers have ended. Raises JobError if a script fails after the training."""
+        changes = self._look()
+        while any(change.state != "ended" for change in changes):
+            time.sleep(LOOK_SECS)
+            changes = self._look()
+        if failed := [change for change in changes if change.reason not in ("done", "preempted")]:
+            raise JobError(
+                f"{failed[0].instance.name} {_why(failed[0])} after the training",
+                hint=f"its log: {self._log_of(failed[0].instance.name)}",
+            )
+
+    def _look(self) -> list[Change]:
+        """Return the state of all workers; publish it from time to time."""
+        changes = [change for change in self._cluster.list() if change.instance.role == "worker"]
+        if time.monotonic() - self._shown >= SHOW_SECS:
+            self._cluster.beat()
+            self._shown = time.monotonic()
+            self._show(changes)
+        return changes
+
+    def _show(self, changes: list[Change]) -> None:
+        rows = tuple(
+            Row(
+                change.instance.name,
+                "worker",
+                change.instance.incarnation,
+                change.state,
+                change.place,
+                relaunches=change.instance.incarnation,
+            )
+            for change in sorted(changes, key=lambda change: change.instance.name)
+        )
+        Snapshot(self._started, _now(), instances=rows, master_relaunches=self._cluster.relaunches).write(
+            self._folder.snapshot
+        )
+        running = sum(change.state == "running" for change in changes)
+        restarts = max((change.instance.incarnation for change in changes), default=0)
+        tally = Tally(
+            0, 0, 0, running, restarts, starting=sum(change.state == "pending" for change in changes)
+        )
+        if tally != self._tally:
+            self._tally = tally
+            self._events.write(tally)
+
+    def _outcome(self) -> Outcome:
+        return Outcome("train", 0, time.monotonic() - self._began)
+
+    def _log_of(self, name: str) -> str:
+        return self._folder.shown_log(name)
+
+
+class Gang:
+    """State machine of workers that are started and stopped together. `log_of` says where the log of one is."""
+
+    def __init__(self, workers: int, max_restarts: int, log_of: Callable[[str], str] = str) -> None:
+        self._names = [f"worker-{number}" for number in range(workers)]
+        self._max_restarts = max_restarts
+        self._log_of = log_of
+        self._stopped: set[tuple[str, int]] = set()  # asked to stop
+
+    def done(self, changes: Sequence[Change]) -> bool:
+        """Return True if all workers have succeeded."""
+        return len(changes) == len(self._names) and all(change.reason == "done" for change in changes)
+
+    def actions(self, changes: Sequence[Change]) -> list[tuple[Instance, bool]]:
+        """Return the instances to start, and those to stop (True).
+
+        Raises JobError if a worker has failed and no restart is left.
+        """
+        restarts = max((change.instance.incarnation for change in changes), default=0)
+        present = [change for change in changes if change.instance.incarnation == restarts]
+        failed = [change for change in present if change.state == "ended" and change.reason != "done"]
+        if not failed:
+            there = {change.instance.name for change in present}
+            return [(Instance(name, "worker", restarts), False) for name in self._names if name not in there]
+        first = next((change for change in failed if change.reason != "stopped"), failed[0])
+        if restarts >= self._max_restarts:
+            times = f" after {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
+            raise JobError(
+                f"{first.instance.name} {_why(first)}{times}",
+                hint=f"its log: {self._log_of(first.instance.name)}",
+            )
+        running = [change.instance for change in changes if change.state != "ended"]
+        if not running:
+            return [(Instance(name, "worker", restarts + 1), False) for name in self._names]
+        found = [(instance, True) for instance in running if instance.key not in self._stopped]
+        if not self._stopped & {change.instance.key for change in changes}:
+            log(f"{first.instance.name} {_why(first)}")
+        self._stopped |= {instance.key for instance, _ in found}
+        return found
+
+
+class HeldOutcome:
+    """Events in which the outcome of the training is kept back: the scripts are not at their ends yet."""
+
+    def __init__(self, events: Events) -> None:
+        self._events = events
+        self.outcome: Outcome | None = None
+
+    def write(self, event: Event) -> None:
+        if isinstance(event, Outcome):
+            self.outcome = event
+        else:
+            self._events.write(event)
+
+
+def _trained(spec: JobSpec, workload: Workload | None) -> JobSpec:
+    """Return the JobSpec of the training of this workload."""
+    if workload is None:
+        raise JobError("no worker has called edl.elastic")
+    rows = Rows(True, workload.rows, workload.rows)
+    training = msgspec.structs.replace(
+        spec.training,
+        epochs=workload.epochs,
+        batch_size=workload.batch_size,
+        seed=workload.seed,
+        shuffle=False,  # the workers permute the rows of an epoch
+    )
+    return msgspec.structs.replace(spec, rows=rows, training=training)
+
+
+def _why(change: Change) -> str:
+    code = change.exit_code
+    if code is not None and code > 0:
+        return f"failed (exit code {code})"
+    return f"was {change.detail}" if change.detail.startswith("killed") else change.detail or "ended"
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
