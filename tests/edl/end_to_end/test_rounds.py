@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from edl.jobs.events import EpochEnd
 from edl.spec import Evaluation
 from tests.edl.end_to_end.distributed import Job, table
