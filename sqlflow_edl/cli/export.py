@@ -7,32 +7,91 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from edl.errors import JobError, SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.export_options import complaint
 from sqlflow_edl.cli.source import no_source
+
+if TYPE_CHECKING:
+    from edl.frameworks.trees.forest import Forest
+    from edl.models.archive import Archive
 
 
 @reported
 def export(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     from edl.data import connect
-    from edl.models.archive import read_archive
     from edl.models.registry.factory import open_registry
-    from sqlflow_edl.codegen import generate
 
+    if wrong := complaint(options):
+        print(f"sqlflow export: {wrong}", file=sys.stderr)
+        return exit_codes.USAGE
     if not options.source:
         return no_source(options)
     with tempfile.TemporaryDirectory() as folder:
-        archive, program = Path(folder) / "model.zip", Path(folder) / "program"
+        archive = Path(folder) / "model.zip"
         with connect(options.source) as source:
-            open_registry(source, options.model_store).load(options.model, archive)
-        generate(read_archive(archive).spec).write(program)
-        return _in_a_process_of_its_own(program, archive, options.output)
+            found = open_registry(source, options.model_store).load(options.model, archive)
+        if options.sql:
+            return _as_sql(archive, found.reference, options)
+        return _in_a_process_of_its_own(archive, Path(folder) / "program", options.output)
 
 
-def _in_a_process_of_its_own(program: Path, archive: Path, output: str) -> int:
-    """Export in a separate process, where the framework belongs; it reports its own errors."""
+def _in_a_process_of_its_own(archive: Path, program: Path, output: str, *, quiet: bool = False) -> int:
+    """Export in a separate process, where the framework belongs; it reports its own errors, and what it wrote."""
+    from edl.models.archive import read_archive
+    from sqlflow_edl.codegen import generate
+
+    generate(read_archive(archive).spec).write(program)
     command = [sys.executable, "-P", "-m", "edl.cli.main", "export", "--output", output]
-    done = subprocess.run([*command, "--program", str(program), "--weights", str(archive)], check=False)  # noqa: S603
+    command += ["--program", str(program), "--weights", str(archive)]
+    done = subprocess.run(command, check=False, stderr=subprocess.DEVNULL if quiet else None)  # noqa: S603
     return exit_codes.OK if done.returncode == 0 else exit_codes.FAILED
+
+
+# SQL ---------------------------------------------------------------------------------------------------------
+
+
+def _as_sql(archive: Path, reference: str, options: argparse.Namespace) -> int:
+    """Write the query to a file, which appears when it is complete, or to stdout."""
+    from edl.models.archive import read_archive
+    from sqlflow_edl.model_sql import Wanted, model_query
+
+    found = read_archive(archive)
+    output = None if options.output in (None, "-") else Path(options.output)
+    if output is not None and output.exists():
+        raise SQLFlowError(f"{output} is there already", hint="remove it, or choose another name")
+    keep = tuple(name.strip() for name in options.keep.split(",")) if options.keep else ()
+    dialect = options.dialect or found.spec.query.dialect
+    wanted = Wanted(dialect, options.table, keep, options.view or "")
+    text = model_query(found, reference, wanted, lambda: _trees_of_xgboost(found, archive))
+    if output is None:
+        sys.stdout.write(text)
+        return exit_codes.OK
+    partial = output.with_name(f".{output.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(output)
+    except OSError as error:
+        raise SQLFlowError(f"cannot write {output}: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    print(f"wrote a query of {len(text):,} characters for {dialect} to {output}", file=sys.stderr)
+    return exit_codes.OK
+
+
+def _trees_of_xgboost(found: Archive, archive: Path) -> Forest:
+    """Return the trees of a model of XGBoost, whose format only the library reads, in a process of its own."""
+    from edl.frameworks.trees.forest import of_xgboost
+    from edl.frameworks.trees.objectives import XGBOOST
+    from sqlflow_edl.codegen.trees import objective
+
+    link = XGBOOST[objective(found.spec)["objective"]].link
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trees.json"
+        if _in_a_process_of_its_own(archive, Path(folder) / "program", str(file), quiet=True):
+            raise JobError("the trees of XGBoost could not be read")
+        return of_xgboost(file.read_bytes(), link, found.spec.label.outputs)

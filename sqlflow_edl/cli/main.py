@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, exit_codes, image, listening
+from sqlflow_edl.cli import backend, exit_codes, export_options, image, listening
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
@@ -214,17 +214,11 @@ def _add_compile(commands: Commands) -> None:
 
 
 def _add_export(commands: Commands) -> None:
-    export = _command(commands, "export", "write a trained model for use without this package")
-    export.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
-    export.add_argument(
-        "-o",
-        "--output",
-        metavar="PATH",
-        required=True,
-        help="FILE.keras or a folder for TensorFlow (Keras models), FILE.pt2 or FILE.onnx (PyTorch models)",
-    )
-    _model_store(export)
-    _model_packages(export)
+    command = _command(commands, "export", "write a trained model for use without this package")
+    command.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
+    export_options.add_options(command)
+    _model_store(command)
+    _model_packages(command)
 
 
 def _add_serve(commands: Commands) -> None:

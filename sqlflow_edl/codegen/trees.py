@@ -49,7 +49,7 @@ _PARAMETERS: Mapping[str, Mapping[str, str]] = {
 def context(spec: JobSpec) -> dict[str, object]:
     """Return the values of the template beside those of every model: the call, and the groups of imports."""
     params = {
-        **_objective(spec),
+        **objective(spec),
         "learning_rate": spec.optimizer.params["learning_rate"],
         **trees.keywords(spec.framework, spec.model.params),
         "seed": spec.training.seed,
@@ -71,8 +71,8 @@ def imports(spec: JobSpec, stored: bool) -> list[str]:
     return [*(["from pathlib import Path"] if stored else []), "\n".join(ours)]
 
 
-def _objective(spec: JobSpec) -> dict[str, Any]:
-    """Return the objective and its parameters; a delta is in the label's unit, not in deviations."""
+def objective(spec: JobSpec) -> dict[str, Any]:
+    """Return the library's objective and its parameters; a delta is in the label's unit, not in deviations."""
     names, label = _OBJECTIVES[spec.framework], spec.label
     if isinstance(label, ClassLabel):
         if label.binary:

@@ -160,3 +160,22 @@ def test_a_file_that_is_there_is_not_overwritten(
     assert main(["export", "m.torch", "-o", str(tmp_path / "x.pt2"), "--source", stored]) == 1
     assert "is there already" in capfd.readouterr().err
     assert (tmp_path / "x.pt2").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["--sql"], 2, "--sql needs --from TABLE"),
+        (["--from", "t"], 2, "--from is an option of --sql"),
+        ([], 2, "-o PATH is needed"),
+        (["--sql", "--from", "t", "--dialect", "bigqery"], 1, "did you mean bigquery?"),
+        (["--sql", "--from", "t", "--keep", "a,,b"], 1, "--keep has an empty name"),
+        (["--sql", "--from", "t"], 1, "the weights do not fit the model"),
+    ],
+)
+@on_each("url", always=("duckdb",))
+def test_options_of_a_query_are_checked(
+    options: list[str], code: int, words: str, stored: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "m.torch", "--source", stored, *options]) == code
+    assert words in capfd.readouterr().err

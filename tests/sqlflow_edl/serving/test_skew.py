@@ -10,12 +10,14 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
 
 import sqlflow_edl
+from sqlflow_edl.cli.main import main
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
@@ -42,7 +44,7 @@ SOAK = ("keras", "ensemble")
 )
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A database with a model, the rows, the predictions of a statement in a table, and those of a query."""
-    folder = tmp_path_factory.mktemp("skew")
+    folder = tmp_path_factory.mktemp(f"skew_{request.param}")
     with pytest.MonkeyPatch.context() as patch, short(trials=2):
         patch.setenv("XDG_STATE_HOME", str(folder))
         found = f"duckdb:///{folder}/skew.duckdb"
@@ -58,7 +60,7 @@ def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     shutil.rmtree(folder)
 
 
-def test_all_ways_to_predict_give_the_same_answers(url: str, serve: Serve) -> None:
+def test_all_ways_to_predict_give_the_same_answers(url: str, serve: Serve, tmp_path: Path) -> None:
     with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
         written = connection.sql("FROM written").to_arrow_table()
         queried = connection.sql("FROM queried").to_arrow_table()
@@ -74,6 +76,8 @@ def test_all_ways_to_predict_give_the_same_answers(url: str, serve: Serve) -> No
     assert arrow == expected
     assert_close(texts, expected)
     assert_close(by_sqlite(url), expected)
+    if "ensemble" not in url:
+        assert_close(by_plain_sql(url, tmp_path / "m.sql"), expected)
 
 
 def asked(client: Client) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -97,6 +101,17 @@ def by_sqlite(url: str) -> list[dict[str, object]]:
         ((text,),) = connection.execute(f"SELECT predict_m_all({marks})", values)
         found.append(json.loads(text))
     return found
+
+
+def by_plain_sql(url: str, file: Path) -> list[dict[str, object]]:
+    """The answers of the query that the command writes."""
+    assert (
+        main(["export", "m", "--sql", "--from", "fresh", "--keep", "id", "-o", str(file), "--source", url])
+        == 0
+    )
+    with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
+        found = connection.sql(file.read_text(encoding="utf-8")).to_arrow_table()
+    return found.sort_by("id").drop_columns("id").to_pylist()
 
 
 def assert_close(found: list[dict[str, object]], expected: list[dict[str, object]]) -> None:

@@ -14,7 +14,7 @@ from edl.errors import JobError
 from edl.features import Target, target
 from edl.metrics import decided
 from edl.program import Program
-from edl.spec import ClassLabel, Interval, Output, RegressionLabel
+from edl.spec import ClassLabel, Interval, Label, Output, RegressionLabel
 
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 LONGEST_NAME = 63  # characters of a column name that every database accepts
@@ -69,14 +69,17 @@ def results(program: Program) -> Results:
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     scheme = program.spec.query.source.partition(":")[0]
     interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
-    others = (
-        (f"{column}_low", f"{column}_high")
-        if interval is not None
-        else _class_columns(column, wanted, output)
-    )
-    added = [column, *(fitting(name, scheme) for name in others)]
+    names = added_names(wanted.spec, column, output, keep, scheme, has_interval=interval is not None)
     threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
-    return Results(wanted, keep, unique_names(added, taken=keep), interval, threshold)
+    return Results(wanted, keep, names, interval, threshold)
+
+
+def added_names(
+    label: Label, column: str, output: Output, keep: Sequence[str], scheme: str, *, has_interval: bool = False
+) -> tuple[str, ...]:
+    """Return the names of the columns that PREDICT adds in a database of that scheme, `column` first."""
+    others = (f"{column}_low", f"{column}_high") if has_interval else _class_columns(column, label, output)
+    return unique_names([column, *(fitting(name, scheme) for name in others)], taken=keep)
 
 
 def program_target(program: Program) -> Target:
@@ -85,13 +88,13 @@ def program_target(program: Program) -> Target:
     return label if isinstance(label, Target) else target(program.spec.label)
 
 
-def _class_columns(column: str, wanted: Target, output: Output) -> Iterator[str]:
-    if not isinstance(wanted.spec, ClassLabel):
+def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
+    if not isinstance(label, ClassLabel):
         return
     yield f"{column}_prob"
-    few = len(wanted.spec.classes) <= MOST_CLASSES
+    few = len(label.classes) <= MOST_CLASSES
     if few if output.probabilities is None else output.probabilities:
-        yield from (f"{column}_prob_{_text(value)}" for value in wanted.spec.classes)
+        yield from (f"{column}_prob_{_text(value)}" for value in label.classes)
 
 
 def _text(value: str | bool | int) -> str:

@@ -1,0 +1,239 @@
+"""Network of the weights in an archive. PyTorch names them by modules; those of Keras are numbered along the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from edl.arrays import Array
+from edl.errors import JobError
+from edl.features import NUMBERS, Entry
+from edl.frameworks.networks.network import (
+    Block,
+    Floats,
+    Layer,
+    Network,
+    Periodic,
+    Shape,
+    folded,
+    shape_of,
+    split_rows,
+)
+from edl.spec import Embedding, JobSpec, source_columns
+
+MODELS = ("DNN", "DNNLinearCombined", "Linear")  # before Classifier or Regressor
+Weights = Mapping[str, Array]
+_NORM = ("gamma", "beta", "moving_mean", "moving_variance")
+
+
+def unsupported(spec: JobSpec) -> str:
+    """Return the reason why the model is no such network, empty if it is one."""
+    stem = spec.model.name.removesuffix("Classifier").removesuffix("Regressor")
+    if spec.own is not None or spec.zoo is not None or stem not in MODELS:
+        return f"{spec.model.name} is no built-in dense network or linear model"
+    if spec.edited:
+        return "its program was edited"
+    return ""
+
+
+def large_tables(weights: Weights) -> str:
+    """Return the name of an embedding table outside of the graph, empty if there is none."""
+    return next((name for name in weights if ":" in name), "")
+
+
+def network(spec: JobSpec, weights: Weights) -> Network:
+    """Return the network. Raises JobError if it is none, or the weights are those of another program."""
+    reason = unsupported(spec)
+    if not reason and large_tables(weights):
+        reason = (
+            f"the embedding table {large_tables(weights).partition(':')[0]} is kept outside of the network"
+        )
+    if reason:
+        raise JobError(f"the layers of the model are not known: {reason}")
+    shape = shape_of(spec)
+    exact = {name: np.asarray(values, dtype=np.float64) for name, values in weights.items()}
+    try:
+        found = (_of_torch if spec.framework == "torch" else _of_keras)(shape, exact)
+        _check(found, shape)
+    except (KeyError, IndexError, ValueError, StopIteration) as error:
+        raise JobError(f"the weights do not fit the model {spec.model.name}: {error}") from error
+    return found
+
+
+def _check(found: Network, shape: Shape) -> None:
+    """Raise ValueError if the weights of a layer have another shape than the JobSpec says."""
+    widths = [shape.deep.width, *shape.units, shape.outputs]
+    for layer, inputs, units in zip((*found.hidden, found.output), widths, widths[1:], strict=False):
+        if layer.weight.shape[-2:] != (inputs, units) or layer.bias.shape[-1] != units:
+            raise ValueError(f"a layer has the shape {layer.weight.shape}, not {(inputs, units)}")
+    for block in found.blocks:
+        if block.table is not None and block.table.shape != (block.entry.num_ids, block.entry.width):
+            raise ValueError(f"the vectors of {block.entry.name} have the shape {block.table.shape}")
+
+
+def _is_embedding(entry: Entry) -> bool:
+    return entry.kind == "category" and isinstance(entry.feature, Embedding)
+
+
+def _refuse_lists(entries: Sequence[Entry]) -> None:
+    for entry in entries:
+        if entry.kind == "list":
+            names = " and ".join(source_columns(entry.feature))
+            raise JobError(f"the lists of ids of column {names} have no such form")
+
+
+# PyTorch ---------------------------------------------------------------------------------------------------
+
+
+def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
+    prefix = "deep" if shape.wide is not None else "features"
+    _refuse_lists(shape.deep.entries)
+    blocks = []
+    for entry in shape.deep.entries:
+        name = f"{prefix}.{entry.name}"
+        if entry.kind == "periodic":
+            found = (weights[f"{name}.{part}"] for part in ("frequencies", "weight", "bias"))
+            blocks.append(Block(entry, periodic=Periodic(*found)))
+        else:
+            blocks.append(Block(entry, weights[f"{name}.weight"] if _is_embedding(entry) else None))
+    last = weights["output.weight"]
+    return Network(
+        tuple(blocks),
+        tuple(_torch_layers(shape, weights)),
+        Layer(last if last.ndim == 3 else last.T, weights["output.bias"]),
+        weights["members.scales"] if shape.members > 1 else None,
+        tuple(_torch_wide(shape, weights)),
+        shape.std,
+        shape.mean,
+    )
+
+
+def _torch_layers(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[Layer]:
+    """Yield the hidden layers: the modules of `hidden` that have a weight of two dimensions, or scale them."""
+    numbers = sorted({int(name.split(".")[1]) for name in weights if name.startswith("hidden.")})
+    linear = [number for number in numbers if weights[f"hidden.{number}.weight"].ndim == 2]
+    for number in linear:
+        of = f"hidden.{number}"
+        layer = Layer(weights[f"{of}.weight"].T, weights[f"{of}.bias"], shape.activation)
+        if shape.batch_norm:
+            norm = f"hidden.{number + 1}"
+            parts = (weights[f"{norm}.{part}"] for part in ("weight", "bias", "running_mean", "running_var"))
+            layer = folded(layer, *parts)
+        yield layer
+
+
+def _torch_wide(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[tuple[Block, Floats]]:
+    if shape.wide is None:
+        return
+    _refuse_lists(shape.wide.entries)
+    yield from _wide_parts(
+        shape.wide.entries,
+        lambda: weights["wide.numbers.weight"].T,
+        lambda: weights["wide.ids.weight"],
+    )
+
+
+def _wide_parts(
+    entries: Sequence[Entry], of_numbers: Callable[[], Floats], of_ids: Callable[[], Floats]
+) -> Iterator[tuple[Block, Floats]]:
+    """Yield the blocks of a linear part with their weights: of numbers by value, of categories by id."""
+    if any(entry.kind == "periodic" for entry in entries):
+        raise ValueError("its linear part has learnt encodings")
+    numbers = [entry for entry in entries if entry.kind in NUMBERS]
+    ids = [entry for entry in entries if entry.kind == "category"]
+    if numbers:
+        for entry, weight in zip(numbers, split_rows(of_numbers(), numbers), strict=True):
+            yield Block(entry), weight
+    if ids:
+        bounds = np.cumsum([entry.num_ids for entry in ids])[:-1]
+        for entry, weight in zip(ids, np.split(of_ids(), bounds), strict=True):
+            yield Block(entry), weight
+
+
+# Keras -----------------------------------------------------------------------------------------------------
+
+
+class _Numbered:
+    """Weights in the order of the layers, taken one layer after another."""
+
+    def __init__(self, weights: Mapping[str, Floats]) -> None:
+        ordered = sorted(weights.items(), key=lambda item: int(item[0].partition(".")[0]))
+        self._left = [(name.partition(".")[2], values) for name, values in ordered]
+
+    def take(self, kind: str, *shape: int | None) -> Floats:
+        """Remove and return the first array of this kind and shape; None is any size. Raises ValueError if none is."""
+        for place, (name, values) in enumerate(self._left):
+            sizes = zip(shape, values.shape, strict=False)
+            if name == kind and len(shape) == values.ndim and all(a in (None, b) for a, b in sizes):
+                del self._left[place]
+                return values
+        raise ValueError(f"there is no {kind} of the shape {shape}")
+
+    def take_last(self, kind: str, *shape: int) -> Floats:
+        """Remove and return the last array of this kind and shape in a layer without bias.
+
+        Raises ValueError if there is none.
+        """
+        following = [name for name, _ in self._left[1:]] + [""]
+        for place in reversed(range(len(self._left))):
+            name, values = self._left[place]
+            if name == kind and values.shape == shape and following[place] != "bias":
+                del self._left[place]
+                return values
+        raise ValueError(f"there is no {kind} of the shape {shape} without bias")
+
+    def end(self) -> None:
+        """Raise ValueError if arrays are left."""
+        if self._left:
+            raise ValueError(f"a {self._left[0][0]} of the shape {self._left[0][1].shape} is left")
+
+
+def _of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
+    left = _Numbered(weights)
+    _refuse_lists(shape.deep.entries)
+    wide = tuple(_keras_wide(shape, left))
+    blocks = tuple(_keras_block(entry, left) for entry in shape.deep.entries)
+    width, hidden = shape.deep.width, []
+    scales = left.take("kernel", shape.members, width) if shape.members > 1 else None
+    for units in shape.units:
+        layer = Layer(left.take("kernel", width, units), left.take("bias", units), shape.activation)
+        if shape.batch_norm:
+            layer = folded(layer, *(left.take(part, units) for part in _NORM))
+        hidden.append(layer)
+        width = units
+    if shape.members > 1:
+        last = left.take("kernel", shape.members, width, shape.outputs)
+        output = Layer(last, left.take("bias", shape.members, shape.outputs))
+    else:
+        output = Layer(left.take("kernel", width, shape.outputs), left.take("bias", shape.outputs))
+    left.end()
+    return Network(blocks, tuple(hidden), output, scales, wide, shape.std, shape.mean)
+
+
+def _keras_block(entry: Entry, left: _Numbered) -> Block:
+    if entry.kind == "periodic":
+        numbers = len(entry.features)
+        f = entry.width // numbers
+        kernel = left.take("kernel", numbers, f)
+        return Block(
+            entry,
+            periodic=Periodic(kernel, left.take("kernel", numbers, 2 * f, f), left.take("bias", numbers, f)),
+        )
+    is_embedding = _is_embedding(entry)
+    return Block(entry, left.take("embeddings", entry.num_ids, entry.width) if is_embedding else None)
+
+
+def _keras_wide(shape: Shape, left: _Numbered) -> Iterator[tuple[Block, Floats]]:
+    """Yield the linear part. Its layers are nearer to the output than those of a deep one, and so come last."""
+    if shape.wide is None:
+        return
+    entries = shape.wide.entries
+    _refuse_lists(entries)
+    numbers = sum(entry.width for entry in entries if entry.kind in NUMBERS)
+    ids = sum(entry.num_ids for entry in entries if entry.kind == "category")
+    yield from _wide_parts(
+        entries,
+        lambda: left.take_last("kernel", numbers, shape.outputs),
+        lambda: left.take_last("embeddings", ids, shape.outputs),
+    )

@@ -1,0 +1,219 @@
+"""Columns of the table as numbers, parts of times, and ids: `edl.features.arrays` and `categories` in SQL.
+
+A number that is NULL or not finite is NULL; an id is never NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+from sqlglot import exp
+
+from edl.errors import SemanticError
+from edl.spec import Bucket, Category, CategoryId, DatePart, Vocabulary, source_columns
+from sqlflow_edl.model_sql.dialects import Target
+from sqlflow_edl.model_sql.expressions import (
+    Expression,
+    between,
+    case,
+    double,
+    given,
+    is_null,
+    number,
+    numbered,
+    own,
+    whole,
+)
+from sqlflow_edl.model_sql.stages import Stages
+
+_LARGEST = 1.7976931348623157e308
+_FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # form of a part -> its value of id 0
+_WORDS = {
+    "HashBucket": "HASH",
+    "Cross": "CROSS",
+    "ListOf": "SPARSE",
+    "NGrams": "NGRAMS",
+    "Concat": "CONCAT",
+    "Vector": "DENSE",
+    "Periodic": "PERIODIC",
+    "Vocabulary": "VOCABULARIZE",
+    "CategoryId": "CATEGORY_ID",
+}
+_WAYS_OUT = {
+    "HashBucket": "train with VOCABULARIZE in place of HASH",
+    "Cross": "train without CROSS, or join the columns to one text in the query: a || '/' || b",
+    "Periodic": "train with PLE in place of PERIODIC",
+}
+_OTHERWISE = "export it as ONNX (-o m.onnx), or predict with sqlflow"
+
+
+def refused(column: object, names: Sequence[str], reason: str = "has no form in SQL") -> SemanticError:
+    """Return the error of a feature or category that cannot be written, with the nearest way out."""
+    kind = type(column).__name__
+    return SemanticError(
+        f"{_WORDS.get(kind, kind)} of column {' and '.join(names)} {reason}",
+        hint=_WAYS_OUT.get(kind, _OTHERWISE),
+    )
+
+
+class Columns:
+    """Columns of the table by name, with their types in training. Adds to three stages what features ask for."""
+
+    def __init__(self, target: Target, schema: pa.Schema, stages: Stages) -> None:
+        self._target = target
+        self._schema = schema
+        self._numbers_of = {name: place for place, name in enumerate(schema.names)}
+        self.given = stages.stage("given")
+        self._numbers = stages.stage("numbers")
+        self._ids = stages.stage("ids")
+        self._categories: dict[Category, str] = {}
+
+    def raw(self, name: str) -> exp.Column:
+        """Return the column as it is."""
+        return self.given.add(numbered("c", self._numbers_of[name], name), given(name))
+
+    def number(self, name: str) -> exp.Column:
+        """Return the column as a double, NULL if it is not finite."""
+        made = numbered("n", self._numbers_of[name], name)
+        return self._numbers.add(made, self._as_number(self.raw(name), name))
+
+    def reach(self, name: str) -> float:
+        """Return a bound of the size of the column's numbers."""
+        kind = self._schema.field(name).type
+        return np.inf if types.is_floating(kind) else 1e38 if types.is_decimal(kind) else 1e20
+
+    def part(self, name: str, part: str) -> exp.Column:
+        """Return a part of a time as an integer: January is month 1, Monday weekday 1."""
+        kind = self._schema.field(name).type
+        column: Expression = self.raw(name)
+        if types.is_timestamp(kind) and kind.tz:
+            column = self._target.form("utc", column) or column
+        found = self._target.form(part, column)
+        if found is None or not types.is_temporal(kind):
+            raise SemanticError(
+                f"the {part} of column {name} has no form in SQL of {self._target.name}", hint=_OTHERWISE
+            )
+        if types.is_date(kind) and part in ("hour", "minute"):
+            found = case([(is_null(column), exp.Null())], whole(0))
+        made = numbered("d", self._numbers_of[name], name, part)
+        return self._numbers.add(made, exp.cast(found, exp.DataType.Type.BIGINT))
+
+    def id(self, category: Category) -> exp.Column:
+        """Return the id of a category, `size` for missing or unseen."""
+        if category not in self._categories:
+            make = _IDS.get(type(category))
+            names = tuple(source_columns(category))
+            if make is None:
+                raise refused(category, names)
+            made = numbered("i", len(self._categories), names[0])
+            self._ids.add(made, make(self, category))
+            self._categories[category] = made
+        return own(self._categories[category])
+
+    # Numbers -------------------------------------------------------------------------------------------------
+
+    def _as_number(self, column: Expression, name: str) -> Expression:
+        kind = self._schema.field(name).type
+        if types.is_null(kind):
+            return double(exp.Null())
+        if types.is_boolean(kind):
+            return self._target.real(case([(column, number(1)), (exp.Not(this=column.copy()), number(0))]))
+        if types.is_temporal(kind):
+            return self._seconds(column, name, kind)
+        if types.is_floating(kind) and self._target.not_finite:
+            finite = between(double(column), number(-_LARGEST), number(_LARGEST))
+            return case([(finite, double(column.copy()))])
+        if types.is_integer(kind) or types.is_decimal(kind) or types.is_floating(kind):
+            return double(column)
+        raise SemanticError(
+            f"column {name} is of type {kind}, and SQL needs a number",
+            hint=f"CAST({name} AS DOUBLE) in the query",
+        )
+
+    def _seconds(self, column: Expression, name: str, kind: pa.DataType) -> Expression:
+        form = "date" if types.is_date(kind) else "time" if types.is_time(kind) else "seconds"
+        found = self._target.form(form, column)
+        if found is None or types.is_duration(kind):
+            raise SemanticError(
+                f"column {name} is of type {kind}, whose seconds have no form in SQL of {self._target.name}",
+                hint="train with its parts: YEAR, MONTH, DAY, WEEKDAY, HOUR or MINUTE",
+            )
+        return double(found)
+
+    # Ids -----------------------------------------------------------------------------------------------------
+
+    def _bucket(self, category: Bucket) -> Expression:
+        value = self.number(category.column)
+        below = [
+            (exp.LT(this=value.copy(), expression=number(bound)), whole(place))
+            for place, bound in enumerate(category.boundaries)
+        ]
+        missing = (is_null(value), whole(category.size))
+        return case([missing, *below], whole(len(category.boundaries)))
+
+    def _category_id(self, category: CategoryId) -> Expression:
+        kind = self._schema.field(category.column).type
+        if not (
+            types.is_integer(kind)
+            or types.is_floating(kind)
+            or types.is_decimal(kind)
+            or types.is_boolean(kind)
+        ):
+            raise refused(category, [category.column], f"of type {kind} has no form in SQL")
+        value = self.number(category.column)
+        inside = between(value, number(0), number(category.size - 1))
+        floor = self._target.form("floor", value) or exp.Floor(this=value.copy())
+        is_whole = exp.EQ(this=value.copy(), expression=floor)
+        found = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
+        return case([(exp.and_(inside, is_whole), found)], whole(category.size))
+
+    def _date_part(self, category: DatePart) -> Expression:
+        value, first = self.part(category.column, category.part), _FIRST[category.part]
+        low, high = whole(first), whole(first + category.size - 1)
+        found = exp.Sub(this=value.copy(), expression=whole(first)) if first else value.copy()
+        return case([(between(value, low, high), found)], whole(category.size))
+
+    def _vocabulary(self, category: Vocabulary) -> Expression:
+        kind, name = self._schema.field(category.column).type, category.column
+        places = dict(zip(category.values, range(category.size), strict=True))
+        missing = whole(category.size)
+        if types.is_boolean(kind):
+            column = self.raw(name)
+            yes, no = (
+                places.get(text, places.get(int(text == "true"), category.size)) for text in ("true", "false")
+            )
+            return case([(column, whole(yes)), (exp.Not(this=column.copy()), whole(no))], missing)
+        if types.is_integer(kind) or (isinstance(category.values[0], int) and _is_number(kind)):
+            levels = [(_as_integer(value), place) for value, place in places.items()]
+            branches = [(whole(value), whole(place)) for value, place in levels if value is not None]
+            return case(branches, missing, self.raw(name)) if branches else missing
+        if not isinstance(category.values[0], str) or not (
+            types.is_string(kind) or types.is_large_string(kind)
+        ):
+            raise refused(category, [name], f"of type {kind} has no form in SQL")
+        text = self._target.form("text", self.raw(name)) or self.raw(name)
+        return case(
+            [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], missing, text
+        )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _as_integer(value: str | int) -> int | None:
+    """Return the integer whose text the value is, None if it is none."""
+    text = str(value)
+    return int(text) if text.removeprefix("-").isdecimal() and str(int(text)) == text else None
+
+
+_IDS: Mapping[type, Callable[[Columns, Any], Expression]] = {
+    Bucket: Columns._bucket,
+    CategoryId: Columns._category_id,
+    DatePart: Columns._date_part,
+    Vocabulary: Columns._vocabulary,
+}

@@ -1,0 +1,167 @@
+"""Layers of a network as stages of a query, one column for each unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from sqlglot import exp
+
+from edl.errors import SemanticError
+from edl.frameworks.networks.network import Floats, Layer, Network
+from sqlflow_edl.model_sql.dialects import Target
+from sqlflow_edl.model_sql.expressions import (
+    Expression,
+    add,
+    case,
+    clamped,
+    divided,
+    function,
+    grouped,
+    negative,
+    number,
+    own,
+    power_of_e,
+    subtract,
+    times,
+    total,
+)
+from sqlflow_edl.model_sql.features import FeatureColumns, Id, Item, Value, looked_up
+from sqlflow_edl.model_sql.stages import Stages
+
+MOST_PRODUCTS = 20_000
+Outputs = list[list[exp.Column]]  # by member and output
+
+
+def network_outputs(target: Target, network: Network, features: FeatureColumns, stages: Stages) -> Outputs:
+    """Add the stages of the network and return its outputs. Raises SemanticError if it is too large."""
+    if network.products > MOST_PRODUCTS:
+        raise SemanticError(
+            f"the network is too large for SQL: it multiplies {network.products:,} times for each row, and "
+            f"{MOST_PRODUCTS:,} are the most",
+            hint="train a smaller one, WITH model.members = 1, model.hidden_units = [16]; or export it as ONNX "
+            "(-o m.onnx)",
+        )
+    made = _Layers(target, stages)
+    items = [item for block in network.blocks for item in features.items(block)]
+    wide_items = [(features.items(block), weight * network.std) for block, weight in network.wide]
+    members: list[list[Item]] = [items] * network.members
+    for number_, layer in enumerate(network.hidden, start=1):
+        members = made.hidden(number_, layer, members, network.scales if number_ == 1 else None)
+    outputs = stages.stage("outputs")
+    found: Outputs = []
+    for member, inputs in enumerate(members):
+        weight, bias = _of_member(network, member)
+        rows = []
+        for output in range(weight.shape[1]):
+            terms = made.products(inputs, weight[:, output])
+            for each, wide_weight in wide_items:
+                terms += made.products(each, wide_weight[:, output])
+            made_sum = target.real(total([number(bias[output]), *terms]))
+            name = f"o{output}" if network.members == 1 else f"o{output}_m{member}"
+            rows.append(outputs.add(name, made_sum))
+        found.append(rows)
+    return found
+
+
+def _of_member(network: Network, member: int) -> tuple[Floats, Floats]:
+    """Return weight and bias of a member's outputs, in the unit of the label."""
+    output = network.output
+    of_all = output.weight.ndim == 2
+    weight = output.weight if of_all else output.weight[member]
+    bias = output.bias if of_all else output.bias[member]
+    if network.scales is not None and not network.hidden:
+        weight = weight * network.scales[member][:, np.newaxis]
+    return weight * network.std, bias * network.std + network.mean
+
+
+class _Layers:
+    def __init__(self, target: Target, stages: Stages) -> None:
+        self._target = target
+        self._stages = stages
+
+    def hidden(
+        self, number_: int, layer: Layer, members: Sequence[Sequence[Item]], scales: Floats | None
+    ) -> list[list[Item]]:
+        """Add a hidden layer of all members, and return its units by member."""
+        sums = self._stages.stage(f"sums{number_}")
+        units = self._stages.stage(f"layer{number_}")
+        several = len(members) > 1
+        found: list[list[Item]] = []
+        for member, items in enumerate(members):
+            weight = layer.weight if scales is None else layer.weight * scales[member][:, np.newaxis]
+            row: list[Item] = []
+            for unit in range(weight.shape[1]):
+                suffix = f"{unit}_m{member}" if several else f"{unit}"
+                terms = self.products(items, weight[:, unit])
+                made = self._target.real(total([number(layer.bias[unit]), *terms]))
+                made_sum = sums.add(f"s{number_}_{suffix}", made)
+                row.append(
+                    Value(units.add(f"h{number_}_{suffix}", self._activated(made_sum, layer.activation)))
+                )
+            found.append(row)
+        return found
+
+    def products(self, items: Sequence[Item], weights: Floats) -> list[Expression]:
+        """Return the products of the items with their weights; those with 0 are left out."""
+        terms: list[Expression] = []
+        first = 0
+        for item in items:
+            if isinstance(item, Id):
+                of = weights[first : first + item.count].tolist()
+                terms.append(self._target.real(looked_up(item.column, of)))
+                first += item.count
+                continue
+            weight = float(weights[first])
+            first += 1
+            if weight:
+                terms.append(times(number(weight), item.column.copy()))
+        return terms
+
+    def _activated(self, made_sum: exp.Column, activation: str) -> Expression:
+        if activation == "relu":
+            return function(self._target.greatest, made_sum, number(0))
+        make = _ACTIVATIONS.get(activation)
+        if make is None:
+            raise SemanticError(
+                f"the activation {activation} has no function in SQL",
+                hint=f"train WITH model.activation = relu, or {', '.join(_ACTIVATIONS)}; or export it as ONNX",
+            )
+        return make(made_sum.name)
+
+
+def sigmoid(name: str) -> Expression:
+    """Return 1 / (1 + e^-x) of a column of ours."""
+    power = power_of_e(negative(grouped(clamped(lambda: own(name)))))
+    return divided(number(1), grouped(add(number(1), power)))
+
+
+def _tanh(name: str) -> Expression:
+    power = power_of_e(times(number(2), grouped(_half_clamped(name))))
+    return subtract(number(1), divided(number(2), grouped(add(power, number(1)))))
+
+
+def _half_clamped(name: str) -> Expression:
+    far = number(300)
+    return case(
+        [
+            (exp.GT(this=own(name), expression=far.copy()), far),
+            (exp.LT(this=own(name), expression=number(-300)), number(-300)),
+        ],
+        own(name),
+    )
+
+
+def _elu(name: str, scale: float = 1.0, alpha: float = 1.0) -> Expression:
+    below = times(number(scale * alpha), grouped(subtract(power_of_e(clamped(lambda: own(name))), number(1))))
+    above = times(number(scale), own(name)) if scale != 1 else own(name)
+    return case([(exp.GT(this=own(name), expression=number(0)), above)], below)
+
+
+_ACTIVATIONS: Mapping[str, Callable[[str], Expression]] = {
+    "tanh": _tanh,
+    "sigmoid": sigmoid,
+    "silu": lambda name: times(own(name), grouped(sigmoid(name))),
+    "elu": _elu,
+    "selu": lambda name: _elu(name, 1.0507009873554805, 1.6732632423543772),
+}

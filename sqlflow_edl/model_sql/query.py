@@ -1,0 +1,157 @@
+"""The query of a model: its parts put together, and its text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+from sqlglot import exp
+
+from edl.data.arrow_types import schema_of
+from edl.errors import SemanticError
+from edl.frameworks.networks.stored import network, unsupported
+from edl.frameworks.trees.forest import Forest, of_lightgbm
+from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
+from edl.models.archive import Archive
+from edl.spec import ENSEMBLE, TREES, JobSpec
+from edl.worker.evaluation.prediction import added_names
+from sqlflow_edl.analysis.inference import prediction_in_memory
+from sqlflow_edl.codegen.trees import objective
+from sqlflow_edl.model_sql.columns import Columns
+from sqlflow_edl.model_sql.dialects import Target, target_named
+from sqlflow_edl.model_sql.expressions import Expression, given, numbered
+from sqlflow_edl.model_sql.features import FeatureColumns
+from sqlflow_edl.model_sql.forests import tree_outputs
+from sqlflow_edl.model_sql.layout import written
+from sqlflow_edl.model_sql.networks import Outputs, network_outputs
+from sqlflow_edl.model_sql.scores import Scores
+from sqlflow_edl.model_sql.stages import Stages
+
+BOOSTER = "booster"  # of the weights of trees
+Export = Callable[[], Forest]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Form of the query: its dialect, the table or SELECT that it reads, columns to keep, and the view to make."""
+
+    dialect: str
+    table: str
+    keep: tuple[str, ...] = ()
+    view: str = ""
+
+
+def model_query(archive: Archive, reference: str, wanted: Wanted, forest: Export) -> str:
+    """Return the text of the query.
+
+    `forest` gives the trees of XGBoost, whose own format only that library reads. Raises SemanticError for a part of
+    the model that has no form in SQL, with the column, the function and the nearest way out.
+    """
+    check_kept(wanted.keep)
+    spec = prediction_in_memory(archive, reference)
+    target = target_named(wanted.dialect)
+    table = _table(wanted.table, target)
+    stages = Stages(target)
+    columns = Columns(
+        target, schema_of(field for field in spec.query.schema if field.name in spec.columns), stages
+    )
+    kept = {
+        name: columns.given.add(numbered("k", place), given(name)) for place, name in enumerate(wanted.keep)
+    }
+    link, outputs = _outputs(archive, spec, target, columns, stages, forest)
+    added = Scores(target, spec, link, stages).columns(outputs)
+    column = spec.label.column
+    kept = {name: made for name, made in kept.items() if name.casefold() != column.casefold()}
+    names = added_names(spec.label, column, spec.output, tuple(kept), wanted.dialect)
+    query = stages.select(table, {**kept, **dict(zip(names, added, strict=False))})
+    view = _name(wanted.view, target) if wanted.view else None
+    text = written(query, view, target, _heading(spec, reference, target))
+    if target.longest and len(text) > target.longest:
+        raise SemanticError(
+            f"the query has {len(text):,} characters, and {target.name} takes {target.longest:,}",
+            hint="train a smaller model, or export it as ONNX (-o m.onnx)",
+        )
+    return text
+
+
+def _outputs(
+    archive: Archive, spec: JobSpec, target: Target, columns: Columns, stages: Stages, forest: Export
+) -> tuple[Link, Outputs]:
+    if spec.framework == ENSEMBLE:
+        raise SemanticError(
+            "an ensemble has no form in SQL", hint="SHOW TRIALS lists a statement for each of its models"
+        )
+    if spec.framework in TREES:
+        name = objective(spec)["objective"]
+        link = (LIGHTGBM if spec.framework == "lightgbm" else XGBOOST)[name].link
+        trees = forest() if spec.framework == "xgboost" else _of_lightgbm(archive)
+        return link, tree_outputs(target, trees, spec.features, columns, stages)
+    if reason := unsupported(spec):
+        raise SemanticError(
+            f"the model has no form in SQL: {reason}",
+            hint="DNN, Linear and DNNLinearCombined models and boosted trees have one",
+        )
+    found = network(spec, archive.weights())
+    features = FeatureColumns(target, columns, stages)
+    return "identity", network_outputs(target, found, features, stages)
+
+
+def _of_lightgbm(archive: Archive) -> Forest:
+    return of_lightgbm(archive.weights()[BOOSTER].tobytes().decode())
+
+
+# Names and text --------------------------------------------------------------------------------------------
+
+
+def _table(text: str, target: Target) -> Expression:
+    """Return the table, or the query in parentheses, that the user named. Raises SemanticError if it is neither."""
+    found = _parsed(text, target)
+    query = found.this if isinstance(found, exp.Subquery) else found
+    if isinstance(query, exp.Query):
+        return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier("rows_given")))
+    return _name(text, target)
+
+
+def _name(text: str, target: Target) -> exp.Table:
+    found = _parsed(text, target, exp.Table)
+    parts = {name for name, value in found.args.items() if value} if found is not None else {"no table"}
+    if not isinstance(found, exp.Table) or not parts <= {"this", "db", "catalog"}:
+        raise SemanticError(
+            f"{text!r} is no name of a table in {target.name}",
+            hint="write a name, schema.name, or a SELECT in quotation marks of the shell",
+        )
+    return found
+
+
+def _parsed(text: str, target: Target, into: type[exp.Expression] | None = None) -> Expression | None:
+    """Return the syntax tree of a text of the user, None if it has none."""
+    import sqlglot
+
+    try:
+        return cast("Expression", sqlglot.parse_one(text, read=target.sqlglot, into=into))
+    except (sqlglot.errors.SqlglotError, ValueError):
+        return None
+
+
+def check_kept(keep: tuple[str, ...]) -> None:
+    """Raise SemanticError if a kept column is named twice or is empty."""
+    seen: set[str] = set()
+    for name in keep:
+        if not name or name.casefold() in seen:
+            raise SemanticError(
+                f"--keep names the column {name!r} twice" if name else "--keep has an empty name"
+            )
+        seen.add(name.casefold())
+
+
+def _heading(spec: JobSpec, reference: str, target: Target) -> list[str]:
+    shown = re.sub(r"\s+", " ", reference)
+    reads_times = any(f.name in spec.columns and f.type.startswith("timestamp") for f in spec.query.schema)
+    return [
+        f"{shown}, a {spec.model.name}, as a query over the columns {', '.join(spec.columns)}.",
+        "It computes in double precision; numbers that PREDICT computes in float32 differ by about 1e-6 of their size.",
+        *target.notes,
+        *(target.notes_on_times if reads_times else ()),
+    ]

@@ -1,0 +1,66 @@
+-- trees@2, a BoostedTreesClassifier, as a query over the columns amount, ci ty.
+-- It computes in double precision; numbers that PREDICT computes in float32 differ by about 1e-6 of their size.
+WITH given AS (
+  SELECT
+    `amount` AS c0_amount,
+    `ci ty` AS c1_ci_ty
+  FROM `rows` LIMIT 18446744073709551615
+),
+numbers AS (
+  SELECT
+    c1_ci_ty,
+    CAST(c0_amount AS DOUBLE) AS n0_amount
+  FROM given LIMIT 18446744073709551615
+),
+ids AS (
+  SELECT
+    n0_amount,
+    CASE CAST(CAST(c1_ci_ty AS CHAR CHARACTER SET utf8mb4) AS BINARY)
+      WHEN 'O''slo' THEN 0
+      WHEN 'b\\' THEN 1
+      ELSE 2
+    END AS i0_ci_ty
+  FROM numbers LIMIT 18446744073709551615
+),
+trees AS (
+  SELECT
+    CASE
+      WHEN n0_amount <= 0.09999999776482582e0 OR n0_amount IS NULL THEN
+        CASE
+          WHEN i0_ci_ty IN (1) THEN -0.5e0
+          ELSE 1e0
+        END
+      ELSE 0.25e0
+    END AS t0,
+    0.125e0 AS t1
+  FROM ids LIMIT 18446744073709551615
+),
+outputs AS (
+  SELECT
+    0.5e0 + t0 + t1 AS o0
+  FROM trees LIMIT 18446744073709551615
+),
+sigmoids AS (
+  SELECT
+    1e0 / (1e0 + EXP(-(CASE WHEN o0 > 700e0 THEN 700e0 WHEN o0 < -700e0 THEN -700e0 ELSE o0 END))) AS q1
+  FROM outputs LIMIT 18446744073709551615
+),
+probabilities AS (
+  SELECT
+    1e0 - q1 AS p0,
+    q1 AS p1
+  FROM sigmoids LIMIT 18446744073709551615
+),
+chosen AS (
+  SELECT
+    p0,
+    p1,
+    GREATEST(p0, p1) AS top
+  FROM probabilities LIMIT 18446744073709551615
+)
+SELECT
+  CASE top WHEN p0 THEN 0 ELSE 1 END AS `is_large`,
+  top AS `is_large_prob`,
+  p0 AS `is_large_prob_false`,
+  p1 AS `is_large_prob_true`
+FROM chosen;

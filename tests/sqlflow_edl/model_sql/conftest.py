@@ -1,0 +1,122 @@
+"""Trained models of every kind that SQL can express, and rows to predict, with all that rows may have in them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.frameworks.trees.forest import Forest, of_xgboost
+from edl.frameworks.trees.objectives import XGBOOST
+from edl.models.archive import Archive, read_archive
+from sqlflow_edl.codegen.trees import objective
+from sqlflow_edl.serving.model import Model, load_model
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+
+CITIES = ("Oslo", "Rome", "Kyiv", 'O\'Slo "x" \\ø', "a;b -- %s {c}")
+NEAR = ("oslo", "Oslo ", "OSLO", "Atlantis", "", "Rome\\", "ø")  # which no database may take for one of them
+COLUMNS = "amount, small, price, city, shop, day, seen, is_new"
+FIRST = dt.date(2020, 1, 1)
+
+
+class Trained(NamedTuple):
+    archive: Archive
+    model: Model
+
+
+def rows(count: int, seed: int, *, training: bool = False, infinite: bool = False) -> pa.Table:
+    """Rows of random values. Those that are not for training have NULLs, unseen categories and extremes."""
+    draw = np.random.default_rng(seed)
+    amount = draw.normal(10, 3, count)
+    small = draw.integers(-3, 9, count)
+    city = draw.choice(np.array(CITIES, dtype=object), count)
+    shop = draw.choice([7, 3, 42], count)
+    days = draw.integers(0, 2000, count)
+    if not training:
+        extremes = [1e300, -1e300, 1e-300, 1e39, -1e39, 1e15, 0.0]
+        odd = draw.random(count) < 0.1
+        amount[odd] = draw.choice(extremes + ([np.inf, -np.inf] if infinite else []), odd.sum())
+        city[odd] = draw.choice(np.array(NEAR, dtype=object), odd.sum())
+        shop = np.where(draw.random(count) < 0.1, draw.integers(-9, 99, count), shop)
+        days = np.where(odd, draw.integers(-20_000, 40_000, count), days)
+    signal = amount + small + np.array([len(each) for each in city])
+    instants = [dt.datetime(2020, 1, 1) + dt.timedelta(minutes=int(n)) for n in days * 713]
+    share = 0.03 if training else 0.1
+
+    def column(values: object, kind: pa.DataType) -> pa.Array:
+        return pa.array(values, kind, mask=draw.random(count) < share)
+
+    return pa.table(
+        {
+            "id": pa.array(range(count), pa.int64()),
+            "amount": column(amount, pa.float64()),
+            "small": column(small, pa.int32()),
+            "price": column(
+                [Decimal(int(n)) / 100 for n in draw.integers(0, 9999, count)], pa.decimal128(9, 2)
+            ),
+            "city": column(city, pa.string()),
+            "shop": column(shop, pa.int64()),
+            "day": column([FIRST + dt.timedelta(days=int(n)) for n in days], pa.date32()),
+            "seen": column(instants, pa.timestamp("us")),
+            "is_new": column(draw.random(count) < 0.5, pa.bool_()),
+            **(_labels(signal, draw) if training else {}),
+        }
+    )
+
+
+def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array]:
+    return {
+        "kind": pa.array(np.array(["it's", "b\\", "ü"], dtype=object)[np.digitize(signal, [14, 20])]),
+        "is_large": pa.array(signal > 16),
+        "cost": pa.array(signal * 2 + draw.normal(size=len(signal))),
+    }
+
+
+STATEMENTS = Path(__file__).parents[2] / "fixtures" / "model_sql"
+SOAK = ("linear", "keras_deep", "keras_wide", "poisson", "xgboost_number")
+
+
+def statements() -> dict[str, str]:
+    return {path.stem: path.read_text(encoding="utf-8") for path in sorted(STATEMENTS.glob("*.sql"))}
+
+
+@pytest.fixture(scope="session")
+def trained(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Trained]]:
+    """The models by the name of their statement; those of the soak variants only where these run."""
+    folder = tmp_path_factory.mktemp("model_sql")
+    wanted = {
+        name: text
+        for name, text in statements().items()
+        if name not in SOAK or request.config.getoption("--soak")
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(f"duckdb:///{folder}/models.duckdb", create=True) as session:
+            fill(session, "sales", rows(600, 1, training=True))
+            found = {}
+            for name, text in wanted.items():
+                for _ in session.run(text):
+                    pass
+                session.registry.load(name, folder / f"{name}.zip")
+                archive = read_archive(folder / f"{name}.zip")
+                found[name] = Trained(archive, load_model(folder / f"{name}.zip", f"{name}@1"))
+        yield found
+
+
+def forest_of(archive: Archive) -> Forest:
+    """The trees of XGBoost, as the command reads them in another process."""
+    import xgboost
+
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(archive.weights()["booster"].tobytes()))
+    link = XGBOOST[objective(archive.spec)["objective"]].link
+    return of_xgboost(bytes(booster.save_raw("json")), link, archive.spec.label.outputs)
