@@ -20,6 +20,10 @@ class Proxy:
         self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def refuse(self) -> None:
+        """From now on connections are refused; those that are open remain."""
+        _end(self._listener)
+
     def close(self) -> None:
         for each in (self._listener, *self._open):
             _end(each)

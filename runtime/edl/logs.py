@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import UTC, datetime
+
+_STAMP = re.compile(r"^\d{4}-\d\d-\d\dT[\d:.]+\+00:00 ")
 
 
 def stamped(text: str) -> str:
     """Prefix the line with the current time, in UTC."""
     return f"{datetime.now(UTC).isoformat(timespec='milliseconds')} {text}"
+
+
+def unstamped(line: str) -> str:
+    """Return a line of a log without its time, if it has one."""
+    return _STAMP.sub("", line, count=1)
 
 
 def log(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Quotas: how much the pods of a namespace may ask for, all of them together."""
+"""Quotas: how much the pods of a namespace may ask for, all of them together, and how many objects there may be."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ from decimal import Decimal
 
 from tests.kubernetes import errors, quantities
 from tests.kubernetes.controllers import NEVER
-from tests.kubernetes.kinds import POD, QUOTA, Key, Object
+from tests.kubernetes.kinds import KINDS, POD, QUOTA, Key, Kind, Object
 from tests.kubernetes.store import Store
 
 TERMINAL = ("Succeeded", "Failed")
 COUNTS = ("pods", "count/pods")
 
 
-def check(store: Store, namespace: str, pod: Object) -> None:
-    """Before the pod is created. Raises `RefusedError` where a quota does not allow it."""
+def check(store: Store, kind: Kind, namespace: str, found: Object) -> None:
+    """Before an object is created. Raises `RefusedError` where a quota does not allow it."""
     for quota in store.all(QUOTA, namespace):
-        hard, name = quota["spec"]["hard"], quota["metadata"]["name"]
-        if missing := _unsaid(hard, pod):
-            raise errors.forbidden(
-                POD, pod["metadata"]["name"], f"failed quota: {name}: must specify {missing}"
-            )
-        used, asked = _used(store, namespace, list(hard)), {one: _of(pod, one) for one in hard}
+        name, of = found["metadata"]["name"], quota["metadata"]["name"]
+        hard = {one: most for one, most in quota["spec"]["hard"].items() if _kind(one) is kind}
+        if kind is POD and (missing := _unsaid(hard, found)):
+            raise errors.forbidden(kind, name, f"failed quota: {of}: must specify {missing}")
+        used, asked = _used(store, namespace, list(hard)), {one: _of(found, one) for one in hard}
         exceeded = [one for one in sorted(hard) if used[one] + asked[one] > quantities.value(str(hard[one]))]
         if exceeded:
             parts = {"requested": _shown(asked, exceeded), "used": _shown(used, exceeded)}
             parts["limited"] = ",".join(f"{one}={hard[one]}" for one in exceeded)
             told = ", ".join(f"{part}: {amounts}" for part, amounts in parts.items())
-            raise errors.forbidden(POD, pod["metadata"]["name"], f"exceeded quota: {name}, {told}")
+            raise errors.forbidden(kind, name, f"exceeded quota: {of}, {told}")
 
 
 class Quotas:
@@ -38,25 +37,43 @@ class Quotas:
 
     def step(self, _now: float) -> float:
         changes, self._seen = self._store.since(self._seen), self._store.revision
-        for namespace in {one.key.namespace for one in changes if one.key.kind in (POD, QUOTA)}:
+        for namespace in {one.key.namespace for one in changes if one.key.namespace}:
             for quota in self._store.all(QUOTA, namespace):
                 hard = quota["spec"]["hard"]
                 used = _used(self._store, namespace, list(hard))
                 status = {"hard": hard, "used": {one: quantities.shown(used[one], one) for one in hard}}
-                self._store.put(Key(QUOTA, namespace, quota["metadata"]["name"]), {**quota, "status": status})
+                if status != quota.get("status"):
+                    self._store.put(
+                        Key(QUOTA, namespace, quota["metadata"]["name"]), {**quota, "status": status}
+                    )
         return NEVER
 
 
 def _used(store: Store, namespace: str, names: list[str]) -> dict[str, Decimal]:
-    pods = [one for one in store.all(POD, namespace) if one["status"]["phase"] not in TERMINAL]
-    return {name: sum((_of(pod, name) for pod in pods), Decimal(0)) for name in names}
+    return {
+        name: sum((_of(one, name) for one in _counted(store, namespace, name)), Decimal(0)) for name in names
+    }
 
 
-def _of(pod: Object, name: str) -> Decimal:
-    if name in COUNTS:
+def _counted(store: Store, namespace: str, name: str) -> list[Object]:
+    """Pods that have ended use nothing any more."""
+    kind = _kind(name)
+    found = store.all(kind, namespace) if kind is not None else []
+    return [one for one in found if kind is not POD or one["status"]["phase"] not in TERMINAL]
+
+
+def _kind(name: str) -> Kind | None:
+    """Of what a quota limits; None if the double has none of it."""
+    if not name.startswith("count/"):
+        return POD
+    return next((kind for kind in KINDS if kind.qualified == name.removeprefix("count/")), None)
+
+
+def _of(found: Object, name: str) -> Decimal:
+    if name == "pods" or name.startswith("count/"):
         return Decimal(1)
     kind, resource = _place(name)
-    amounts = [one["resources"].get(kind, {}).get(resource, "0") for one in pod["spec"]["containers"]]
+    amounts = [one["resources"].get(kind, {}).get(resource, "0") for one in found["spec"]["containers"]]
     return sum(map(quantities.value, amounts), Decimal(0))
 
 

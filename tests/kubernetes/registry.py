@@ -69,8 +69,8 @@ class Registry:
         key = Key(kind, namespace if kind.namespaced else "", found["metadata"].get("name", ""))
         self._admit(kind, namespace, found)
         validation.check_new(kind, found)
-        if kind is POD:
-            quotas.check(self.store, namespace, found)
+        if kind.namespaced:
+            quotas.check(self.store, kind, namespace, found)
         existing = self.store.get(key)
         if existing is not None:
             terminating = "deletionTimestamp" in existing["metadata"]

@@ -61,3 +61,13 @@ def test_a_job_whose_pod_is_refused_says_so_and_tries_again(core: Any, namespace
     core.delete_namespaced_resource_quota("few", namespace)
     jobs = watched(batch.list_namespaced_job, namespace, job, "DELETED")
     assert any(event["object"].status.succeeded for event in jobs)
+
+
+def test_objects_are_counted_too(core: Any, namespace: str) -> None:
+    quota(core, namespace, **{"count/secrets": "1"})
+    core.create_namespaced_secret(namespace, {"metadata": {"name": "a"}})
+    with pytest.raises(ApiException) as refused:
+        core.create_namespaced_secret(namespace, {"metadata": {"name": "b"}})
+    told = str(refused.value.body)
+    assert "exceeded quota: few, requested: count/secrets=1, used: count/secrets=1" in told
+    core.create_namespaced_pod(namespace, pod("a", "true"))  # is not limited

@@ -17,6 +17,7 @@ from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.logs import unstamped
 from sqlflow_edl.backends.base import Follower, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
@@ -93,7 +94,7 @@ class Following:
             if event is not None:
                 self._follower.progress(event)
             elif line.strip():
-                self._follower.note(f"master: {line.rstrip()}")
+                self._follower.note(f"master: {unstamped(line.rstrip())}")
         return None
 
     def _poll(self) -> End | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from edl.cluster import Instance
@@ -25,11 +26,14 @@ _TELLING = frozenset(
     }
 )
 
+_POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's controller
+
 
 def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
-        yield from (("the master", text) for text in _told(objects.warnings("Job", job.metadata.name)))
+        told = _told(objects.warnings("Job", job.metadata.name))
+        yield from (("the master", _POD.sub("its pod", text)) for text in told)
     asked = 0
     for pod in pods:
         if pod.status.phase != "Pending" or pod.has_ended:

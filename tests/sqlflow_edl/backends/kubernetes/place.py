@@ -84,13 +84,46 @@ class Place:
         answer = self.calls.ask("GET", path, query={"labelSelector": selector})
         return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
 
-    def objects(self, group: str, plural: str) -> list[dict[str, Any]]:
+    def objects(self, group: str, plural: str, selector: str = "") -> list[dict[str, Any]]:
         """All of a kind; group: the path of its version."""
-        answer = self.calls.ask("GET", f"{group}/namespaces/{self.namespace}/{plural}")
+        query = {"labelSelector": selector}
+        answer = self.calls.ask("GET", f"{group}/namespaces/{self.namespace}/{plural}", query=query)
         return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
 
-    def delete(self, pod: dict[str, Any], grace: int) -> None:
+    def pod(self, name: str, incarnation: int | None = None) -> dict[str, Any] | None:
+        """Of an instance, by default of its last start; None if there is none."""
+        found = {
+            int(pod["metadata"]["labels"]["sqlflow-edl/incarnation"]): pod
+            for pod in self.pods()
+            if pod["metadata"]["labels"].get("sqlflow-edl/instance") == name
+        }
+        return found.get(max(found, default=-1) if incarnation is None else incarnation)
+
+    def make(self, group: str, plural: str, name: str, **rest: Any) -> None:
+        path = f"{group}/namespaces/{self.namespace}/{plural}"
+        self.calls.ask("POST", path, {"metadata": {"name": name}, **rest})
+
+    def patch(self, group: str, plural: str, found: dict[str, Any], change: dict[str, Any]) -> None:
+        path = f"{group}/namespaces/{self.namespace}/{plural}/{found['metadata']['name']}"
+        self.calls.ask("PATCH", path, change)
+
+    def evict(self, pod: dict[str, Any] | None) -> None:
+        """As who drains its node does."""
+        assert pod is not None
+        name = pod["metadata"]["name"]
+        path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/eviction"
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        self.calls.ask("POST", path, body)
+
+    def delete_all(self) -> None:
+        """All pods of jobs at once."""
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        body = {"gracePeriodSeconds": 0}
+        self.calls.ask("DELETE", path, body, query={"labelSelector": "sqlflow-edl/role"})
+
+    def delete(self, pod: dict[str, Any] | None, grace: int) -> None:
         """A grace of 0 kills it."""
+        assert pod is not None
         path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
         self.calls.ask("DELETE", path, {"gracePeriodSeconds": grace})
 
@@ -160,8 +193,13 @@ def _answers(url: str) -> bool:
         return False
 
 
-def until(true: Callable[[], object], seconds: float = 60.0, pause: float = 0.1) -> None:
+def until(
+    true: Callable[[], object],
+    seconds: float = 60.0,
+    pause: float = 0.1,
+    words: Callable[[], str] = lambda: "it has not come true",
+) -> None:
     deadline = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < deadline, "it has not come true"
+        assert time.monotonic() < deadline, words()
         time.sleep(pause)

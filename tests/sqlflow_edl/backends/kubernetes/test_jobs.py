@@ -2,99 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
 
 import pytest
 
-from edl.jobs import job_folder
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.searches import short
-from tests.sqlflow_edl.backends.kubernetes.place import Place, place, until
-
-__all__ = ["place"]
-
-ROWS = 6_000
-QUERY = "SELECT n, a, b, y FROM points"
-TRAIN = (
-    "SELECT a, b, y FROM points TO TRAIN DNNRegressor "
-    "WITH model.framework = torch, hidden_units = [8], batch_size = 20, epochs = {epochs}, {how} LABEL y INTO m"
+from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
+    QUERY,
+    ROWS,
+    TRAIN,
+    last_job,
+    pinned,
+    place,
+    points,
+    report,
+    run,
+    sqlflow,
 )
 
-
-@pytest.fixture
-def points(place: Place) -> Place:
-    """y = a + 2 b."""
-    place.query(
-        f"CREATE TABLE points AS SELECT seq AS n, seq % 97 / 97.0 AS a, seq % 89 / 89.0 AS b FROM seq_1_to_{ROWS}"
-    )
-    place.query("ALTER TABLE points ADD y DOUBLE AS (a + 2 * b) STORED")
-    return place
-
-
-class Said:
-    """What a command says on stderr, as it comes."""
-
-    def __init__(self, process: subprocess.Popen[str], stderr: IO[str]) -> None:
-        self.process = process
-        self._stderr = stderr
-        self.lines: list[str] = []
-
-    def until(self, text: str) -> None:
-        """A line with that in it."""
-        for line in self._stderr:
-            self.lines.append(line)
-            if text in line:
-                return
-        raise AssertionError(f"it ended before it said {text!r}: {''.join(self.lines)}")
-
-    def end(self) -> int:
-        self.lines += self._stderr
-        return self.process.wait()
-
-    def __str__(self) -> str:
-        return "".join(self.lines)
-
-
-@contextmanager
-def sqlflow(*arguments: str) -> Iterator[Said]:
-    command = [sys.executable, "-m", "sqlflow_edl.cli.main", *arguments]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        try:
-            yield Said(process, process.stderr)
-        finally:
-            process.kill()
-
-
-def run(place: Place, capsys: pytest.CaptureFixture[str], text: str, *options: str) -> list[dict[str, Any]]:
-    """The rows of the result, if it has any."""
-    capsys.readouterr()
-    code = main(["run", "-e", text, "--format", "json", *place.options, *options])
-    done = capsys.readouterr()
-    assert code == exit_codes.OK, done.err
-    return json.loads(done.out) if done.out else []
-
-
-def report(capsys: pytest.CaptureFixture[str], job: str) -> dict[str, Any]:
-    capsys.readouterr()
-    assert main(["job", job, "--format", "json"]) == exit_codes.OK
-    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
-
-
-def last_job() -> job_folder.JobFolder:
-    return job_folder.jobs()[-1]
-
-
-def pinned(place: Place) -> list[Any]:
-    return place.query("SHOW TABLES LIKE 'sqlflow_edl_rows%'")
+__all__ = ["place", "points"]
 
 
 @pytest.mark.soak

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import msgspec
 import pytest
 
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.pods import Condition, Metadata, Pod
-from sqlflow_edl.backends.kubernetes.job_status import Job, JobStatus
-from sqlflow_edl.backends.kubernetes.status_text import failure, starved
+from sqlflow_edl.backends.kubernetes.job_status import Event, Job, JobObjects, JobStatus
+from sqlflow_edl.backends.kubernetes.status_text import failure, starved, waiting
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,16 @@ def test_the_condition_of_a_failed_job_is_said_in_words(reason: str, message: st
     error = failure(Job(Metadata(), status=JobStatus([condition], failed=7)), [], "20260101-a")
     assert error.message == said
     assert error.hint == "see sqlflow logs 20260101-a master"
+
+
+def test_a_pod_that_is_refused_again_and_again_is_the_same_wait() -> None:
+    class Objects:
+        def warnings(self, kind: str, name: str) -> list[Event]:
+            why = 'Error creating: pods "{}" is forbidden: exceeded quota: few'
+            return [Event("Warning", "FailedCreate", why.format(f"{name}-{number}")) for number in range(3)]
+
+    told = set(waiting(cast(JobObjects, Objects()), Job(Metadata("job")), []))
+    assert told == {("the master", "Error creating: its pod is forbidden: exceeded quota: few")}
 
 
 def master(reason: str, code: int) -> Pod:
