@@ -24,7 +24,7 @@ __all__ = ["connect", "parse", "register"]
 
 
 def connect(
-    url: str,
+    url: str | Connection,
     *,
     dialect: str | None = None,
     create: bool = False,
@@ -34,9 +34,10 @@ def connect(
 ) -> Session:
     """Open the data source. Raises SourceError if it cannot be reached.
 
-    create: create a missing database file. model_store: folder or URL of an object store that keeps models
-    instead of the source. on: where jobs run, `kubernetes` or `kubernetes:PROFILE`, with `settings`; by
-    default on this machine.
+    url: URL of the data source, or a connection of DuckDB or SQLite. The session is then a connection of its own to the
+    same database, and sees what is committed there. create: create a missing database file. model_store: folder or URL
+    of an object store that keeps models instead of the source. on: where jobs run, `kubernetes` or
+    `kubernetes:PROFILE`, with `settings`; by default on this machine.
     """
     from sqlflow_edl.backends.kubernetes.settings import place
     from sqlflow_edl.session.session import Session

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 from edl.data.retry import insisting
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs.job_folder import new_id
+from sqlflow_edl.session.frames import arrow_table
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from edl.data import Source
 
 _AS = re.compile(r"\s*AS\s+(\S+)\s*", re.IGNORECASE)
@@ -31,10 +30,10 @@ def target(text: str, frame: str) -> str:
 def persist(source: Source, frame: Any, table: str) -> int:
     """Write the frame to the table in one step and return the number of rows.
 
-    NaN becomes NULL, following pandas; the index is left out. Raises SQLFlowError if it is not a data frame, a
+    For the frame see `arrow_table`. Raises SQLFlowError if it is not a data frame, a
     column of it has no SQL type, or the table exists and was not made by a job of ours.
     """
-    rows = _arrow(frame)
+    rows = arrow_table(frame)
     job = new_id()  # identifies leftovers for a later session if this process dies
     source.check_target(table)
     try:
@@ -44,16 +43,3 @@ def persist(source: Source, frame: Any, table: str) -> int:
         with contextlib.suppress(SQLFlowError):
             source.abort(table, job)
         raise
-
-
-def _arrow(frame: Any) -> pa.Table:
-    import pyarrow as pa
-
-    if isinstance(frame, pa.Table):
-        return frame
-    if not hasattr(frame, "columns") or not hasattr(frame, "dtypes"):
-        raise SemanticError(f"a {type(frame).__name__} is not a data frame")
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise SemanticError(f"the data frame cannot become a table: {error}") from None

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as types
 
-from edl.data import connect
+from edl.data import beside
 from edl.data.arrow_types import normal_schema, normalised
 from edl.data.names import quoted
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SourceError, SQLFlowError
 from edl.models.registry.base import Registry
 from edl.models.registry.factory import open_registry
 from sqlflow_edl.serving.model import Model, load_model
@@ -86,21 +86,12 @@ def _loaded(model: str, registry: Registry) -> Model:
 
 def _own(connection: Connection, model: str) -> Model:
     """Return a model of the connection's own database, by a connection beside it."""
-    if isinstance(connection, sqlite3.Connection):
-        file = next(
-            (file for _, name, file in connection.execute("PRAGMA database_list") if name == "main"), ""
-        )
-        if not file:
-            raise SQLFlowError(
-                "a SQLite database in memory can be read by its own connection alone",
-                hint="name where the model is: register(connection, model, source=session)",
-            )
-        with connect(f"sqlite:///{file}") as source:
+    try:
+        with beside(connection) as source:
             return _loaded(model, open_registry(source))
-    from edl.sources.duckdb.source import DuckDBSource
-
-    with DuckDBSource(connection.cursor(), "duckdb:") as source:
-        return _loaded(model, open_registry(source))
+    except SourceError as error:
+        error.hint = "name where the model is: register(connection, model, source=session)"
+        raise
 
 
 def _name(reference: str) -> str:

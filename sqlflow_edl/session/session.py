@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edl import data
 from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
@@ -27,6 +27,7 @@ from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import detached
 from sqlflow_edl.session.compiler import KINDS, Compiled, Compiler
+from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain, not_there_yet
 from sqlflow_edl.session.predictions import Predictions, refuse_in_job
@@ -38,6 +39,10 @@ from sqlflow_edl.syntax.parse import read
 from sqlflow_edl.syntax.predict_calls import calls_predict
 
 if TYPE_CHECKING:
+    import sqlite3
+
+    from duckdb import DuckDBPyConnection
+
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
 _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
@@ -46,17 +51,18 @@ _DESCRIBE = re.compile(r"(?i)\s*DESC(?:RIBE)?\s+([\w.]+)\s*;?\s*")
 class Session:
     """Open data source that runs statements. Close it, or use it as a context manager.
 
-    url: URL of the data source. dialect: SQL dialect, by default the source's. create: create a missing
-    database file. observer: receiver of notes and progress. workers: number of workers of every job, or None
-    to leave it to the statement; both may be changed between statements. quota: folder of slots that jobs
-    with workers share with others, by default EDL_QUOTA. priority: priority of every job in that quota,
-    overriding its statement. model_store: folder or URL of an object store that keeps models instead of the
-    source. place: configuration of jobs on Kubernetes, or None on this machine.
+    url: URL of the data source, or a connection of DuckDB or SQLite, see `edl.data.beside`. dialect: SQL
+    dialect, by default the source's. create: create a missing database file. observer: receiver of notes and
+    progress. workers: number of workers of every job, or None to leave it to the statement; both may be changed
+    between statements. quota: folder of slots that jobs with workers share with others, by default EDL_QUOTA.
+    priority: priority of every job in that quota, overriding its statement. model_store: folder or URL of an
+    object store that keeps models instead of the source. place: configuration of jobs on Kubernetes, or None on
+    this machine.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | DuckDBPyConnection | sqlite3.Connection,
         *,
         dialect: str | None = None,
         create: bool = False,
@@ -67,7 +73,7 @@ class Session:
         model_store: str = "",
         place: Configuration | None = None,
     ) -> None:
-        self.source = detached.opened(url, create=create)
+        self.source = detached.opened(url, create=create) if isinstance(url, str) else data.beside(url)
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
@@ -76,6 +82,7 @@ class Session:
         self._priority = priority
         self._place = place
         self._store = self.registry.url if model_store else ""
+        self._frames = Frames(self.source)
         self._predictions = Predictions(self.source, self.dialect, self._predicted)
         job_folder.sweep()
         self._remove_unstarted()
@@ -96,6 +103,19 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def register(self, name: str, data: Any) -> None:
+        """Make a pandas or polars data frame, or Arrow data, a table of this session's connection.
+
+        Nothing is written to the database. In DuckDB the rows stay where they are, elsewhere they are copied into a
+        temporary table. A name that is registered already gets the new data. Raises SQLFlowError if the database has
+        such a table or no temporary ones, or data of another kind.
+        """
+        self._frames.register(name, data)
+
+    def unregister(self, name: str) -> None:
+        """Remove a table that `register` has made. Raises SemanticError if there is none."""
+        self._frames.unregister(name)
 
     # What a front end calls --------------------------------------------------------------------------------
 

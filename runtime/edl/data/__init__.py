@@ -6,10 +6,20 @@ from importlib import import_module
 from pathlib import Path
 
 from edl.data.source import ConflictError, Pinned, Reader, Source
-from edl.data.url import ROWS, connect, redacted
+from edl.data.url import ROWS, beside, connect, redacted
 from edl.spec import Split
 
-__all__ = ["ConflictError", "Pinned", "Reader", "Source", "Split", "connect", "open_reader", "redacted"]
+__all__ = [
+    "ConflictError",
+    "Pinned",
+    "Reader",
+    "Source",
+    "Split",
+    "beside",
+    "connect",
+    "open_reader",
+    "redacted",
+]
 
 
 def open_reader(pinned: Pinned, folder: Path) -> Reader:

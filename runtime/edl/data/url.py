@@ -161,6 +161,26 @@ def connect(url: str, *, create: bool = False) -> Source:
     return source
 
 
+def beside(connection: object) -> Source:
+    """Open a source over the database of a caller's connection of DuckDB or SQLite.
+
+    It is a connection of its own beside the caller's, whose settings and transactions stay as they are: it sees what
+    is committed, and no temporary tables. Raises SourceError for a connection of another kind, or to a SQLite database
+    in memory.
+    """
+    schemes = {"duckdb": "duckdb", "_duckdb": "duckdb", "sqlite3": "sqlite"}  # package -> scheme
+    package = type(connection).__module__.partition(".")[0]
+    if type(connection).__name__ not in ("DuckDBPyConnection", "Connection") or package not in schemes:
+        kind = f"{type(connection).__module__}.{type(connection).__name__}"
+        raise SourceError(
+            f"a {kind} is no connection of DuckDB or SQLite",
+            hint="write the URL of the data source: mysql://…",
+        )
+    module, name = SOURCES[schemes[package]]
+    source: Source = getattr(import_module(module), name).beside(connection)
+    return source
+
+
 def database_file(url: SourceURL, *, create: bool) -> Path | str:
     """Return the path of an embedded database, or `:memory:`.
 

@@ -20,6 +20,7 @@ READ_AS = {
 }
 
 # The parts of each table's and view's name that a query must write, as a list.
+CURRENT_DATABASE = "SELECT path FROM duckdb_databases() WHERE database_name = current_catalog()"
 DATABASES = "SELECT database_name FROM duckdb_databases() WHERE NOT internal ORDER BY database_oid"
 TABLES = """
     WITH names AS (

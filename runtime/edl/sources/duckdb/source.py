@@ -19,7 +19,7 @@ import pyarrow as pa
 from edl.data.arrow_types import BATCH_ROWS, normal_schema, normalised
 from edl.data.names import check_unique, dotted, shown
 from edl.data.source import Pinned
-from edl.data.url import SourceURL, database_file
+from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
@@ -61,6 +61,16 @@ class DuckDBSource(Transactional, EmbeddedSource):
             return cls(duckdb.connect(path), str(url))
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
+
+    @classmethod
+    def beside(cls, connection: duckdb.DuckDBPyConnection) -> DuckDBSource:
+        """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
+        try:
+            own = connection.cursor()
+            [(path,)] = own.execute(queries.CURRENT_DATABASE).fetchall()
+        except duckdb.Error as error:
+            raise opening(error, "the database of the connection") from None
+        return cls(own, str(SourceURL("duckdb", path or MEMORY)))
 
     def interrupt(self) -> None:
         self.connection.interrupt()

@@ -68,6 +68,21 @@ class SQLiteSource(CursorSource[Column]):
             raise opening(error, str(path)) from None
         return cls(connection, str(url))
 
+    @classmethod
+    def beside(cls, connection: sqlite3.Connection) -> SQLiteSource:
+        """Open a source over the database of a caller's connection, whose settings and transaction stay as they are."""
+        try:
+            found = connection.execute("PRAGMA database_list").fetchall()
+        except sqlite3.Error as error:
+            raise opening(error, "the database of the connection") from None
+        file = next((file for _, name, file in found if name == "main"), "")
+        if not file:
+            raise SourceError(
+                "a SQLite database in memory can be read by its own connection alone",
+                hint="use a file, or a DuckDB connection",
+            )
+        return cls.connect(SourceURL("sqlite", file))
+
     def interrupt(self) -> None:
         self.connection.interrupt()
 
