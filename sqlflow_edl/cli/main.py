@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, exit_codes, export_options, image, listening
+from sqlflow_edl.cli import backend, exit_codes, export_options, image, listening, run_options
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
@@ -34,7 +34,9 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
-    options = parser.parse_args(argv)
+    options = parser.parse_args(run_options.completed(sys.argv[1:] if argv is None else argv))
+    if getattr(options, "no_color", False):
+        os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     if getattr(options, "model_packages", None) is not None:
         from edl.program.model_packages import VARIABLE
@@ -116,39 +118,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(commands: Commands) -> None:
     run = _command(commands, "run", "run the statements of a program")
-    run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
-    run.add_argument(
-        "-e", "--execute", metavar="SQL", action="append", default=[], help="SQL to run; may be repeated"
-    )
+    run_options.add_options(run)
     _results(run)
-    run.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=_file,
-        help="write result sets to a file, which appears when all statements have run; - is stdout",
-    )
-    run.add_argument(
-        "--on-error",
-        choices=("stop", "continue"),
-        default="stop",
-        help="stop (default), or continue with the statements that do not depend on the failed one",
-    )
-    run.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="show the plan of each statement, or with --on the objects of its job; nothing is trained or written",
-    )
-    run.add_argument("--quiet", action="store_true", help="show errors only, no progress")
     _variables(run)
     _model_store(run)
     _model_packages(run)
     _add_ways(run)
-    run.add_argument(
-        "--detach",
-        action="store_true",
-        help="run the job of the last statement in the background; its result is stored when it ends",
-    )
 
 
 def _add_console(commands: Commands) -> None:
@@ -158,16 +133,7 @@ def _add_console(commands: Commands) -> None:
     _model_store(console)
     _model_packages(console)
     _add_ways(console)
-    console.set_defaults(
-        files=["-"],
-        execute=[],
-        output=None,
-        var=[],
-        on_error="stop",
-        dry_run=False,
-        quiet=False,
-        detach=False,
-    )
+    run_options.set_defaults(console)
 
 
 def _results(command: argparse.ArgumentParser) -> None:
@@ -314,8 +280,13 @@ def _job_command(
     )
     if of_one:
         parser.add_argument("id", metavar="ID", help="id of the job; its beginning or end is enough")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    _display(parser)
     return parser
+
+
+def _display(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    command.add_argument("--no-color", action="store_true", help="show no colours, as with NO_COLOR=1")
 
 
 def _positive(text: str) -> int:
@@ -343,10 +314,6 @@ def workers(text: str) -> int:
     if not 0 <= number <= MOST_WORKERS:
         raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
     return number
-
-
-def _file(text: str) -> Path | None:
-    return Path(text) if text != "-" else None
 
 
 def _priority(text: str) -> int:
@@ -407,7 +374,7 @@ def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParse
         help="URL of the data source (default: SQLFLOW_SOURCE)",
     )
     parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
-    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    _display(parser)
     return parser
 
 

@@ -3,25 +3,102 @@
 from __future__ import annotations
 
 import argparse
+import io
+import shutil
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli.inputs import Text
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
+from sqlflow_edl.display.narrator import Step
+from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.reports.result import Result
 
+OBJECTS = "objects"  # a line of JSON for each statement, see `sqlflow_edl.cli.statement_objects`
 _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
+_IN_MEMORY = 1 << 20  # bytes of held output; more goes to a temporary file
 
 
 def complaint(options: argparse.Namespace) -> str:
     """Describe a conflict between the options; empty if there is none."""
     path: Path | None = options.output
+    if options.json:
+        return "--json has a format of its own; leave --format out" if options.format else ""
+    if options.format in OF_FILES and path is None:
+        return f"--format {options.format} needs a file: -o FILE.{options.format}"
     if path is None or options.format or format_of(path) or (options.dry_run and options.on):
         return ""
     return f"the format of {path} is unknown; give --format, or a name that ends in {', '.join(SUFFIXES)}"
+
+
+class Held(io.TextIOWrapper):
+    """Output that waits until that of earlier statements is written; formatted as for its destination."""
+
+    def __init__(self, destination: IO[str]) -> None:
+        kept = tempfile.SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 (closed with this wrapper)
+        encoding = getattr(destination, "encoding", None) or "utf-8"
+        super().__init__(kept, encoding, newline="")
+        self._destination = destination
+
+    def isatty(self) -> bool:
+        return self._destination.isatty()
+
+    def release(self, *, as_bytes: bool) -> None:
+        """Write all of it to its destination, and close this."""
+        self.flush()
+        self.seek(0)
+        if as_bytes:
+            shutil.copyfileobj(self.buffer, self._destination.buffer)  # type: ignore[attr-defined]
+        else:
+            shutil.copyfileobj(self, self._destination)
+        self._destination.flush()
+        self.close()
+
+
+class Sheet:
+    """Data of one statement, on its way to the output."""
+
+    def __init__(self, output: Output, out: IO[str], step: Step, kind: str) -> None:
+        self._output = output
+        self._out = out
+        self._step = step
+        self._kind = kind
+
+    def rows(self, result: Result) -> str:
+        """Write a result set and return its footer. Raises SQLFlowError if the file cannot be written."""
+        if result.reader is None:
+            return ""
+        with self._output.adding():
+            write = views.write_file if self._output.is_file else views.write
+            footer = write(result, self._out, self._output.format)
+            self._out.flush()
+        return footer
+
+    def text(self, text: str) -> None:
+        """Write the text unchanged."""
+        with self._output.adding():
+            self._out.write(text)
+            self._out.flush()
+
+    def ends(
+        self, outcome: str, seconds: float = 0.0, *, result: Result | None = None, why: str = ""
+    ) -> None:
+        """Write how the statement ended, in a format that has it. outcome: ok, skipped or cancelled."""
+
+    def fails(self, error: SQLFlowError, text: Text, seconds: float = 0.0) -> None:
+        """Write the errors of the statement, in a format that has them."""
+
+    def release(self) -> None:
+        """Write what is held to the destination."""
+        if isinstance(self._out, Held):
+            with self._output.writing():
+                self._out.release(as_bytes=self._output.format in OF_FILES)
 
 
 class Output:
@@ -30,35 +107,52 @@ class Output:
     def __init__(self, path: Path | None, format_: str | None, tell: Callable[[str], None]) -> None:
         self._file = OutputFile(path) if path is not None else None
         self._out = self._file.out if self._file else sys.stdout
-        self._format = format_ or (path and format_of(path)) or "table"
+        self.format = format_ or (path and format_of(path)) or "table"
         self._tell = tell
         self._results = 0
 
-    def rows(self, result: Result) -> str:
-        """Write a result set and return its footer. Raises SQLFlowError if the file cannot be written."""
-        if result.reader is None:
-            return ""
-        with self._writing():
-            write = views.write_file if self._file else views.write
-            footer = write(result, self._out, self._format)
-            self._out.flush()
-        self._results += 1
-        if self._file and self._results == 2 and self._format in _OF_ONE:
-            self._tell(f"note: {self._file.path} has several result sets, one after another")
-        return footer
+    @property
+    def is_file(self) -> bool:
+        return self._file is not None
 
-    def text(self, text: str) -> None:
-        """Write the text unchanged."""
-        with self._writing():
-            self._out.write(text)
-            self._out.flush()
+    def sheet(self, step: Step, kind: str = "", *, held: bool = False) -> Sheet:
+        """Make the sheet of a statement. held: it is written only on `release`."""
+        make = Sheet
+        if self.format == OBJECTS:
+            from sqlflow_edl.cli.statement_objects import ObjectSheet
+
+            make = ObjectSheet
+        return make(self, Held(self._out) if held else self._out, step, kind)
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Count what the block writes as a result set.
+
+        Raises SQLFlowError if it cannot be written, or if the file has room for one result set only.
+        """
+        if self._file and self._results and self.format in OF_FILES:
+            raise SQLFlowError(
+                f"{self._file.path} holds the rows of an earlier statement",
+                hint="a Parquet file holds one result set; write this one in a run of its own",
+            )
+        with self.writing():
+            yield
         self._results += 1
+        if self._file and self._results == 2 and self.format in _OF_ONE:
+            self._tell(f"note: {self._file.path} has several result sets, one after another")
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with writing(self._file.path) if self._file is not None else nullcontext():
+            yield
 
     def end(self, *, failed: bool) -> None:
         """Finish the output. failed: data is missing, so the file keeps its previous content."""
         if self._file is None or self._file.passes_on:
             return
-        if failed or not self._results:
+        if self.format == OBJECTS:
+            self._file.keep()
+        elif failed or not self._results:
             why = "a statement failed" if failed else "no statement returned rows"
             self._tell(f"{self._file.path} is not written: {why}")
         else:
@@ -70,6 +164,3 @@ class Output:
     def __exit__(self, *error: object) -> None:
         if self._file is not None:
             self._file.__exit__(*error)
-
-    def _writing(self) -> AbstractContextManager[None]:
-        return writing(self._file.path) if self._file is not None else nullcontext()

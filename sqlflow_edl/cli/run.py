@@ -8,6 +8,7 @@ errors.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
 from collections import Counter
@@ -19,7 +20,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects, title
 from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.inputs import Text, texts
-from sqlflow_edl.cli.output import Output, complaint
+from sqlflow_edl.cli.output import OBJECTS, Output, Sheet, complaint
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
@@ -57,10 +58,10 @@ def run(options: argparse.Namespace) -> int:
                 model_store=options.model_store,
                 place=where,
             ) as session,
-            Output(options.output, options.format, narrator.say) as output,
+            Output(options.output, OBJECTS if options.json else options.format, narrator.say) as output,
         ):
             read: list[tuple[Statement | SQLFlowError, Text]] = []
-            for program in texts(options.files, options.execute):
+            for program in texts([*options.files, *options.more_files], options.execute):
                 text = filled(program.text, options.var)
                 program = Text(program.name, text)
                 read += ((statement, program) for statement in session.read(text))
@@ -72,6 +73,10 @@ def run(options: argparse.Namespace) -> int:
         if options.debug:
             narrator.say(traceback_of(error))
         narrator.complain(render(error, program.text, program.name))
+        if options.json:  # also where the error comes before any statement
+            with contextlib.suppress(SQLFlowError), Output(options.output, OBJECTS, narrator.say) as output:
+                output.sheet(Step(0, 0, "")).fails(error, program)
+                output.end(failed=True)
         return exit_codes.FAILED
 
 
@@ -101,10 +106,26 @@ def _run(
     if wrong and len(read) > 1:
         narrator.say(_verdict(len(wrong), len(read), runs=runs))
     if not runs:
+        _nothing_ran(read, checked, output, session.dialect)
         return exit_codes.FAILED
-    return Run(session, narrator, options, where, output).all(
-        written, [error is not None for error in checked]
-    )
+    return Run(session, narrator, options, where, output).all(written, checked)
+
+
+def _nothing_ran(
+    read: list[tuple[Statement | SQLFlowError, Text]],
+    checked: Sequence[SQLFlowError | None],
+    output: Output,
+    dialect: str,
+) -> None:
+    """Write the outcome of each statement where errors were found before the first one ran."""
+    for number, ((statement, text), error) in enumerate(zip(read, checked, strict=True), 1):
+        known = statement if isinstance(statement, Statement) else None
+        step = Step(number, len(read), title(known, dialect) if known else "")
+        sheet = output.sheet(step, known.kind if known else "")
+        if error is not None:
+            sheet.fails(error, text)
+        else:
+            sheet.ends("skipped", why="other statements have errors")
 
 
 def _verdict(wrong: int, total: int, *, runs: bool) -> str:
@@ -119,6 +140,16 @@ class Missing:
 
     thing: Thing
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Statement that is about to run: its place in the program, its text, and where its data goes."""
+
+    step: Step
+    statement: Statement
+    text: Text
+    sheet: Sheet
 
 
 class Run:
@@ -148,90 +179,99 @@ class Run:
         self._stopped = ""
         self._shown = False  # objects of an earlier job are printed
 
-    def all(self, written: list[tuple[Statement, Text]], wrong: Sequence[bool]) -> int:
+    def all(self, written: list[tuple[Statement, Text]], problems: Sequence[SQLFlowError | None]) -> int:
         """Run the statements, report each, and return the exit code.
 
-        wrong: statements whose errors are already reported.
+        problems: errors of the statements that are already reported.
         """
-        for number, ((statement, text), is_wrong) in enumerate(zip(written, wrong, strict=True), 1):
+        for number, ((statement, text), problem) in enumerate(zip(written, problems, strict=True), 1):
             step = Step(number, len(written), title(statement, self._session.dialect))
-            if is_wrong:
-                self._leave_out(step, statement)
+            turn = Turn(step, statement, text, self._output.sheet(step, statement.kind))
+            if problem is not None:
+                self._leave_out(turn, problem)
             elif why := self._stopped or (not self._dry and self._why_not(statement)):
-                self._skip(step, statement, why)
+                self._skip(turn, why)
             else:
-                self._one(step, statement, text)
+                self._one(turn)
         self._narrator.closes(self._counts)
         return exit_codes.FAILED if self._counts["ERROR"] else exit_codes.OK
 
-    def _one(self, step: Step, statement: Statement, text: Text) -> None:
+    def _one(self, turn: Turn) -> None:
         began = time.monotonic()
         try:
             if not self._dry:
-                self._narrator.begins(step)
-            result = self._do(step, statement)
+                self._narrator.begins(turn.step)
+            result = self._do(turn)
             footer = ""
             if result.reader is not None:
                 self._narrator.clear()
-                footer = self._output.rows(result)
+                footer = turn.sheet.rows(result)
         except SQLFlowError as error:
-            if self._dry and (why := self._why_not(statement)):
-                self._skip(step, statement, why)
+            if self._dry and (why := self._why_not(turn.statement)):
+                self._skip(turn, why)
             else:
-                self._fail(step, statement, error, text, time.monotonic() - began)
+                self._fail(turn, error, time.monotonic() - began)
         except KeyboardInterrupt:
-            self._narrator.cancels(step)
+            self._narrator.cancels(turn.step)
+            turn.sheet.ends("cancelled", time.monotonic() - began)
             raise
         else:
-            self._counts["OK"] += 1
-            self._narrator.ends(step, result, footer, time.monotonic() - began)
-            self._made(step, statement)
+            self._succeed(turn, result, footer, time.monotonic() - began)
 
-    def _do(self, step: Step, statement: Statement) -> Result:
+    def _do(self, turn: Turn) -> Result:
         if self._dry:
-            return self._plan(statement)
-        if self._detach and step.number == step.total:
-            return self._session.leave(statement)
-        return self._session.execute(statement)
+            return self._plan(turn)
+        if self._detach and turn.step.number == turn.step.total:
+            return self._session.leave(turn.statement)
+        return self._session.execute(turn.statement)
 
-    def _plan(self, statement: Statement) -> Result:
+    def _plan(self, turn: Turn) -> Result:
         """Plan the statement.
 
         A job on Kubernetes is planned as its objects, which are the only output then.
         """
         if self._where is None:
-            return self._session.plan(statement)
+            return self._session.plan(turn.statement)
         from sqlflow_edl.session.manifests import manifests
 
-        found = manifests(self._session.compiler, statement, self._where)
+        found = manifests(self._session.compiler, turn.statement, self._where)
         if not found:
-            return replace(self._session.plan(statement), reader=None)
+            return replace(self._session.plan(turn.statement), reader=None)
         self._narrator.clear()
-        self._output.text(f"---\n{found}" if self._shown else found)
+        turn.sheet.text(f"---\n{found}" if self._shown else found)
         self._shown = True
-        return Result(statement)
+        return Result(turn.statement)
 
-    def _fail(
-        self, step: Step, statement: Statement, error: SQLFlowError, text: Text, seconds: float
-    ) -> None:
+    # Outcomes --------------------------------------------------------------------------------------------
+
+    def _succeed(self, turn: Turn, result: Result, footer: str, seconds: float) -> None:
+        self._counts["OK"] += 1
+        self._narrator.ends(turn.step, result, footer, seconds)
+        turn.sheet.ends("ok", seconds, result=result)
+        self._made(turn)
+
+    def _fail(self, turn: Turn, error: SQLFlowError, seconds: float) -> None:
         if self._debug:
             self._narrator.say(traceback_of(error))
         self._counts["ERROR"] += 1
-        self._narrator.fails(step, render(error, text.text, text.name), seconds)
-        self._not_made(statement, f"statement {step.number}, which failed")
+        self._narrator.fails(turn.step, render(error, turn.text.text, turn.text.name), seconds)
+        turn.sheet.fails(error, turn.text, seconds)
+        self._not_made(turn, "failed")
         if not self._goes_on:
-            self._stopped = f"statement {step.number} failed"
+            self._stopped = f"statement {turn.step.number} failed"
 
-    def _leave_out(self, step: Step, statement: Statement) -> None:
+    def _leave_out(self, turn: Turn, error: SQLFlowError) -> None:
         """Count a statement as failed whose errors were found before anything ran."""
         self._counts["ERROR"] += 1
-        self._narrator.leaves_out(step)
-        self._not_made(statement, f"statement {step.number}, which has errors")
+        self._narrator.leaves_out(turn.step)
+        turn.sheet.fails(error, turn.text)
+        self._not_made(turn, "has errors")
 
-    def _skip(self, step: Step, statement: Statement, why: str) -> None:
+    def _skip(self, turn: Turn, why: str) -> None:
         self._counts["SKIP"] += 1
-        self._narrator.skips(step, why)
-        self._not_made(statement, f"statement {step.number}, which was skipped")
+        self._narrator.skips(turn.step, why)
+        turn.sheet.ends("skipped", why=why)
+        self._not_made(turn, "was skipped")
 
     # What there is ---------------------------------------------------------------------------------------
 
@@ -244,16 +284,17 @@ class Run:
             (f"{each.thing} is made by {each.why}" for each in self._missing if each.thing is thing), ""
         )
 
-    def _not_made(self, statement: Statement, why: str) -> None:
+    def _not_made(self, turn: Turn, what: str) -> None:
         if self._goes_on:
-            self._missing += (Missing(thing, why) for thing in self._effects(statement).makes)
+            why = f"statement {turn.step.number}, which {what}"
+            self._missing += (Missing(thing, why) for thing in self._effects(turn.statement).makes)
 
-    def _made(self, step: Step, statement: Statement) -> None:
+    def _made(self, turn: Turn) -> None:
         """Record that the statement's objects exist again, or in a dry run that they would."""
         if self._dry:
-            self._not_made(statement, f"statement {step.number}, which has not run")
+            self._not_made(turn, "has not run")
         elif self._missing:
-            made = self._effects(statement).makes
+            made = self._effects(turn.statement).makes
             self._missing = [each for each in self._missing if not any(map(each.thing.is_same, made))]
 
     def _effects(self, statement: Statement) -> Effects:

@@ -18,7 +18,7 @@ from edl.version import VERSION
 from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager, unheard
 from sqlflow_edl.display.files import format_of, path_of
-from sqlflow_edl.display.output import FORMATS
+from sqlflow_edl.display.output import TEXT_FORMATS
 from sqlflow_edl.session import sql_files
 
 if TYPE_CHECKING:
@@ -187,8 +187,8 @@ def _use(shell: Shell, url: str) -> None:
 
 
 def _format(shell: Shell, name: str) -> None:
-    if name and name not in FORMATS:
-        raise SemanticError(f"there is no format {name}", hint=did_you_mean(name, FORMATS))
+    if name and name not in TEXT_FORMATS:
+        raise SemanticError(f"there is no format {name}", hint=did_you_mean(name, TEXT_FORMATS))
     shell.screen.format = name or shell.screen.format
     shell.screen.say(f"format {shell.screen.format}")
 
@@ -269,7 +269,7 @@ LISTED = {
     "edit": Command("[FILE]", "edit the next statement with $EDITOR, starting from the last one", _edit),
     "system": Command("PROGRAM …", "run a program, without a shell", _system),
     "use": Command("URL", "change the data source", _use),
-    "format": Command("[NAME]", f"format of rows: {', '.join(FORMATS)}", _format),
+    "format": Command("[NAME]", f"format of rows: {', '.join(TEXT_FORMATS)}", _format),
     "types": Command("", "show or hide the types of columns", _types),
     "once": Command(
         "[FILE]", "write the next rows to a file, in the format of its suffix: .csv, .json, …", _once

@@ -15,7 +15,7 @@ from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.context import context
 from sqlflow_edl.console.help import TOPICS
-from sqlflow_edl.display.output import FORMATS
+from sqlflow_edl.display.output import TEXT_FORMATS
 from sqlflow_edl.syntax.dialects import dialect_named
 
 _COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<first>\S+\s+)?(?P<argument>\S*))?")
@@ -60,7 +60,7 @@ def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
         "model": lambda: connection.known().models,
         "models": lambda: connection.known().models,
         "job": lambda: reversed([job.id for job in jobs()]),
-        "format": lambda: FORMATS,
+        "format": lambda: TEXT_FORMATS,
         "estimators": lambda: MODELS.entries,
         "help": lambda: TOPICS,
     }

@@ -21,6 +21,7 @@ SUFFIXES = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".md": "markdown",
+    ".parquet": "parquet",
 }
 _OPEN = tuple(map(Path, ("/dev/fd", "/dev/stdout", "/dev/stderr", "/proc")))  # open files of a process
 

@@ -1,4 +1,4 @@
-"""Writers of result sets: tables for people; CSV, TSV, JSON and Markdown for programs.
+"""Writers of result sets: tables for people; CSV, TSV, JSON, Markdown and Parquet for programs.
 
 Data only, no narration.
 """
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from edl.errors import SQLFlowError
 from sqlflow_edl.display.terminal import UNBOUNDED, console, is_smart
 from sqlflow_edl.reports.text import counted
 
@@ -180,7 +181,7 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """Write an array with an object per row; a NaN or infinity, which JSON does not have, is null."""
     total = 0
     out.write("[")
-    for row in _objects(reader):
+    for row in objects(reader):
         out.write("\n" if total == 0 else ",\n")
         out.write(row)
         total += 1
@@ -191,13 +192,37 @@ def write_json(reader: pa.RecordBatchReader, out: IO[str]) -> str:
 def write_json_lines(reader: pa.RecordBatchReader, out: IO[str]) -> str:
     """Write a line with an object for each row; values as in JSON."""
     total = 0
-    for row in _objects(reader):
+    for row in objects(reader):
         out.write(row + "\n")
         total += 1
     return counted(total)
 
 
-def _objects(reader: pa.RecordBatchReader) -> Iterator[str]:
+def write_parquet(reader: pa.RecordBatchReader, out: IO[str]) -> str:
+    """Write a Parquet file with the types of the columns into the binary buffer of `out`.
+
+    Raises SQLFlowError if `out` is not a file of its own, or for a type that Parquet does not have.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    buffer = getattr(out, "buffer", None)
+    if buffer is None or out.isatty():
+        raise SQLFlowError("Parquet is not text", hint="name a file that ends in .parquet")
+    total = 0
+    try:
+        with parquet.ParquetWriter(buffer, reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+                total += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        raise SQLFlowError(
+            f"Parquet has no such column: {error}", hint="cast it to another type in the query"
+        ) from None
+    return counted(total)
+
+
+def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
     """Encode each row as a JSON object."""
     import msgspec
 
@@ -216,8 +241,11 @@ WRITERS: dict[str, Writer] = {
     "json": write_json,
     "jsonl": write_json_lines,
     "markdown": write_markdown,
+    "parquet": write_parquet,
 }
+OF_FILES = ("parquet",)  # formats that are not text
 FORMATS = (*FOR_PEOPLE, *WRITERS)
+TEXT_FORMATS = tuple(name for name in FORMATS if name not in OF_FILES)
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:

@@ -98,6 +98,7 @@ def console(out: IO[str]) -> Console:
     from rich.console import Console
 
     if out.isatty():
-        return Console(file=out, highlight=False, force_jupyter=False)
+        width, height = shutil.get_terminal_size()  # Rich takes a dumb terminal to have 80 columns
+        return Console(file=out, width=width, height=height, highlight=False, force_jupyter=False)
     # a Jupyter kernel sets FORCE_COLOR, and Rich would display instead of write
     return Console(file=out, width=UNBOUNDED, highlight=False, force_jupyter=False, force_terminal=False)

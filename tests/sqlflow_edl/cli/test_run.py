@@ -186,7 +186,7 @@ def test_rows_go_to_a_file_in_the_format_that_its_name_says(
 def test_a_file_whose_format_nobody_says_is_not_written(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "rows.parquet"
+    file = tmp_path / "rows.arrow"
     assert main(["run", "--source", url, "-o", str(file), "-e", "SELECT 1 AS x"]) == 2
     assert "give --format, or a name that ends in .csv, .tsv" in capsys.readouterr().err
     assert not file.exists()

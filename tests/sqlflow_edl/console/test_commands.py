@@ -113,6 +113,8 @@ def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
     assert file.read_text() == "size,colour\n0,red\n1,red\n2,red\n"
     assert console.data.split() == ["x", "7"]
     assert f"3 rows in {file}" in console.words
+    assert "1 row in" in typed(f"/once {file}.parquet\r", "SELECT 7 AS x;\r").words
+    assert "there is no format parquet" in typed("/format parquet\r").words
     assert "cannot write" in typed(f"/once {tmp_path}/none/rows\r").words
     assert "no such home folder" in typed("/once ~nobody-of-that-name/rows\r").words
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from sqlflow_edl.display.terminal import can_show, in_ascii, painted_error, shown_error
+from sqlflow_edl.display.terminal import can_show, console, in_ascii, painted_error, shown_error
 
 ERROR = "error: no\n  --> <statement>:1:8\n  1 | SELECT nope ^^^\n    |        ^^^^\n    = did you mean note?"
 
@@ -35,6 +35,18 @@ def test_an_error_is_plain_where_colours_are_not_wanted(
     assert shown_error(ERROR, io.StringIO()) == ERROR
     monkeypatch.setenv(name, value)
     assert shown_error(ERROR, Terminal()) == ERROR
+
+
+def test_a_dumb_terminal_is_as_wide_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("COLUMNS", "132")
+    out = Terminal()
+    console(out).print("x" * 130, style="bold")
+    assert out.getvalue() == "x" * 130 + "\n"
 
 
 def test_an_encoding_without_blocks_gets_characters_of_ascii() -> None:

@@ -1,0 +1,80 @@
+"""Options of `sqlflow run`, and the short form `sqlflow -e SQL` of the command."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+_TEXTS = ("-e", "--execute", "-f", "--file")
+
+
+def completed(arguments: Sequence[str]) -> list[str]:
+    """Insert the command that the arguments leave out.
+
+    Options before any command are those of `run` if they give a text, else those of `console`.
+    """
+    first = arguments[0] if arguments else ""
+    if not first.startswith("-") or first in ("-h", "--help", "--version"):
+        return [*arguments]
+    gives_text = any(
+        each.partition("=")[0] in _TEXTS or (each[:2] in _TEXTS and each[:2] != "--") for each in arguments
+    )
+    return ["run" if gives_text or first == "-" else "console", *arguments]
+
+
+def add_options(run: argparse.ArgumentParser) -> None:
+    """Add the options that no other command has."""
+    run.add_argument("files", nargs="*", metavar="FILE", help="a .sql file; - is standard input")
+    run.add_argument(
+        "-f",
+        "--file",
+        dest="more_files",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="the same as FILE; may be repeated",
+    )
+    run.add_argument(
+        "-e", "--execute", metavar="SQL", action="append", default=[], help="SQL to run; may be repeated"
+    )
+    run.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=_file,
+        help="write result sets to a file, which appears when all statements have run; - is stdout",
+    )
+    run.add_argument(
+        "--json",
+        action="store_true",
+        help="write a line with a JSON object for each statement: kind, rows or figures, outcome, errors with places",
+    )
+    run.add_argument(
+        "--on-error",
+        choices=("stop", "continue"),
+        default="stop",
+        help="stop (default), or continue with the statements that do not depend on the failed one",
+    )
+    run.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show the plan of each statement, or with --on the objects of its job; nothing is trained or written",
+    )
+    run.add_argument("--quiet", action="store_true", help="show errors only, no progress")
+    run.add_argument(
+        "--detach",
+        action="store_true",
+        help="run the job of the last statement in the background; its result is stored when it ends",
+    )
+
+
+def set_defaults(console: argparse.ArgumentParser) -> None:
+    """Set the options for a command that is `run -` without a terminal."""
+    own = argparse.ArgumentParser(add_help=False)
+    add_options(own)
+    console.set_defaults(**vars(own.parse_args(["-"])))
+
+
+def _file(text: str) -> Path | None:
+    return Path(text) if text != "-" else None
