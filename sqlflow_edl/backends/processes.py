@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from edl import reachability
 from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
 from edl.jobs.events import JobEvent
@@ -19,8 +20,10 @@ from edl.spec import JobSpec
 def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
     """Return the process settings: each worker gets its share of the cores.
 
-    Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT is wrong.
+    Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT or EDL_UNREACHABLE_SECS is
+    wrong.
     """
+    reachability.limit()  # else each process would fail
     threads = max(1, available_cores() // spec.cluster.workers)
     return Spec(
         spec.framework,

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import msgspec
 
+from edl import reachability
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
 from edl.jobs.events import JobEvent
@@ -43,6 +44,7 @@ def follow(
     `threads` is the size of each instance's pools; None divides the cores. `quota` is the folder of a shared quota of
     slots; None uses that of the environment, if any.
     """
+    reachability.limit()  # else each process would fail
     (job.program / SPEC_FILE).write_bytes(to_json(spec))
     threads = threads or max(1, available_cores() // spec.cluster.workers)
     how = Spec(

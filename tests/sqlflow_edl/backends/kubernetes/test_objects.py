@@ -14,7 +14,7 @@ from kubernetes_validate import utils
 
 from edl import exit_codes
 from edl.cluster.kubernetes import names
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SpecError
 from edl.jobs.run_folder import Spec
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
@@ -135,6 +135,17 @@ def test_only_the_master_has_a_token_and_no_container_has_a_privilege() -> None:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         }
+
+
+def test_pods_wait_as_long_for_a_peer_as_the_client_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "5")
+    found = jobs.objects()
+    for pod in (found[0]["spec"]["template"], jobs.deployment(found).worker, jobs.deployment(found).ps):
+        [container] = pod["spec"]["containers"]
+        assert {"name": "EDL_UNREACHABLE_SECS", "value": "5"} in container["env"]
+    monkeypatch.setenv("EDL_UNREACHABLE_SECS", "soon")
+    with pytest.raises(SpecError, match="EDL_UNREACHABLE_SECS is 'soon'"):
+        jobs.objects()
 
 
 def test_secrets_stand_in_the_secret_alone() -> None:

@@ -1,0 +1,58 @@
+"""What a master shows of instances that are cut off: to those who follow the job, and in its snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from edl.cluster import Change, Instance
+from edl.jobs.events import Tally
+from edl.master.backend import Backend, ClientResultStore
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.reporting.obstacles import Obstacles
+from edl.master.reporting.status import StatusReporter
+from edl.master.reporting.tensorboard import Curves
+from edl.master.tasks.task_manager import TaskManager
+from edl.tasks.job_state import Plan
+from edl.tasks.ranges import STREAMED_ROWS
+from tests.edl.master.test_tensorboard import spec
+
+AWAY = "does not reach worker-0 at 10.0.0.1:4000: it is away"
+
+
+class Told:
+    """Events of the job."""
+
+    def __init__(self) -> None:
+        self.events: list[Any] = []
+
+    def write(self, event: Any) -> None:
+        self.events.append(event)
+
+
+def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) -> None:
+    tasks = TaskManager(Plan("predict", 4 * STREAMED_ROWS))
+    instances = InstanceManager(tasks, 3)
+    told: Any = Told()
+    other: Any = None
+    backend = Backend(other, other, told, ClientResultStore(), lambda snapshot: None, "")
+    obstacles = Obstacles(lambda text: None)
+    reporter = StatusReporter(
+        spec(kind="predict"), tasks, instances, backend, Curves(spec(), tmp_path, tasks), None, obstacles
+    )
+    instances.actions(0.0)
+    for name in ("worker-0", "worker-1", "worker-2"):
+        instances.changed(Change(Instance(name, "worker", 0), "running"), 0.0)
+    for name in ("worker-1", "worker-2"):
+        tasks.join(name, 0, 0.0)
+    obstacles.heard("worker-1", 0, AWAY)
+    for second in range(1, 33):
+        instances.actions(float(second))
+    reporter.publish(33.0)
+    assert {row.name: row.note for row in reporter.snapshot().instances} == {
+        "worker-0": "has not reached the master for 32 s",
+        "worker-1": AWAY,
+        "worker-2": "",
+    }
+    [tally] = [event for event in told.events if isinstance(event, Tally)]
+    assert (tally.instances, tally.cut_off) == (3, 2)
