@@ -67,7 +67,7 @@ def prediction(
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
     raise_all(errors)
-    table, column = _target(statement.target, trained.label.column, query.dialect)
+    table, column = _target(statement.target, statement.prefix + trained.label.column, query.dialect)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
         raise SemanticError(
             f"{column} cannot name a column of {scheme}",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -98,15 +97,7 @@ class Predictions:
         inner = predict_calls(call.query, self._dialect, begin)
         if inner:
             select = self._replaced(call.query, begin, statement, inner)
-        return Statement(
-            "predict",
-            text=statement.text,
-            span=statement.span,
-            select=self._with_shared(select, around, place),
-            select_span=span,
-            using=call.model,
-            attributes=call.attributes,
-        )
+        return used(call, statement, self._with_shared(select, around, place), span)
 
     def _with_shared(self, select: str, around: str, place: int) -> str:
         """Return the query with the common table expressions in front of the call that it reads."""
@@ -122,13 +113,28 @@ class Predictions:
     def _table(self, used: Statement, call: PredictCall, start: int) -> str:
         """Predict the rows into a new temporary table, and return its name."""
         found = self._predict(used)
-        if found.reader is None:
-            raise RuntimeError("a PREDICT without a table has rows")
+        rows = found.reader or found.to_arrow().to_reader()
         name = NAME + secrets.token_hex(4)[: _LENGTH - len(NAME)]
-        self._tables[name] = f"PREDICT({used.using}, …)"
+        self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         with at(call.span.shifted(start)):
-            self._source.stage_temporary(name, found.reader)
+            self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)
+
+
+def used(call: PredictCall, statement: Statement, select: str, select_span: Span) -> Statement:
+    """Return the statement of a call in another statement."""
+    is_prediction = call.kind == "predict"
+    return Statement(
+        call.kind,
+        text=statement.text,
+        span=statement.span,
+        select=select,
+        select_span=select_span,
+        model=None if is_prediction else call.model,
+        using=call.model if is_prediction else None,
+        prefix=call.prefix,
+        attributes=call.attributes,
+    )
 
 
 def check_statement(statement: Statement) -> None:
@@ -165,13 +171,5 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
         span = Span(begin - len(select) + len(call.query), begin + len(call.query))
         if predict_calls(call.query, dialect) or shared_queries(statement.text, dialect)[1]:
             continue
-        found.append(
-            replace(
-                Statement("predict", statement.text, statement.span),
-                select=select,
-                select_span=span,
-                using=call.model,
-                attributes=call.attributes,
-            )
-        )
+        found.append(used(call, statement, select, span))
     return found

@@ -146,6 +146,7 @@ class Statement:
     plan: bool = False  # EXPLAIN query TRAIN …: show the plan, start nothing
     model: Name | None = None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, DROP
     target: Name | None = None  # PREDICT's target
+    prefix: str = ""  # before the name of the predicted column, without a target
     attributes: tuple[Attribute, ...] = ()
     columns: tuple[ColumnClause, ...] = ()
     labels: tuple[Name, ...] = ()

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.split import Piece, split
@@ -60,6 +61,10 @@ def is_complete(text: str, dialect: str = "duckdb") -> bool:
 def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
     if piece.error:
         raise piece.error
+    if piece.clauses is None and creates_model(_slice(text, piece.span)):
+        statement = created_model(text, piece.span, dialect)
+        query = statement.select_span or piece.span
+        return replace(statement, warnings=_warnings(query, text, dialect))
     if piece.clauses is None or (
         piece.bare and piece.query and _is_ordinary(piece, piece.query, text, dialect)
     ):

@@ -1,6 +1,10 @@
 """Calls of `PREDICT(model, query)` as tables of a query: where they stand, and what they predict.
 
     SELECT * FROM orders JOIN PREDICT(late, (SELECT * FROM orders WHERE open), threshold = 0.3) p USING (id)
+    SELECT * FROM ML.PREDICT(MODEL late, TABLE orders, STRUCT(0.3 AS threshold))
+
+The second form is that of BigQuery ML, which also has ML.EVALUATE and ML.EXPLAIN_PREDICT; its predicted column is
+predicted_late.
 
 All else is ordinary SQL of the database, and stays as it is written. A call is recognised by its place: sqlglot parses
 the statement with a name in place of the call, which must be a table in the tree.
@@ -10,27 +14,45 @@ from __future__ import annotations
 
 import ast as python
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from edl.errors import Span, StatementSyntaxError
+from edl.errors import Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
 from sqlflow_edl.syntax.ast import Attribute, Constant, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
 from sqlflow_edl.syntax.queries import trees
 
+# functions of BigQuery ML -> the statement with the same answer
+_INSTEAD = {
+    "CONFUSION_MATRIX": "write SELECT … TO EVALUATE my_model WITH evaluate.report = confusion_matrix",
+    "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
+    "FEATURE_INFO": "write DESCRIBE MODEL my_model",
+    "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",
+    "ROC_CURVE": "write SELECT … TO EVALUATE my_model WITH evaluate.report = roc_curve",
+    "TRAINING_INFO": "write SHOW CURVE my_model",
+    "TRIAL_INFO": "write SHOW TRIALS my_model",
+    "WEIGHTS": "write DESCRIBE MODEL my_model",
+}
+Kind = Literal["predict", "evaluate", "explain"]
+
+_AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _MARK = "sqlflow_edl_call_"
-_CALL = re.compile(r"\bpredict\b", re.IGNORECASE)
+_CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
+_FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
+_KINDS: Mapping[str, Kind] = {"PREDICT": "predict", "EVALUATE": "evaluate", "EXPLAIN_PREDICT": "explain"}
 
 
 @dataclass(frozen=True, slots=True)
 class PredictCall:
-    """Call of PREDICT.
+    """Call of PREDICT, or of a function of BigQuery ML.
 
-    span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`.
+    span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`. kind: of the statement that
+    does the same. prefix: before the name of the predicted column.
     """
 
     span: Span
@@ -39,14 +61,17 @@ class PredictCall:
     query_span: Span
     is_table: bool
     attributes: tuple[Attribute, ...]
+    kind: Kind = "predict"
+    prefix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Word PREDICT with parentheses: the tokens between them."""
+    """Word PREDICT with parentheses: the tokens between them. function: of BigQuery ML, or empty."""
 
     span: Span
     inside: tuple[Token, ...]
+    function: str = ""
 
 
 def calls_predict(text: str) -> bool:
@@ -70,13 +95,21 @@ def _found(text: str, dialect: Dialect) -> Iterator[_Found]:
     tokens = [token for token in sql_tokens(text, 0, dialect) if token.kind != "comment"]
     at = 0
     while at < len(tokens) - 1:
-        end = _closing(tokens, at + 1)
-        is_call = tokens[at].word == "PREDICT" and tokens[at + 1].text == "("
-        if not is_call or end is None or (at and tokens[at - 1].text == "."):
+        word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
+        takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
+        is_call = word in _KINDS or takes_model if of_ml else word == "PREDICT" and not _is_part(tokens, at)
+        end = _closing(tokens, at + 1) if is_call else None
+        if end is None:
             at += 1
             continue
-        yield _Found(Span(tokens[at].start, tokens[end].end), tuple(tokens[at + 2 : end]))
+        first = tokens[at - 2 if of_ml else at].start
+        yield _Found(Span(first, tokens[end].end), tuple(tokens[at + 2 : end]), word if of_ml else "")
         at = end + 1
+
+
+def _is_part(tokens: Sequence[Token], at: int) -> bool:
+    """Return True if the word is part of a dotted name."""
+    return at > 0 and tokens[at - 1].text == "."
 
 
 def _closing(tokens: Sequence[Token], opening: int) -> int | None:
@@ -123,9 +156,16 @@ def replaced(text: str, parts: Sequence[tuple[Span, str]]) -> str:
 def _call(found: _Found, text: str, start: int) -> PredictCall:
     place = found.span.shifted(start)
     arguments = _arguments(found.inside)
+    name, form = "PREDICT", _FORM
+    if found.function:
+        name, form = f"ML.{found.function}", _FORM_OF_ML.replace("{}", found.function)
+        arguments = _plain(arguments)
+        if found.function not in _KINDS:
+            hint = _INSTEAD.get(found.function) or did_you_mean(found.function, list(_KINDS))
+            raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
     if len(arguments) < 2 or not all(arguments):
         what = "a model and a query" if not found.inside else "a query behind the model"
-        raise StatementSyntaxError(f"PREDICT needs {what}", span=place, hint=_FORM)
+        raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
     query = arguments[1]
     if query[0].text == "(" and _closing(query, 0) == len(query) - 1 and len(query) > 2:
@@ -136,10 +176,26 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         token.kind not in ("word", "name", "string") and token.text != "." for token in query
     ):
         raise StatementSyntaxError(
-            "PREDICT takes a query or the name of a table", span=span.shifted(start), hint=_FORM
+            f"{name} takes a query or the name of a table", span=span.shifted(start), hint=form
         )
-    attributes = tuple(_attribute(each, text, start) for each in arguments[2:])
-    return PredictCall(found.span, model, text[span.start : span.end], span, is_table, attributes)
+    kind = _KINDS.get(found.function, "predict")
+    attributes = [_attribute(each, text, start, kind) for each in arguments[2:]]
+    if kind == "explain":
+        attributes.append(Attribute("explain.level", Constant("rows", place), place))
+    prefix = "predicted_" if found.function else ""
+    return PredictCall(
+        found.span, model, text[span.start : span.end], span, is_table, tuple(attributes), kind, prefix
+    )
+
+
+def _plain(arguments: Sequence[list[Token]]) -> list[list[Token]]:
+    """Return the arguments of BigQuery ML without their words: MODEL m, TABLE t, STRUCT(0.3 AS threshold)."""
+    found = []
+    for each, word in zip(arguments, ("MODEL", "TABLE", *("STRUCT",) * len(arguments)), strict=False):
+        rest = each[1:] if len(each) > 1 and each[0].word == word else each
+        in_parentheses = word == "STRUCT" and len(rest) > 2 and rest[0].text == "(" and rest is not each
+        found.append(rest[1:-1] if in_parentheses else rest)
+    return found
 
 
 def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -171,24 +227,33 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
     return Name((name,), written, span.shifted(start), version)
 
 
-def _attribute(tokens: Sequence[Token], text: str, start: int) -> Attribute:
-    """Return a setting such as `threshold = 0.3`, in the form of a WITH attribute: `predict.threshold`."""
+def _attribute(tokens: Sequence[Token], text: str, start: int, kind: Kind) -> Attribute:
+    """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
-    key, sign, value = text[span.start : span.end].partition("=")
-    key, value = key.rstrip(" :\t\n"), value.lstrip("> \t\n")
+    written = text[span.start : span.end]
+    if found := _AS.fullmatch(written):
+        key, value = found["key"], found["value"]
+    else:
+        key, _, value = written.partition("=")
+        key, value = key.rstrip(" :\t\n"), value.lstrip("> \t\n")
     try:
-        number = python.literal_eval(value) if sign else None
+        number = python.literal_eval(value)
     except (ValueError, SyntaxError):
         number = None
     if not isinstance(number, int | float) or not key:
         raise StatementSyntaxError(
-            "a setting of PREDICT is a name and a number",
+            f"a setting of {kind.upper()} is a name and a number",
             span=span.shifted(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    name = key if key.lower().startswith("predict.") else f"predict.{key}"
-    of_value = Span(span.end - len(value), span.end).shifted(start)
-    return Attribute(name, Constant(number, of_value), Span(span.start, span.start + len(key)).shifted(start))
+    name = key if key.lower().startswith(f"{kind}.") else f"{kind}.{key}"
+    of_key, of_value = (_place(written, part).shifted(span.start + start) for part in (key, value))
+    return Attribute(name, Constant(number, of_value), of_key)
+
+
+def _place(text: str, part: str) -> Span:
+    at = text.index(part)
+    return Span(at, at + len(part))
 
 
 # CTEs ------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ class CandidateDraft:
         def written(span: Span) -> str:
             return search.text[span.start - start : span.end - start]
 
-        attributes = [written(each.span) for each in self.kept]
+        attributes = [f"{each.key} = {_literal(each.value, written)}" for each in self.kept]
         attributes += [f"{name} = {value}" for name, value in (*shares, *self.own)]
         clauses = [self._columns(each, written) for each in search.columns]
         clauses += [self.clause] if self.clause else []
@@ -154,6 +154,15 @@ def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, port
         return {}
     found: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
     return found if TEST in written else {**found, TEST: split.TEST}
+
+
+def _literal(value: ast.Value, written: Callable[[Span], str]) -> str:
+    """Return a value as a statement writes it: a constant by its value, which may differ from what is written there."""
+    if not isinstance(value, ast.Constant) or value.value is None:
+        return written(value.span)
+    if isinstance(value.value, str):
+        return "'" + value.value.replace("\\", "\\\\").replace("'", "''") + "'"
+    return str(value.value).upper() if isinstance(value.value, bool) else str(value.value)
 
 
 def _value(value: portfolio.Value, span: Span) -> ast.Value:

@@ -11,7 +11,7 @@ from sqlflow_edl.syntax import parse
     ("text", "place", "hint"),
     [
         ("CREATE MODEL m AS SELECT 1", "CREATE MODEL", "SELECT … FROM … TO TRAIN"),
-        ("create or replace model m OPTIONS()", "create or replace model", "SELECT … FROM … TO TRAIN"),
+        ("create or replace model m AS SELECT 1", "create or replace model", "SELECT … FROM … TO TRAIN"),
         ("/* all */ SHOW MODLES", "SHOW MODLES", "did you mean SHOW MODELS?"),
         ("SHOW MODLES LIKE 'a%'", "SHOW MODLES", "did you mean SHOW MODELS?"),
         ("SHOW MODEL", "SHOW MODEL", "write SHOW MODELS"),

@@ -1,0 +1,293 @@
+"""Statements of BigQuery ML: `CREATE MODEL name OPTIONS(…) AS SELECT …`, as a TRAIN statement.
+
+The options are read as attributes of WITH, at their own places in the text, so that errors point to what is written.
+`sqlflow_edl.syntax.predict_calls` reads ML.PREDICT and its like.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
+from sqlflow_edl.syntax.ast import Attribute, Call, Constant, ListValue, Name, Statement, Value
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.keywords import LazyTokens
+from sqlflow_edl.syntax.lexer import Token, clause_tokens, name_value, sql_tokens
+
+_CREATES = re.compile(
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?MODEL\s+(?P<absent>IF\s+NOT\s+EXISTS\s+)?"
+    r"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+)\s*(?P<word>OPTIONS|TRANSFORM)\s*\(",
+    re.IGNORECASE,
+)
+# model_type -> model of ours, None for the short form
+MODELS: Mapping[str, str | None] = {
+    "linear_reg": "LinearRegressor",
+    "logistic_reg": "LinearClassifier",
+    "dnn_regressor": "DNNRegressor",
+    "dnn_classifier": "DNNClassifier",
+    "dnn_linear_combined_regressor": "DNNLinearCombinedRegressor",
+    "dnn_linear_combined_classifier": "DNNLinearCombinedClassifier",
+    "boosted_tree_regressor": "BoostedTreesRegressor",
+    "boosted_tree_classifier": "BoostedTreesClassifier",
+    "automl_regressor": None,
+    "automl_classifier": None,
+}
+_INSTEAD = {
+    "random_forest_regressor": "trees are boosted here: boosted_tree_regressor",
+    "random_forest_classifier": "trees are boosted here: boosted_tree_classifier",
+}
+_TREES = ("boosted_tree_regressor", "boosted_tree_classifier")
+_NETWORKS = ("dnn_", "linear", "logistic")
+# option -> attribute of WITH
+_ATTRIBUTES = {
+    "learn_rate": "optimizer.learning_rate",
+    "max_iterations": "train.epochs",
+    "batch_size": "train.batch_size",
+    "hidden_units": "model.hidden_units",
+    "dropout": "model.dropout",
+    "activation_fn": "model.activation",
+    "optimizer": "optimizer",
+    "subsample": "model.subsample",
+    "max_tree_depth": "model.max_depth",
+    "min_tree_child_weight": "model.min_child_weight",
+    "colsample_bytree": "model.colsample_bytree",
+    "colsample_bynode": "model.colsample_bynode",
+    "min_split_loss": "model.gamma",
+    "l1_reg": "model.reg_alpha",
+    "l2_reg": "model.reg_lambda",
+    "data_split_eval_fraction": "validation.fraction",
+    "data_split_test_fraction": "validation.test_fraction",
+    "data_split_col": "validation.column",
+    "num_trials": "auto.trials",
+    "optimization_objective": "auto.metric",
+}
+_OF_TREES = frozenset(("l1_reg", "l2_reg"))
+# options without an effect here
+_IGNORED = frozenset(
+    ("enable_global_explain", "model_registry", "vertex_ai_model_id", "vertex_ai_model_version_aliases", "tree_method",
+     "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start")
+)  # fmt: skip
+_OTHERS = (
+    "model_type",
+    "input_label_cols",
+    "early_stop",
+    "data_split_method",
+    "auto_class_weights",
+    "budget_hours",
+)
+_SPLITS = {"RANDOM": "random", "SEQ": "time"}
+_CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
+
+
+def creates_model(text: str) -> bool:
+    """Return True if the statement is CREATE MODEL with options."""
+    return _CREATES.match(text) is not None
+
+
+def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
+    """Return CREATE MODEL as a TRAIN statement, or as the short form. span: of the statement in the program's text.
+
+    Raises SQLFlowError with the place for options and models that are not here.
+    """
+    head = _CREATES.match(text, span.start)
+    if head is None:
+        raise RuntimeError("the statement creates no model")
+    if head["absent"]:
+        place = Span(head.start("absent"), head.end("absent"))
+        raise StatementSyntaxError(
+            "a model is trained whether it exists or not", span=place, hint="write CREATE OR REPLACE MODEL"
+        )
+    if head["word"].upper() == "TRANSFORM":
+        raise StatementSyntaxError(
+            "TRANSFORM is not available",
+            span=Span(head.start("word"), head.end("word")),
+            hint="compute columns in the SELECT, or write SELECT … TO TRAIN … COLUMN",
+        )
+    closing = _closing(text, head.end() - 1, span.end, dialect)
+    select = _query(text, closing, span, dialect)
+    return _statement(text, span, head, closing, select, dialect)
+
+
+def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
+    """Return the place of the parenthesis that closes the options."""
+    depth = 0
+    for token in sql_tokens(text, opening, dialect):
+        depth += (token.kind == "open") - (token.kind == "close")
+        if token.start >= end:
+            break
+        if depth == 0:
+            return token.start
+    raise StatementSyntaxError("the options are not closed", span=Span(opening, opening + 1), hint="write )")
+
+
+def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
+    tokens = (token for token in sql_tokens(text, closing + 1, dialect) if token.kind != "comment")
+    word = next(tokens, Token("end", span.end, span.end, ""))
+    first = next(tokens, Token("end", span.end, span.end, ""))
+    if word.word != "AS" or first.start >= span.end:
+        raise StatementSyntaxError(
+            "a model needs a query to learn from",
+            span=Span(closing, closing + 1),
+            hint="write AS SELECT … behind it",
+        )
+    return Span(first.start, span.end)
+
+
+def _statement(
+    text: str, span: Span, head: re.Match[str], closing: int, select: Span, dialect: Dialect
+) -> Statement:
+    written = _options(text, head, closing, dialect)
+    options = {each.key.casefold(): each for each in written}
+    errors: list[SQLFlowError] = []
+    kind = _text(options.get("model_type"))
+    model = _model(options, head, errors)
+    attributes = [mapped for each in written for mapped in _mapped(each, kind.casefold(), errors)]
+    labels = _labels(options.get("input_label_cols"), head, errors)
+    raise_all(errors)
+    name = head["name"]
+    parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
+    return Statement(
+        "auto" if model is None else "train",
+        text=text[span.start : span.end],
+        span=span,
+        select=text[select.start : select.end],
+        select_span=select,
+        model=model,
+        attributes=tuple(attributes),
+        labels=labels,
+        into=(Name(parts, name, Span(head.start("name"), head.end("name"))),),
+    )
+
+
+def _options(text: str, head: re.Match[str], closing: int, dialect: Dialect) -> tuple[Attribute, ...]:
+    """Return the options as attributes, at their places.
+
+    They are parsed as those of WITH in a text in which TRAIN x and WITH stand in the places of other words.
+    """
+    from sqlflow_edl.syntax.ast_builder import build_statement
+    from sqlflow_edl.syntax.clauses import parse_clauses
+
+    start = head.start() + len(head[0]) - len(head[0].lstrip())
+    words = " " * start + "TRAIN x".ljust(head.start("word") - start) + "WITH"
+    same = words.ljust(head.end()) + text[head.end() : closing]
+    tree = parse_clauses(LazyTokens(clause_tokens(same, start, dialect)), dialect)
+    return build_statement(tree, same, dialect).attributes
+
+
+def _text(option: Attribute | None) -> str:
+    value = option.value if option else None
+    if isinstance(value, Constant) and isinstance(value.value, str):
+        return value.value
+    return value.text if isinstance(value, Name) else ""
+
+
+def _model(options: Mapping[str, Attribute], head: re.Match[str], errors: list[SQLFlowError]) -> Name | None:
+    option = options.get("model_type")
+    kind = _text(option)
+    if kind.casefold() in MODELS:
+        found = MODELS[kind.casefold()]
+        return Name((found,), found, option.value.span) if found and option else None
+    if option is None:
+        place, message = Span(head.start("word"), head.end("word")), "the options name no model_type"
+    else:
+        place, message = option.value.span, f"there is no model_type {kind or 'of that kind'}"
+    hint = _INSTEAD.get(kind.casefold()) or did_you_mean(kind.casefold(), list(MODELS))
+    errors.append(StatementSyntaxError(message, span=place, hint=hint))
+    return None
+
+
+def _labels(option: Attribute | None, head: re.Match[str], errors: list[SQLFlowError]) -> tuple[Name, ...]:
+    """Return the label; without the option it is the column `label`."""
+    if option is None:
+        return (Name(("label",), "label", Span(head.start("name"), head.end("name"))),)
+    items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
+    names = [each.value for each in items if isinstance(each, Constant) and isinstance(each.value, str)]
+    if len(names) != 1 or len(items) != 1:
+        errors.append(
+            StatementSyntaxError(
+                "a model has one label", span=option.value.span, hint="write input_label_cols = ['my_column']"
+            )
+        )
+        return ()
+    return (Name((names[0],), names[0], option.value.span),)
+
+
+def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    """Yield the attributes of an option; add an error for one that is not here."""
+    key = option.key.casefold()
+    if key in _SPECIAL:
+        yield from _SPECIAL[key](option, errors)
+    elif key in ("model_type", "input_label_cols") or key in _IGNORED:
+        return
+    elif key in _OF_TREES and kind not in _TREES:
+        errors.append(
+            StatementSyntaxError(
+                f"{option.key} is for boosted trees",
+                span=option.key_span,
+                hint="other models have dropout, and optimizer.weight_decay in a TRAIN statement",
+            )
+        )
+    elif key in _ATTRIBUTES:
+        name = "train.num_boost_round" if key == "max_iterations" and kind in _TREES else _ATTRIBUTES[key]
+        yield replace(option, key=name, value=_value(option.value))
+    else:
+        known = (*_ATTRIBUTES, *_OTHERS)
+        hint = (
+            did_you_mean(key, known)
+            or "docs/bigquery-ml.md lists the options; TRAIN has attributes of its own"
+        )
+        errors.append(StatementSyntaxError(f"unknown option {option.key}", span=option.key_span, hint=hint))
+
+
+def _value(value: Value) -> Value:
+    """Return the value with calls of ours in place of HPARAM_RANGE and HPARAM_CANDIDATES."""
+    if isinstance(value, Call) and value.function.upper() in _CALLS:
+        arguments: Sequence[Value] = value.args
+        if len(arguments) == 1 and isinstance(arguments[0], ListValue):
+            arguments = arguments[0].items
+        return replace(value, function=_CALLS[value.function.upper()], args=tuple(arguments))
+    return value
+
+
+def _early_stop(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    if isinstance(option.value, Constant) and option.value.value is False:
+        yield replace(option, key="train.early_stopping", value=replace(option.value, value=0))
+
+
+def _split(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    method = _text(option).upper()
+    if method == "NO_SPLIT":
+        yield replace(option, key="validation.fraction", value=Constant(0, option.value.span))
+    elif method in _SPLITS:
+        yield replace(option, key="validation.split", value=Constant(_SPLITS[method], option.value.span))
+    elif method != "AUTO_SPLIT":
+        errors.append(
+            StatementSyntaxError(
+                f"there is no data_split_method {method or 'of that kind'}",
+                span=option.value.span,
+                hint="AUTO_SPLIT, RANDOM, SEQ and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)",
+            )
+        )
+
+
+def _class_weights(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    if isinstance(option.value, Constant) and option.value.value is True:
+        yield replace(option, key="train.class_weights", value=Constant("balanced", option.value.span))
+
+
+def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    hours = option.value.value if isinstance(option.value, Constant) else None
+    if isinstance(hours, int | float) and not isinstance(hours, bool):
+        yield replace(option, key="train.time_limit", value=Constant(hours * 3600, option.value.span))
+    else:
+        errors.append(StatementSyntaxError("budget_hours is a number", span=option.value.span))
+
+
+_SPECIAL: Mapping[str, Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]] = {
+    "early_stop": _early_stop,
+    "data_split_method": _split,
+    "auto_class_weights": _class_weights,
+    "budget_hours": _budget,
+}

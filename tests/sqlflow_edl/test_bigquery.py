@@ -1,0 +1,139 @@
+"""Statements of BigQuery ML: they compile to what our own ones compile to, and run on DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+import sqlflow_edl
+from edl.errors import ErrorList, Span, SQLFlowError, StatementSyntaxError
+from sqlflow_edl.session.session import Session
+from sqlflow_edl.syntax import parse
+from sqlflow_edl.syntax.predict_calls import predict_calls
+from tests.databases import Databases
+from tests.sql_cases import Case, cases
+
+
+def in_duckdb(file: str) -> list[Case]:
+    return [case for case in cases(file) if case.dialect == "duckdb"]
+
+
+@pytest.mark.parametrize("case", in_duckdb("bigquery/models.sql"), ids=str)
+def test_a_model_is_that_of_our_own_statement(case: Case, databases: Databases) -> None:
+    session = databases.filled("duckdb")
+    [theirs] = session.compile(case.program)
+    [ours] = session.compile(case.fields["same"])
+    assert without_statement(theirs.spec) == without_statement(ours.spec)
+    if theirs.spec.search is not None:
+        assert theirs.spec.statement == case.program
+        for candidate in theirs.spec.search.candidates:
+            [again] = session.compile(candidate.spec.statement)
+            assert again.spec.model == candidate.spec.model, "the statement of a trial runs by itself"
+
+
+def without_statement(job: object) -> object:
+    """The JobSpec without its text, and those of its candidates."""
+    replace = msgspec.structs.replace
+    search = job.search  # type: ignore[attr-defined]
+    if search is not None:
+        candidates = tuple(replace(each, spec=replace(each.spec, statement="")) for each in search.candidates)
+        search = replace(search, candidates=tuple(replace(each, name="") for each in candidates))
+    return replace(job, statement="", search=search)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("case", in_duckdb("bigquery/errors.sql"), ids=str)
+def test_an_error_is_told_at_its_place(case: Case) -> None:
+    start, end = case.program.index("«"), case.program.index("»") - 1
+    with pytest.raises(SQLFlowError) as raised:
+        parse(case.program.replace("«", "").replace("»", ""))
+    error = raised.value.errors[0] if isinstance(raised.value, ErrorList) else raised.value
+    assert case.fields["message"] in error.message
+    assert case.fields.get("hint", "") in (error.hint or "")
+    assert error.span == Span(start, end)
+
+
+def test_places_are_those_in_the_program() -> None:
+    before = "SELECT 1;\n\n-- a model\n"
+    text = "CREATE MODEL m OPTIONS(model_type='linear_reg', learn_rate=0.5) AS SELECT 2 AS label;"
+    _, statement = parse(before + text)
+    [rate] = statement.attributes
+    assert (before + text)[rate.key_span.start : rate.value.span.end] == "learn_rate=0.5"
+    assert statement.select == "SELECT 2 AS label"
+    assert statement.select_span is not None
+    assert (before + text)[statement.select_span.start :] == "SELECT 2 AS label;"
+
+
+# Functions --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    with sqlflow_edl.connect("duckdb:") as opened:
+        list(
+            opened.run(
+                "CREATE TABLE houses AS SELECT range % 7 AS rooms, (range % 7) * 10.0 AS price, "
+                "CASE WHEN range % 7 > 3 THEN 'large' ELSE 'small' END AS size FROM range(140);"
+                "CREATE MODEL shop.prices OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['price'], "
+                "max_iterations=20) AS SELECT rooms, price FROM houses;"
+                "CREATE MODEL sizes OPTIONS(model_type='boosted_tree_classifier', input_label_cols=['size'], "
+                "max_iterations=20) AS SELECT rooms, size FROM houses"
+            )
+        )
+        yield opened
+
+
+def rows(session: Session, text: str) -> list[dict[str, object]]:
+    *_, last = session.run(text)
+    return last.to_arrow().to_pylist()
+
+
+def test_predictions_stand_beside_the_columns_of_the_query(session: Session) -> None:
+    found = rows(session, "SELECT * FROM ML.PREDICT(MODEL shop.prices, TABLE houses) ORDER BY rooms LIMIT 1")
+    assert set(found[0]) == {"rooms", "price", "size", "predicted_price"}
+    assert found[0]["predicted_price"] == pytest.approx(0.0, abs=5)
+    [total] = rows(
+        session,
+        "SELECT count(*) AS n FROM houses h JOIN ML.PREDICT(MODEL sizes, (SELECT DISTINCT rooms FROM houses)) p "
+        "USING (rooms) WHERE p.predicted_size = 'large'",
+    )
+    assert total == {"n": 60}
+
+
+def test_a_threshold_is_written_as_a_struct(session: Session) -> None:
+    text = "SELECT * FROM ML.PREDICT(MODEL sizes, (SELECT 0 AS rooms), STRUCT({} AS threshold))"
+    found = [rows(session, text.format(value))[0]["predicted_size"] for value in (1e-9, 0.5)]
+    assert found == ["small", "small"]
+    (call,) = predict_calls(text.format(0.25), "duckdb")
+    [threshold] = call.attributes
+    assert (threshold.key, threshold.value.value) == ("predict.threshold", 0.25)  # type: ignore[union-attr]
+    assert text.format(0.25)[threshold.value.span.start : threshold.value.span.end] == "0.25"
+
+
+def test_figures_and_explanations_are_rows(session: Session) -> None:
+    [figures] = rows(session, "SELECT * FROM ML.EVALUATE(MODEL shop.prices, TABLE houses)")
+    ours = rows(session, "SELECT * FROM houses TO EVALUATE shop.prices")
+    assert [figures] == ours
+    assert {"rmse", "r2"} <= set(figures)
+    [explained] = rows(session, "SELECT * FROM ML.EXPLAIN_PREDICT(MODEL shop.prices, (SELECT 3 AS rooms))")
+    assert {"price", "price_base", "rooms_shap"} <= set(explained)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
+        ("SELECT * FROM ML.TRAINING_INFO(MODEL m)", "there is no ML.TRAINING_INFO", "SHOW CURVE"),
+        ("SELECT * FROM ML.PREDIKT(MODEL m, TABLE t)", "there is no ML.PREDIKT", "did you mean PREDICT?"),
+        ("SELECT * FROM ML.PREDICT(MODEL m)", "ML.PREDICT needs a query behind the model", "TABLE my_table"),
+    ],
+)
+def test_other_functions_are_answered_with_what_to_write(text: str, message: str, hint: str) -> None:
+    with pytest.raises(StatementSyntaxError, match=message) as caught:
+        predict_calls(text, "duckdb")
+    assert hint in (caught.value.hint or "")
+
+
+def test_functions_of_a_schema_ml_are_ordinary() -> None:
+    assert predict_calls("SELECT ml.score(a), ml.predictor FROM ml.evaluate_all(t)", "duckdb") == []
