@@ -11,7 +11,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="FILE.onnx, FILE.keras, a folder for TensorFlow, FILE.pt2, or a file of LightGBM or XGBoost, see "
+        help="FILE.onnx, FILE.keras, a folder for TensorFlow, FILE.pt2, or a file of LightGBM or XGBoost; see "
         "docs/serving.md; with --sql a file, or - for stdout (default)",
     )
     query = command.add_argument_group(

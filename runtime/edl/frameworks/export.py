@@ -1,11 +1,14 @@
 """Export of trained models to formats that need none of this package: Keras, TensorFlow SavedModel, torch.export,
 ONNX, and the files of LightGBM and XGBoost.
 
-The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values; for
-their ONNX model see `edl.frameworks.trees.onnx`. Another exported model takes what the program's `feed` makes of a
-batch, a dict of arrays: `dense` float32 (n, k), and ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs,
-logits for classes; of an ensemble the mean of its members' numbers, or the logits of their mean probabilities. The
-number of rows is free. Lists of ids are given as by `Ragged.padded`, with any number of ids per row.
+ONNX models of trees and of networks take the raw columns of the table, see `edl.frameworks.trees.onnx` and
+`edl.frameworks.networks.onnx`, unless a feature has no operator there.
+
+The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values.
+Another exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and
+ids int64 (n,) under `f0`, `f1`, …. It returns the model's outputs, logits for classes; of an ensemble the mean of its
+members' numbers, or the logits of their mean probabilities. The number of rows is free. Lists of ids are given as by
+`Ragged.padded`, with any number of ids per row.
 """
 
 from __future__ import annotations
@@ -15,16 +18,21 @@ import importlib.util
 import io
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from edl.arrays import Array, Features, arrays, padded
 from edl.errors import JobError
+from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.ragged import Ragged
 from edl.spec import ENSEMBLE, ClassLabel, Label
+
+if TYPE_CHECKING:
+    from edl.program import Program
 
 Write = Callable[[Any, Features, Path], str | None]  # what it wrote, if the words of `FORMATS` do not say all
 
@@ -80,9 +88,27 @@ def _trees(model: Any, features: Features, path: Path) -> None:
     path.write_bytes(model.of_library(path.suffix))
 
 
-def _trees_onnx(model: Any, features: Features, path: Path) -> str:
+def _of_columns(model: Any, features: Features, path: Path) -> str:
     path.write_bytes(model.of_onnx())
     return f"an ONNX model of {model.onnx_inputs}"
+
+
+def network_file(program: Program, weights: Mapping[str, Array]) -> NetworkFile | str:
+    """Return the model as a graph over the columns of the table, or the reason why it takes features instead.
+
+    Raises JobError for Keras, which has no graph of features.
+    """
+    spec = msgspec.structs.replace(program.spec, edited=program.edited)
+    reason = reason_against(spec, weights)
+    if not reason:
+        return NetworkFile(spec, weights)
+    if spec.framework == "keras":
+        raise JobError(
+            f"a Keras model is written to ONNX from the columns of its table, and {reason}",
+            hint="write it to FILE.keras or a folder, which take the transformed features; or train it WITH "
+            "model.framework = torch",
+        )
+    return reason
 
 
 def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
@@ -166,7 +192,9 @@ def _torch(model: Any, features: Features, path: Path) -> None:
     torch.export.save(_exported(model, features), path)
 
 
-def _onnx(model: Any, features: Features, path: Path) -> None:
+def _onnx(model: Any, features: Features, path: Path) -> str:
+    if isinstance(model, NetworkFile):
+        return _of_columns(model, features, path)
     import torch
 
     for package in ("onnx", "onnxscript"):
@@ -177,15 +205,20 @@ def _onnx(model: Any, features: Features, path: Path) -> None:
     torch.onnx.export(
         program, f=path, input_names=names, output_names=["outputs"], external_data=False, verbose=False
     )
+    return "an ONNX model of the transformed features"
 
 
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
-    "keras": {".keras": ("a Keras model", _keras), "": ("a TensorFlow SavedModel", _saved_model)},
-    "lightgbm": {".txt": ("a LightGBM model", _trees), ".onnx": ("an ONNX model", _trees_onnx)},
+    "keras": {
+        ".keras": ("a Keras model", _keras),
+        "": ("a TensorFlow SavedModel", _saved_model),
+        ".onnx": ("an ONNX model", _of_columns),
+    },
+    "lightgbm": {".txt": ("a LightGBM model", _trees), ".onnx": ("an ONNX model", _of_columns)},
     "xgboost": {
         ".ubj": ("an XGBoost model", _trees),
         ".json": ("an XGBoost model in JSON", _trees),
-        ".onnx": ("an ONNX model", _trees_onnx),
+        ".onnx": ("an ONNX model", _of_columns),
     },
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

@@ -124,7 +124,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     """
     import pyarrow as pa
 
-    from edl.frameworks.export import averaged, check_lists
+    from edl.frameworks.export import averaged, check_lists, network_file
     from edl.frameworks.export import export as write
 
     if not program.has("feed"):
@@ -133,13 +133,20 @@ def export(program: Program, weights: Path, path: Path) -> str:
     exact = program.spec.framework in TREES
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
     adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
-    adapter.set_weights(trained_weights(weights))
+    trained = trained_weights(weights)
+    adapter.set_weights(trained)
+    reason = ""
+    if path.suffix == ".onnx" and not exact:
+        found = network_file(program, trained)
+        if not isinstance(found, str):
+            return write(adapter.framework, found, features, path)
+        reason = f", because {found}"
     model = adapter.standalone()
     outputs = adapter.predict(features)
     check_lists(adapter.framework, model, features, outputs)
     if outputs.ndim == 3 and not isinstance(program.spec.label, RawLabel):
         model = averaged(adapter.framework, model, program.spec.label)
-    return write(adapter.framework, model, features, path)
+    return write(adapter.framework, model, features, path) + reason
 
 
 def starting_weights(program: Program, weights: Path | None) -> Mapping[str, Array] | None:

@@ -226,8 +226,8 @@ def test_dates_of_centuries_have_the_parts_of_the_calendar(tmp_path: Path) -> No
         dt.date(2100, 3, 1),
     ]
     batch = pa.record_batch({"born": pa.array(days)})
-    from edl.frameworks.trees.onnx_columns import matrix
-    from edl.frameworks.trees.onnx_graph import Graph
+    from edl.frameworks.onnx.columns import matrix
+    from edl.frameworks.onnx.graph import Graph
 
     features = tuple(Raw("born", part) for part in PARTS[:4])
     graph = Graph(["born"])

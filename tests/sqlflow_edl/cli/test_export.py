@@ -136,7 +136,7 @@ def stored(url: str, tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("model", "name", "words"),
     [
-        ("m.keras", "x.onnx", "a model in keras cannot be written to x.onnx"),
+        ("m.keras", "x.txt", "a model in keras cannot be written to x.txt"),
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
         ("m.torch", "no/x.pt2", "/no is no folder"),

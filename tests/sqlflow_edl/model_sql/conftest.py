@@ -80,36 +80,40 @@ def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array
 
 
 STATEMENTS = Path(__file__).parents[2] / "fixtures" / "model_sql"
-SOAK = ("linear", "keras_deep", "keras_wide", "poisson", "xgboost_number")
+WITHOUT_SQL = ("periodic", "keras_periodic")
+SOAK = ("linear", "keras_periodic", "keras_deep", "keras_wide", "poisson", "xgboost_number")
 
 
 def statements() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(STATEMENTS.glob("*.sql"))}
 
 
+class Models(dict[str, Trained]):
+    """Models by the name of their statement, each trained when it is first asked for."""
+
+    def __init__(self, session: Session, folder: Path) -> None:
+        super().__init__()
+        self._session = session
+        self._folder = folder
+
+    def __missing__(self, name: str) -> Trained:
+        for _ in self._session.run(statements()[name]):
+            pass
+        file = self._folder / f"{name}.zip"
+        self._session.registry.load(name, file)
+        self[name] = Trained(read_archive(file), load_model(file, f"{name}@1"))
+        return self[name]
+
+
 @pytest.fixture(scope="session")
-def trained(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Trained]]:
-    """The models by the name of their statement; those of the soak variants only where these run."""
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
+    """The models of the statements."""
     folder = tmp_path_factory.mktemp("model_sql")
-    wanted = {
-        name: text
-        for name, text in statements().items()
-        if name not in SOAK or request.config.getoption("--soak")
-    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
         with Session(f"duckdb:///{folder}/models.duckdb", create=True) as session:
             fill(session, "sales", rows(600, 1, training=True))
-            found = {}
-            for name, text in wanted.items():
-                for _ in session.run(text):
-                    pass
-                session.registry.load(name, folder / f"{name}.zip")
-                archive = read_archive(folder / f"{name}.zip")
-                found[name] = Trained(archive, load_model(folder / f"{name}.zip", f"{name}@1"))
-        yield found
+            yield Models(session, folder)
 
 
 def forest_of(archive: Archive) -> Forest:

@@ -41,6 +41,9 @@ def archive(folder: Path, **changes: Any) -> Archive:
         "model": spec.Component("DNNClassifier", {"hidden_units": (2,), "activation": "relu"}),
         "inputs": {"features": FEATURES},
         "label": CLASSES,
+        "loss": spec.Component("cross_entropy"),
+        "metrics": ("accuracy",),
+        "optimizer": spec.Component("adam", {"learning_rate": 0.01}),
     }
     made = msgspec.structs.replace(SPEC, **{**defaults, **changes})
     width = sum(map(spec.width, made.features))
@@ -91,7 +94,6 @@ def trees(folder: Path) -> Archive:
         folder,
         framework="xgboost",
         model=spec.Component("BoostedTreesClassifier", {}),
-        loss=spec.Component("cross_entropy"),
         inputs={"features": features},
         label=spec.ClassLabel("is_large", (False, True)),
     )

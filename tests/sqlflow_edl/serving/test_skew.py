@@ -22,6 +22,7 @@ from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 from tests.searches import short
+from tests.sqlflow_edl.model_sql.test_onnx import fed
 from tests.sqlflow_edl.serving.conftest import Client, Serve
 from tests.sqlflow_edl.serving.rows_of_sales import new_sales, sales
 
@@ -78,6 +79,7 @@ def test_all_ways_to_predict_give_the_same_answers(url: str, serve: Serve, tmp_p
     assert_close(by_sqlite(url), expected)
     if "ensemble" not in url:
         assert_close(by_plain_sql(url, tmp_path / "m.sql"), expected)
+        assert_close(by_onnx(url, tmp_path / "m.onnx"), expected)
 
 
 def asked(client: Client) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
@@ -112,6 +114,24 @@ def by_plain_sql(url: str, file: Path) -> list[dict[str, object]]:
     with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
         found = connection.sql(file.read_text(encoding="utf-8")).to_arrow_table()
     return found.sort_by("id").drop_columns("id").to_pylist()
+
+
+def by_onnx(url: str, file: Path) -> list[dict[str, object]]:
+    """The answers of the ONNX model that the command writes."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    assert main(["export", "m", "-o", str(file), "--source", url]) == 0
+    session = onnxruntime.InferenceSession(file)
+    given = fed(new_sales().combine_chunks().to_batches()[0], [each.name for each in session.get_inputs()])
+    _, scores = session.run(None, given)
+    classes = sorted(sales()["kind"].unique().to_pylist())
+    return [
+        {
+            "kind": classes[row.argmax()],
+            "kind_prob": row.max(),
+            **{f"kind_prob_{name}": share for name, share in zip(classes, row, strict=True)},
+        }
+        for row in scores
+    ]
 
 
 def assert_close(found: list[dict[str, object]], expected: list[dict[str, object]]) -> None:

@@ -16,11 +16,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Periodic:
-    """Periodic embedding of numbers: frequencies (numbers, f), weight (numbers, 2f, f) and bias (numbers, f)."""
+    """Periodic embedding of numbers: frequencies (numbers, f), weight (numbers, 2f, f) and bias (numbers, f).
+
+    The angle of x is (2π x) frequency, or 2π (x frequency) if `frequency_first`, which float32 rounds differently.
+    """
 
     frequencies: Floats
     weight: Floats
     bias: Floats
+    frequency_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,10 @@ def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     for entry in shape.deep.entries:
         name = f"{prefix}.{entry.name}"
         if entry.kind == "periodic":
-            found = (weights[f"{name}.{part}"] for part in ("frequencies", "weight", "bias"))
-            blocks.append(Block(entry, periodic=Periodic(*found)))
+            frequencies, weight, bias = (
+                weights[f"{name}.{part}"] for part in ("frequencies", "weight", "bias")
+            )
+            blocks.append(Block(entry, periodic=Periodic(frequencies, weight, bias)))
         else:
             blocks.append(Block(entry, weights[f"{name}.weight"] if _is_embedding(entry) else None))
     last = weights["output.weight"]
@@ -218,7 +220,9 @@ def _keras_block(entry: Entry, left: _Numbered) -> Block:
         kernel = left.take("kernel", numbers, f)
         return Block(
             entry,
-            periodic=Periodic(kernel, left.take("kernel", numbers, 2 * f, f), left.take("bias", numbers, f)),
+            periodic=Periodic(
+                kernel, left.take("kernel", numbers, 2 * f, f), left.take("bias", numbers, f), True
+            ),
         )
     is_embedding = _is_embedding(entry)
     return Block(entry, left.take("embeddings", entry.num_ids, entry.width) if is_embedding else None)

@@ -1,6 +1,6 @@
 """Model of trees as ONNX: raw columns or the matrix, the operator TreeEnsemble of ai.onnx.ml, the outputs.
 
-    inputs    the columns of the table by their names (`edl.frameworks.trees.onnx_columns`), or, if a feature has no
+    inputs    the columns of the table by their names (`edl.frameworks.onnx.columns`), or, if a feature has no
               operator, `dense`, float64 (rows, columns), NaN for missing values, as the program's `feed` makes it
     outputs   float64 (rows, outputs): numbers, scores of a ranking, or logits of classes
     scores    float64, for classes only: (rows, classes) probabilities
@@ -10,17 +10,15 @@ The leaves are added up in float64. XGBoost does so in float32, so the last digi
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from edl.errors import JobError
+from edl.frameworks.onnx.columns import matrix, unsupported
+from edl.frameworks.onnx.graph import ML, Graph, Value, check_installed, free_name, tensor
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
-from edl.frameworks.trees.onnx_columns import matrix, unsupported
-from edl.frameworks.trees.onnx_graph import ML, Graph, Value, tensor
 from edl.spec import Feature, source_columns
 
 DENSE, OUTPUTS, SCORES = "dense", "outputs", "scores"
@@ -38,26 +36,21 @@ def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature])
 
     `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
     """
-    if importlib.util.find_spec("onnx") is None:
-        raise JobError("ONNX needs the package onnx", hint="pip install onnx")
+    check_installed()
     columns = [name for feature in features for name in source_columns(feature)] or [DENSE]
     graph = Graph(columns)
     dense = matrix(graph, features) if features else graph.input(DENSE, "DOUBLE", ["rows", width])
     margins = _margins(graph, forest, dense)
     outputs = graph.add("Exp", margins) if link == "log" else margins
     count = len(forest.base)
-    graph.output(_free(OUTPUTS, columns), outputs, count)
+    graph.output(free_name(OUTPUTS, columns), outputs, count)
     if link == "logit":
         second = graph.add("Sigmoid", outputs)
         both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
-        graph.output(_free(SCORES, columns), both, 2)
+        graph.output(free_name(SCORES, columns), both, 2)
     elif link == "softmax":
-        graph.output(_free(SCORES, columns), graph.add("Softmax", outputs, axis=1), count)
+        graph.output(free_name(SCORES, columns), graph.add("Softmax", outputs, axis=1), count)
     return graph.encoded()
-
-
-def _free(name: str, taken: Sequence[str]) -> str:
-    return _free(f"{name}_", taken) if name in taken else name
 
 
 def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from edl.arrays import Array
+from edl.errors import JobError
 
 _IR, _OPSET, _ML_OPSET = 10, 18, 5
 ML = "ai.onnx.ml"
@@ -40,6 +42,12 @@ class Graph:
 
         self._nodes.append(helper.make_node("Identity", [value.name], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["rows", columns]))
+
+    def cast(self, value: Value, kind: str) -> Value:
+        """Return the value in another type, such as FLOAT."""
+        from onnx import TensorProto
+
+        return self.add("Cast", value, to=getattr(TensorProto, kind))
 
     def constant(self, values: Array) -> Value:
         name = self._name()
@@ -101,12 +109,28 @@ class Value:
         return other if isinstance(other, Value) else self.graph.constant(np.array(float(other)))
 
 
+def check_installed() -> None:
+    """Raise JobError if the package onnx is missing."""
+    if importlib.util.find_spec("onnx") is None:
+        raise JobError("ONNX needs the package onnx", hint="pip install onnx")
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """Return the name, with underscores appended until it is not taken; names differ by case."""
+    return free_name(f"{name}_", taken) if name in taken else name
+
+
 def tensor(name: str, values: Array) -> Any:
-    """Return a constant of float64, uint8, int64 or text."""
+    """Return a constant of float32, float64, uint8, int64 or text."""
     from onnx import TensorProto, helper
 
     if values.dtype == object:
         encoded = [value.encode() for value in values.tolist()]
         return helper.make_tensor(name, TensorProto.STRING, values.shape, encoded)
-    kinds = {"float64": TensorProto.DOUBLE, "uint8": TensorProto.UINT8, "int64": TensorProto.INT64}
+    kinds = {
+        "float32": TensorProto.FLOAT,
+        "float64": TensorProto.DOUBLE,
+        "uint8": TensorProto.UINT8,
+        "int64": TensorProto.INT64,
+    }
     return helper.make_tensor(name, kinds[values.dtype.name], values.shape, values.tobytes(), raw=True)

@@ -1,4 +1,4 @@
-"""Raw columns of a table to the matrix of trees, in ONNX: the transform of `edl.features` for features of trees.
+"""Raw columns of a table as numbers, codes of categories and the matrix of trees, in ONNX: `edl.features` in a graph.
 
 An input is a column by its name, (rows,): text as strings, in which NULL is any text that training did not have, such
 as the empty one; all else as float64, in which NULL is NaN. Booleans are 0 and 1, dates and timestamps seconds since
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from edl.frameworks.trees.onnx_graph import ML, Graph, Value, tensor
+from edl.frameworks.onnx.graph import ML, Graph, Value, tensor
 from edl.spec import (
     Bucket,
     CategoryId,
@@ -22,22 +22,24 @@ from edl.spec import (
     Vocabulary,
     source_columns,
 )
-from edl.spec.features import Plain
+from edl.spec.features import Category, category_of
 
 _CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
 _FROM_ZERO = ("year", "hour", "minute")  # parts whose number is also their id
 _DAY = 86_400
 
 
-def unsupported(features: Sequence[Feature]) -> str:
-    """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none."""
-    text = {name for each in features if _is_text(each) for name in source_columns(each)}
+def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
+    """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none.
+
+    `numbers` are types of features that are made of a number.
+    """
+    text = {name for each in features if is_text(each) for name in source_columns(each)}
     for feature in features:
-        category = feature.category if isinstance(feature, Codes) else None
         names = tuple(source_columns(feature))
-        if not isinstance(feature, Raw) and not isinstance(category, _CATEGORIES):
+        if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
             return " and ".join(names)
-        if not _is_text(feature) and names[0] in text:
+        if not is_text(feature) and names[0] in text:
             return names[0]
     return ""
 
@@ -51,22 +53,36 @@ def matrix(graph: Graph, features: Sequence[Feature]) -> Value:
 
 def _number(graph: Graph, feature: Feature) -> Value:
     """Return the number of a feature by row, NaN if it is missing."""
-    if _is_text(feature) and isinstance(feature, Codes) and isinstance(feature.category, Vocabulary):
-        text = graph.input(feature.category.column, "STRING", ["rows"])
-        return _encoded(text, np.array(feature.category.values, dtype=object))
-    [column] = source_columns(feature)
-    number = graph.input(column, "DOUBLE", ["rows"])
     if isinstance(feature, Codes):
-        return _code(number, feature.category)
+        return code(graph, feature.category)
     if not isinstance(feature, Raw):
         raise TypeError(f"{type(feature).__name__} has no operator")
     if not feature.part:
-        return _finite(number)
-    part = _part(number, feature.part)
+        return finite_number(graph, feature.column)
+    part = part_of_time(graph, feature.column, feature.part)
     return part if feature.part in _FROM_ZERO else part + 1
 
 
-def _code(number: Value, category: Plain) -> Value:
+def finite_number(graph: Graph, column: str) -> Value:
+    """Return the numbers of a column, (rows,), NaN where they are missing or not finite."""
+    return _finite(graph.input(column, "DOUBLE", ["rows"]))
+
+
+def part_of_time(graph: Graph, column: str, part: str) -> Value:
+    """Return a part of the times of a column, (rows,); month, day and weekday begin at 0."""
+    return _part(graph.input(column, "DOUBLE", ["rows"]), part)
+
+
+def code(graph: Graph, category: Category) -> Value:
+    """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
+    if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
+        text = graph.input(category.column, "STRING", ["rows"])
+        return _encoded(text, np.array(category.values, dtype=object))
+    [column] = source_columns(category)
+    return _code(graph.input(column, "DOUBLE", ["rows"]), category)
+
+
+def _code(number: Value, category: Category) -> Value:
     if isinstance(category, Vocabulary):
         return _encoded(number, np.array(category.values, dtype=np.float64))
     if isinstance(category, DatePart):
@@ -134,8 +150,9 @@ def _part(seconds: Value, part: str) -> Value:
     return of_year - (month * 153 + 2) // 5
 
 
-def _is_text(feature: Feature) -> bool:
-    category = feature.category if isinstance(feature, Codes) else None
+def is_text(feature: Feature) -> bool:
+    """Return True if the feature reads its column as text."""
+    category = category_of(feature)
     return isinstance(category, Vocabulary) and isinstance(category.values[0], str)
 
 

@@ -1,0 +1,141 @@
+"""Features of networks in ONNX: the dense values, positions and ids of `edl.features.transform`, in a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from edl.features.encodings import Encoder
+from edl.frameworks.onnx.columns import code, finite_number, part_of_time
+from edl.frameworks.onnx.graph import Graph, Value
+from edl.spec import (
+    Category,
+    Encoding,
+    Feature,
+    Log,
+    LogCount,
+    Normalize,
+    Numeric,
+    Periodic,
+    PiecewiseLinear,
+    Standardize,
+    TargetMean,
+    Year,
+    num_ids,
+)
+
+NUMBERS = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Periodic)  # features of a number
+_FLOAT32 = float(np.finfo(np.float32).max)
+_LARGEST = 1e30  # in place of what float32 cannot hold, as in `edl.features.transform`
+
+
+def dense_values(graph: Graph, feature: Feature) -> Value:
+    """Return the values of a dense feature, float32 (rows, width)."""
+    if isinstance(feature, TargetMean | LogCount):
+        return _statistics(graph, feature)
+    return column_of(graph, _SCALES[type(feature)](graph, feature))
+
+
+def ids(graph: Graph, category: Category) -> Value:
+    """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
+    found = code(graph, category)
+    missing = graph.add("IsNaN", found)
+    known = graph.add("Where", missing, graph.constant(np.array(float(category.size))), found)
+    return graph.cast(known, "INT64")
+
+
+def position(graph: Graph, feature: PiecewiseLinear) -> Value:
+    """Return the position of a number among its boundaries, float32 (rows, 1)."""
+    value = finite_number(graph, feature.column)
+    bounds = np.asarray(feature.boundaries, dtype=np.float64)
+    missing = -1.0 if feature.nulls else feature.bins / 2
+    inside = _clipped(graph, _filled(graph, value, float(bounds[0])), float(bounds[0]), float(bounds[-1]))
+    above = graph.add("GreaterOrEqual", _tall(graph, inside), graph.constant(bounds[None, 1:-1]))
+    counted = graph.add(
+        "ReduceSum", graph.cast(above, "INT64"), graph.constant(np.array([1], dtype=np.int64)), keepdims=0
+    )
+    low = graph.add("Gather", graph.constant(bounds[:-1]), counted)
+    slope = graph.add("Gather", graph.constant(1 / np.diff(bounds)), counted)
+    found = (inside - low) * slope + graph.cast(counted, "DOUBLE")
+    is_null = graph.add("IsNaN", value)
+    return column_of(graph, graph.add("Where", is_null, graph.constant(np.array(missing)), found))
+
+
+def standardized(graph: Graph, feature: Standardize | Periodic) -> Value:
+    """Return (x - mean) / std, float64 (rows,)."""
+    value = _filled(graph, finite_number(graph, feature.column), feature.mean)
+    return _shifted(value, feature.mean, feature.std)
+
+
+def column_of(graph: Graph, value: Value) -> Value:
+    """Narrow numbers (rows,) to float32 (rows, 1); those beyond its range become `_LARGEST` with their sign."""
+    known = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
+    size = graph.add("Abs", known)
+    is_large = graph.add("Greater", size, graph.constant(np.array(_FLOAT32)))
+    large = graph.add("Sign", known) * _LARGEST
+    return graph.cast(_tall(graph, graph.add("Where", is_large, large, known)), "FLOAT")
+
+
+def _tall(graph: Graph, value: Value) -> Value:
+    return graph.add("Unsqueeze", value, graph.constant(np.array([1], dtype=np.int64)))
+
+
+def _statistics(graph: Graph, feature: Encoding) -> Value:
+    every = np.arange(num_ids(feature.category))
+    table = Encoder(feature).values(every, pa.record_batch({})).astype(np.float32)
+    return graph.add("Gather", graph.constant(table), ids(graph, feature.category), axis=0)
+
+
+def _filled(graph: Graph, value: Value, mean: float) -> Value:
+    return graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(float(mean))), value)
+
+
+def _clipped(graph: Graph, value: Value, low: float, high: float) -> Value:
+    return graph.add("Clip", value, graph.constant(np.array(low)), graph.constant(np.array(high)))
+
+
+def _shifted(value: Value, by: float, scale: float) -> Value:
+    if scale == 0:
+        return value * 0.0
+    graph = value.graph
+    return graph.add("Div", value - by, graph.constant(np.array(float(scale))))
+
+
+def _numeric(graph: Graph, feature: Numeric) -> Value:
+    return _filled(graph, finite_number(graph, feature.column), feature.mean)
+
+
+def _standardize(graph: Graph, feature: Standardize) -> Value:
+    found = standardized(graph, feature)
+    if not feature.limit:
+        return found
+    part = graph.add("Div", found, graph.constant(np.array(feature.limit)))
+    return graph.add("Div", found, graph.add("Sqrt", part * part + 1.0))
+
+
+def _normalize(graph: Graph, feature: Normalize) -> Value:
+    value = _filled(graph, finite_number(graph, feature.column), feature.mean)
+    return _shifted(value, feature.min, feature.max - feature.min)
+
+
+def _year(graph: Graph, feature: Year) -> Value:
+    year = _filled(graph, part_of_time(graph, feature.column, "year"), feature.mean)
+    return _shifted(year, feature.mean, feature.std)
+
+
+def _log(graph: Graph, feature: Log) -> Value:
+    value = finite_number(graph, feature.column)
+    has_one = graph.add("Greater", value, graph.constant(np.array(-1.0)))  # False for NaN
+    return graph.add("Log", graph.add("Where", has_one, value, graph.constant(np.array(feature.mean))) + 1.0)
+
+
+_SCALES: Mapping[type, Callable[[Graph, Any], Value]] = {
+    Numeric: _numeric,
+    Standardize: _standardize,
+    Normalize: _normalize,
+    Year: _year,
+    Log: _log,
+}

@@ -1,0 +1,214 @@
+"""Network of a built-in model as ONNX, with the transform of its features, so that the inputs are the raw columns.
+
+    inputs    the columns of the table by their names, see `edl.frameworks.onnx.columns`
+    outputs   float64 (rows, outputs): numbers, or logits of classes; of an ensemble the mean of its members' numbers,
+              or the logits of the mean of their probabilities
+    scores    float64, for classes only: (rows, classes) probabilities
+
+Features are computed in float64 and narrowed to float32, in which the network computes, as in PREDICT.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edl.arrays import Array
+from edl.frameworks.networks import stored
+from edl.frameworks.networks.features import (
+    NUMBERS,
+    column_of,
+    dense_values,
+    ids,
+    position,
+    standardized,
+)
+from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
+from edl.frameworks.onnx.columns import unsupported
+from edl.frameworks.onnx.graph import Graph, Value, check_installed, free_name
+from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear
+from edl.spec import Periodic as PeriodicFeature
+
+OUTPUTS, SCORES = "outputs", "scores"
+
+
+def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
+    """Return the reason why the model has no such graph, empty if it has one."""
+    if reason := stored.unsupported(spec):
+        return reason
+    if large := stored.large_tables(weights):
+        return f"its table {large.partition(':')[0]} is kept outside of the network"
+    column = unsupported(spec.features, NUMBERS)
+    return f"a feature of column {column} has no operator" if column else ""
+
+
+@dataclass(frozen=True)
+class NetworkFile:
+    """Model for export as ONNX, whose JobSpec and weights have no reason against it."""
+
+    spec: JobSpec
+    weights: Mapping[str, Array]
+
+    def of_onnx(self) -> bytes:
+        """Return the file. Raises JobError if the package onnx is missing."""
+        check_installed()
+        network = stored.network(self.spec, self.weights)
+        columns = list(self.spec.columns)
+        graph = Graph(columns)
+        outputs = _Graph(graph).outputs(network)
+        numbers, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
+        graph.output(free_name(OUTPUTS, columns), numbers, self.spec.label.outputs)
+        if scores is not None:
+            classes = max(2, self.spec.label.outputs)
+            graph.output(free_name(SCORES, columns), scores, classes)
+        return graph.encoded()
+
+    @property
+    def onnx_inputs(self) -> str:
+        return f"the columns {', '.join(self.spec.columns)}"
+
+
+class _Graph:
+    """Layers in a graph, in float32."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def outputs(self, network: Network) -> Value:
+        """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
+        graph = self._graph
+        found = self._joined([self._block(block) for block in network.blocks])
+        if network.scales is not None:
+            found = graph.add("Mul", self._unsqueezed(found, 1), self._constant(network.scales))
+        for layer in network.hidden:
+            found = self._layer(found, layer)
+        found = self._layer(found, network.output)
+        for block, weight in network.wide:
+            found = graph.add("Add", found, self._wide(block, weight))
+        if (network.std, network.mean) == (1.0, 0.0):
+            return found
+        scaled = graph.add("Mul", found, self._constant(np.array(network.std)))
+        return graph.add("Add", scaled, self._constant(np.array(network.mean)))
+
+    def _layer(self, inputs: Value, layer: Layer) -> Value:
+        graph, weight = self._graph, self._constant(layer.weight)
+        if layer.weight.ndim == 3:
+            product = graph.add("Einsum", inputs, weight, equation="rmw,mwo->rmo")
+        else:
+            product = graph.add("MatMul", inputs, weight)
+        return self._activated(graph.add("Add", product, self._constant(layer.bias)), layer.activation)
+
+    def _activated(self, value: Value, activation: str) -> Value:
+        graph = self._graph
+        if activation in _OPERATORS:
+            return graph.add(_OPERATORS[activation], value)
+        if activation == "silu":
+            return graph.add("Mul", value, graph.add("Sigmoid", value))
+        if activation == "gelu":
+            error = graph.add("Erf", graph.add("Mul", value, self._constant(np.array(math.sqrt(0.5)))))
+            above = graph.add("Add", error, self._constant(np.array(1.0)))
+            return graph.add("Mul", graph.add("Mul", value, self._constant(np.array(0.5))), above)
+        return value
+
+    # Blocks --------------------------------------------------------------------------------------------------
+
+    def _block(self, block: Block) -> Value:
+        graph, entry = self._graph, block.entry
+        if entry.kind == "dense":
+            return self._joined([dense_values(graph, feature) for feature in entry.features])
+        if entry.kind == "positions":
+            return self._encoded(block)
+        if block.periodic is not None:
+            numbers = [
+                column_of(graph, standardized(graph, feature))
+                for feature in entry.features
+                if isinstance(feature, PeriodicFeature)
+            ]
+            return self._periodic(self._joined(numbers), block.periodic, entry.width)
+        found = self._ids(block)
+        if block.table is not None:
+            return graph.add("Gather", self._constant(block.table), found, axis=0)
+        ends = graph.constant(np.array([0, 1], dtype=np.float32))
+        return graph.add("OneHot", found, graph.constant(np.array(entry.num_ids)), ends)
+
+    def _ids(self, block: Block) -> Value:
+        feature = block.entry.feature
+        if not isinstance(feature, OneHot | Embedding):
+            raise TypeError(f"{type(feature).__name__} has no ids")
+        return ids(self._graph, feature.category)
+
+    def _encoded(self, block: Block) -> Value:
+        graph = self._graph
+        columns, first = block.entry.encodings
+        features = [each for each in block.entry.features if isinstance(each, PiecewiseLinear)]
+        positions = self._joined([position(graph, feature) for feature in features])
+        of_bins = graph.add("Gather", positions, graph.constant(np.array(columns)), axis=1)
+        shifted = graph.add("Sub", of_bins, self._constant(np.array(first)))
+        return graph.add("Clip", shifted, self._constant(np.array(0.0)), self._constant(np.array(1.0)))
+
+    def _periodic(self, numbers: Value, periodic: Periodic, width: int) -> Value:
+        graph, turn = self._graph, self._constant(np.array(2 * math.pi))
+        values = self._unsqueezed(numbers, 2)
+        frequencies = self._constant(periodic.frequencies)
+        if periodic.frequency_first:
+            angles = graph.add("Mul", turn, graph.add("Mul", values, frequencies))
+        else:
+            angles = graph.add("Mul", graph.add("Mul", turn, values), frequencies)
+        waves = graph.add("Concat", graph.add("Sin", angles), graph.add("Cos", angles), axis=2)
+        product = graph.add("Einsum", waves, self._constant(periodic.weight), equation="rnw,nwo->rno")
+        active = graph.add("Relu", graph.add("Add", product, self._constant(periodic.bias)))
+        return graph.add("Reshape", active, graph.constant(np.array([-1, width], dtype=np.int64)))
+
+    def _wide(self, block: Block, weight: Floats) -> Value:
+        if block.entry.kind == "category":
+            return self._graph.add("Gather", self._constant(weight), self._ids(block), axis=0)
+        return self._graph.add("MatMul", self._block(block), self._constant(weight))
+
+    # Arrays --------------------------------------------------------------------------------------------------
+
+    def _constant(self, values: Array) -> Value:
+        return self._graph.constant(np.asarray(values).astype(np.float32))
+
+    def _joined(self, blocks: Sequence[Value]) -> Value:
+        return blocks[0] if len(blocks) == 1 else self._graph.add("Concat", *blocks, axis=1)
+
+    def _unsqueezed(self, value: Value, axis: int) -> Value:
+        return self._graph.add("Unsqueeze", value, self._graph.constant(np.array([axis], dtype=np.int64)))
+
+
+_OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+
+
+def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> tuple[Value, Value | None]:
+    """Return the outputs and the scores of the model, float64; numbers have no scores."""
+    exact = graph.cast(outputs, "DOUBLE")
+    several = network.scales is not None
+    if not classifies:
+        return (_mean(graph, exact) if several else exact), None
+    is_binary = network.output.weight.shape[-1] == 1
+    shares = _two(graph, exact) if is_binary else graph.add("Softmax", exact, axis=-1)
+    if not several:
+        return exact, shares
+    scores = _mean(graph, shares)
+    logits = graph.add("Log", scores)
+    if not is_binary:
+        return logits, scores
+    first, second = (
+        graph.add("Gather", logits, graph.constant(np.array([place], dtype=np.int64)), axis=1)
+        for place in (0, 1)
+    )
+    return second - first, scores
+
+
+def _two(graph: Graph, logits: Value) -> Value:
+    """Return the probabilities of both classes, (…, 2), of the logit of the second, (…, 1)."""
+    second = graph.add("Sigmoid", logits)
+    return graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=-1)
+
+
+def _mean(graph: Graph, values: Value) -> Value:
+    """Return the mean over the members: (rows, members, k) to (rows, k)."""
+    return graph.add("ReduceMean", values, graph.constant(np.array([1], dtype=np.int64)), keepdims=0)

@@ -1,0 +1,1 @@
+"""ONNX graphs of models over the raw columns of a table."""
