@@ -1,0 +1,98 @@
+"""Elasticity for training loops of scripts: rows under leases, gradients summed over the workers, state from a peer.
+
+    sampler = edl.elastic.sampler(len(data), batch_size=64, epochs=10)
+    edl.elastic.checkpoint(model, optimizer)
+
+    @edl.elastic.run
+    def train():
+        for epoch in sampler.epochs():
+            for features, labels in DataLoader(data, batch_sampler=sampler):
+                optimizer.zero_grad()
+                loss(model(features), labels).backward()
+                optimizer.step()
+
+`edl run --workers N script.py` starts the workers; without it the same script trains in one process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from edl.elastic import session as sessions
+from edl.elastic.rows import Dataset, Sampler, checked, workload
+from edl.elastic.steps import Regrouped
+
+__all__ = ["checkpoint", "dataset", "rank", "run", "sampler", "world_size"]
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+def sampler(
+    rows: int, *, batch_size: int, epochs: int = 1, seed: int = 0, shuffle: bool = True, micro_batch: int = 0
+) -> Sampler:
+    """Return a batch sampler of `rows` rows for a DataLoader: `DataLoader(data, batch_sampler=sampler)`.
+
+    A step has `batch_size` rows, however many workers share them; each gets the indices of its part. With
+    `micro_batch`, a part is given in pieces of at most so many rows, and their gradients are accumulated. Raises
+    SemanticError for an invalid number.
+    """
+    shared = workload(rows, batch_size, epochs, seed, shuffle)
+    return Sampler(sessions.make(shared, checked("micro_batch", micro_batch, 0)), shared)
+
+
+def dataset(
+    rows: Any, *, batch_size: int, epochs: int = 1, seed: int = 0, shuffle: bool = True, micro_batch: int = 0
+) -> Dataset:
+    """Return an iterable of this worker's part of each step: of a number of rows, a `pyarrow.Table`, or a reader.
+
+    A part is an array of row numbers, int64, or a table. For the other arguments see `sampler`. Without
+    `edl.elastic.checkpoint`, a part counts as done when the next one is requested.
+    """
+    count = rows if isinstance(rows, int) else getattr(rows, "num_rows", getattr(rows, "rows", rows))
+    shared = workload(count, batch_size, epochs, seed, shuffle)
+    return Dataset(sessions.make(shared, checked("micro_batch", micro_batch, 0)), shared, rows)
+
+
+def checkpoint(model: Any, optimizer: Any, *others: Any) -> None:
+    """Declare what all workers hold alike: a torch.nn.Module, its optimizer, and objects with a `state_dict`.
+
+    From now on `optimizer.step()` sums the gradients of all workers first. Workers that join receive the state from
+    another one; one of the workers also writes it to a checkpoint of the job, for the loss of all. Learning-rate
+    schedulers are among `others`. Call it once, before the function of `run`.
+    """
+    sessions.declare(model, optimizer, others)
+
+
+def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Decorate the function with the training loop: it is called again when the group of workers has changed.
+
+    It then continues where the group is, with the state of `checkpoint`. Its local variables begin anew.
+    """
+
+    @wraps(function)
+    def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        session = sessions.current("the function of edl.elastic.run")
+        with session.running():
+            while True:
+                session.join()
+                try:
+                    result = function(*arguments, **named)
+                except Regrouped:
+                    continue
+                session.finish()
+                return result
+
+    return wrapper
+
+
+def rank() -> int:
+    """Return the number of this worker in its group, from 0; it may change when the group does."""
+    return sessions.place()[0]
+
+
+def world_size() -> int:
+    """Return the number of workers in the group."""
+    return sessions.place()[1]

@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edl.cluster import Instance
+from edl.errors import SQLFlowError
 
 
 @dataclass
 class Worker:
-    """Worker of a job. `at_end` are called when its script has ended, in any way."""
+    """Worker of a job. `at_end` are called with the exit code of its script, and our error
+    that has ended it."""
 
     job: Path
     instance: Instance
-    at_end: list[Callable[[], None]] = field(default_factory=list)
+    at_end: list[Callable[[int, SQLFlowError | None], None]] = field(default_factory=list)
 
 
 _worker: Worker | None = None
@@ -27,10 +29,10 @@ def enter(job: Path, instance: Instance) -> None:
     _worker = Worker(job, instance)
 
 
-def leave() -> None:
-    """End what the worker has begun."""
+def leave(code: int, error: SQLFlowError | None = None) -> None:
+    """End what the worker has begun, at the end of its script."""
     while _worker is not None and _worker.at_end:
-        _worker.at_end.pop()()
+        _worker.at_end.pop()(code, error)
 
 
 def worker() -> Worker | None:

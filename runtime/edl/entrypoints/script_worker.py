@@ -30,10 +30,8 @@ def main(job: Path, instance: Instance) -> int:
         raise JobError(f"job {job.name} has no script to run")
     os.environ.update(variables(job.name, script, attempt, instance))
     place.enter(job, instance)
-    try:
-        code = _run(script)
-    finally:
-        place.leave()
+    code, error = _run(script)
+    place.leave(code, error)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
@@ -63,7 +61,8 @@ def variables(run: str, script: ScriptRun, attempt: Attempt, instance: Instance)
     }
 
 
-def _run(script: ScriptRun) -> int:
+def _run(script: ScriptRun) -> tuple[int, SQLFlowError | None]:
+    """Run the script; return its exit code, and our error that has ended it."""
     os.chdir(script.folder)
     sys.argv = [script.module or script.path, *script.arguments]
     sys.path.insert(0, script.folder if script.module else str(Path(script.path).parent))
@@ -73,16 +72,18 @@ def _run(script: ScriptRun) -> int:
         else:
             runpy.run_path(script.path, run_name="__main__")
     except SystemExit as end:
-        if not (end.code is None or isinstance(end.code, int)):
-            print(end.code, file=sys.stderr)
-            return exit_codes.FAILED
-        return end.code or exit_codes.OK
+        if end.code is None or isinstance(end.code, int):
+            return end.code or exit_codes.OK, None
+        print(end.code, file=sys.stderr)
+        return exit_codes.FAILED, None
     except BaseException as error:
         traceback.print_exception(type(error), error, _own(error.__traceback__, script))
-        if isinstance(error, SQLFlowError) and error.hint:
+        if not isinstance(error, SQLFlowError):
+            return exit_codes.FAILED, None
+        if error.hint:
             print(f"hint: {error.hint}", file=sys.stderr)
-        return exit_codes.FAILED
-    return exit_codes.OK
+        return exit_codes.FAILED, error
+    return exit_codes.OK, None
 
 
 def _own(found: TracebackType | None, script: ScriptRun) -> TracebackType | None:

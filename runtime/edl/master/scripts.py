@@ -38,8 +38,10 @@ from edl.logs import log
 from edl.master.backend import Backend, ClientResultStore, Events
 from edl.master.main import parser
 from edl.master.master import run
+from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore
 from edl.spec import JobSpec, Rows, from_json
+from edl.tasks import encoding
 
 LOOK_SECS = 0.05  # between two looks at the instances
 SHOW_SECS = 1.0  # between two snapshots
@@ -128,9 +130,11 @@ class ScriptMaster:
                 register_secs=UNREGISTERED_SECS,
             )
             code = run(_trained(spec, workload), self._folder, backend, lease_secs)
+            data = state_store.read()
         if held.outcome is None:
             return code
-        self._await_ends()
+        members = encoding.decode(data, MasterState).members if data is not None else {}
+        self._await_ends({(name, member.incarnation) for name, member in members.items()})
         self._events.write(held.outcome)
         return code
 
@@ -145,13 +149,19 @@ class ScriptMaster:
                 )
         self._cluster.start(instance)
 
-    def _await_ends(self) -> None:
-        """Wait until all workers have ended. Raises JobError if a script fails after the training."""
+    def _await_ends(self, trained: set[tuple[str, int]]) -> None:
+        """Wait until the scripts of the workers that `trained` have ended, and stop others, which have come too late.
+
+        Raises JobError if a script fails after the training.
+        """
         changes = self._look()
+        for change in changes:
+            if change.instance.key not in trained:
+                self._cluster.stop(*change.instance.key, 0.0)
         while any(change.state != "ended" for change in changes):
             time.sleep(LOOK_SECS)
             changes = self._look()
-        if failed := [change for change in changes if change.reason not in ("done", "preempted")]:
+        if failed := [change for change in changes if change.reason not in ("done", "preempted", "stopped")]:
             raise JobError(
                 f"{failed[0].instance.name} {_why(failed[0])} after the training",
                 hint=f"its log: {self._log_of(failed[0].instance.name)}",

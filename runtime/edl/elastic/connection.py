@@ -1,0 +1,127 @@
+"""Connection of a worker's script to its job: tasks of the master, the group, checkpoints."""
+
+from __future__ import annotations
+
+import threading
+from typing import cast
+
+from edl.arrays import Array
+from edl.checkpoints import CheckpointStore, factory
+from edl.cluster.environment import own_host
+from edl.cluster.local.signals import end_hung
+from edl.elastic.member import ScriptMember
+from edl.elastic.place import Worker
+from edl.elastic.state import ScriptState
+from edl.elastic.steps import AHEAD, Steps
+from edl.frameworks import Adapter
+from edl.jobs.failure import Failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ClusterFolder
+from edl.program import read_spec
+from edl.rpc.channel import MasterChannel
+from edl.spec import Training
+from edl.tasks.task import Report
+from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, keep_only, read_checkpoint
+from edl.worker.master_client import RemoteTasks
+from edl.worker.strategies.allreduce.task_source import GroupTasks
+
+GATHER_SECS = 0.2  # between two exchanges with the master
+
+
+class Connection:
+    """Connection of one worker. `steps` is set before the first group is joined."""
+
+    steps: Steps
+
+    def __init__(self, worker: Worker, state: ScriptState, draining: threading.Event) -> None:
+        from edl.collectives.gloo import Host  # imports torch
+
+        folder = ClusterFolder(worker.job)
+        instance = worker.instance
+        self._state = state
+        self._channel = MasterChannel(folder.address(), folder.token())
+        self._tasks = RemoteTasks(
+            self._channel,
+            instance.name,
+            instance.incarnation,
+            trainer=True,
+            grouped=True,
+            gather_secs=GATHER_SECS,
+            draining=draining,
+            log=folder.shown_log(instance.name),
+            end_hung=end_hung,
+        )
+        joined = self._tasks.join()
+        host = Host(own_host())
+        self.source = GroupTasks(self._tasks, host.address, Training(), draining, ahead=AHEAD)
+        self.member = ScriptMember(cast(Adapter, state), self.source, host, instance.name)
+        store = factory.for_instance(worker.job, instance)
+        self.source.parameters = _Parameters(self.member, state, store, joined.resume)
+        self._checkpointer = Checkpointer(
+            store,
+            read_spec(JobFolder(worker.job).program).checkpoints,
+            writer=f"{instance.name}-{instance.incarnation}",
+            begin=lambda name: self.source.begin_checkpoint(name, self._open),
+            written=self._tasks.end_checkpoint,
+        )
+        self._open: Report
+
+    @property
+    def over(self) -> bool:
+        """True if the job has nothing left to do."""
+        return self.source.over("export")
+
+    def stepped(self, done: Report) -> None:
+        """Write a checkpoint if one is due, on the first member of the group. `done` is the progress of the task."""
+        self._open = done
+        step = self.member.step
+        if self.source.leads and self._checkpointer.due(step) and self.steps.report_settled():
+            self._checkpointer.take(self._checkpoint, step)
+
+    def give_up(self, error: Failed) -> None:
+        """Fail the job."""
+        self._tasks.give_up(error)
+
+    def close(self) -> None:
+        """Leave the group and the job."""
+        self.member.leave()
+        self.source.close()
+        self._tasks.leave()
+        self._tasks.close()
+        self._channel.__exit__(None, None, None)
+
+    def _checkpoint(self) -> TrainerCheckpoint:
+        position = Position(self.member.step, unconcluded=self.source.unconcluded)
+        return TrainerCheckpoint(
+            position, _copied(self._state.get_weights()), _copied(self._state.get_state())
+        )
+
+
+def _copied(arrays: dict[str, Array]) -> dict[str, Array]:
+    return {name: array.copy() for name, array in arrays.items()}
+
+
+class _Parameters:
+    """Operations of the task log on the script's objects. `resume` is the checkpoint to start from, "" for none."""
+
+    def __init__(self, member: ScriptMember, state: ScriptState, store: CheckpointStore, resume: str) -> None:
+        self._member = member
+        self._state = state
+        self._store = store
+        self._resume = resume
+
+    def begin(self) -> int:
+        keep_only(self._store, self._resume)
+        if not self._resume:
+            return 0
+        checkpoint = read_checkpoint(self._store.fetch(self._resume))
+        self._state.set_weights(checkpoint.weights)
+        self._state.set_state(checkpoint.state)
+        self._member.step = checkpoint.position.step
+        return checkpoint.position.unconcluded
+
+    def keep(self, epoch: int) -> None:
+        """Keep nothing: the script decides which weights it saves."""
+
+    def keep_best(self, epoch: int) -> None:
+        """Drop nothing."""

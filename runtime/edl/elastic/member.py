@@ -1,0 +1,97 @@
+"""Membership of a script's process: in groups of a job's workers, or alone."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from edl.collectives.base import Group, GroupError
+from edl.tasks.task import Report
+from edl.worker.strategies.allreduce.member import GroupMember
+
+LEAST_TIMEOUT = 60.0  # seconds: a script may do anything between two steps; a dead member is noticed at once
+DECAY = 0.9  # of the longest time between two steps, with each step
+
+
+class Alone:
+    """Process without a master."""
+
+    group: Group | None = None
+    rank, size, step = 0, 1, 0
+    leaves = False
+
+    def ready(self) -> Group | None:
+        return None
+
+    def stepped(self) -> None:
+        self.step += 1
+
+    def mark(self) -> int:
+        return self.step
+
+    def settled(self, mark: int) -> bool:
+        return True
+
+    def flush(self) -> None:
+        """Return at once: no other worker has to take the step."""
+
+    def join(self, done: Report | None = None) -> None:
+        """Return at once: there is no group."""
+
+    def leave(self) -> None:
+        """Return at once: there is no group."""
+
+
+class ScriptMember(GroupMember):
+    """Member of groups of a job's workers. For the parameters see `GroupMember`."""
+
+    _longest = 0.0  # seconds between two steps, as far as is known
+    _stepped = 0.0
+
+    @property
+    def _seconds(self) -> float:
+        return self._longest
+
+    def _timeout(self, seconds: float) -> float:
+        return max(LEAST_TIMEOUT, super()._timeout(seconds))
+
+    def _begin(self, group: Group, number: int) -> None:
+        self._stepped = 0.0
+
+    @property
+    def rank(self) -> int:
+        return self._group.rank if self._group is not None else 0
+
+    @property
+    def size(self) -> int:
+        return self._group.size if self._group is not None else 1
+
+    @property
+    def leaves(self) -> bool:
+        """True if this worker has no group, or has to leave it before the next step."""
+        return self._group is None or self._rendezvous.regroup
+
+    def ready(self) -> Group | None:
+        """Return the group, or None if this is its only member. Raises GroupError if it has to be left."""
+        group = self._ready()
+        return group if group.size > 1 else None
+
+    def wait(self) -> None:
+        """Wait for the others, before a step that has no gradients. Raises GroupError."""
+        if (group := self.ready()) is not None:
+            group.sum(np.zeros(1, np.float32))
+
+    def stepped(self) -> None:
+        """Record that the step was taken."""
+        alone = self.size == 1
+        self._settled, self.step = self.step, self.step + 1
+        if alone:
+            self._settled = self.step
+        now = time.monotonic()
+        if self._stepped:
+            self._longest = max(self._longest * DECAY, now - self._stepped)
+        self._stepped = now
+
+
+__all__ = ["Alone", "GroupError", "ScriptMember"]

@@ -1,0 +1,105 @@
+"""Rows of a training loop: this worker's part of each step, as indices or as tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from edl.errors import SemanticError
+from edl.jobs.script_run import Workload
+from edl.tasks.ranges import generator
+
+if TYPE_CHECKING:
+    from edl.elastic.session import Session
+
+Indices = npt.NDArray[np.int64]
+
+
+def workload(rows: Any, batch_size: Any, epochs: Any, seed: Any, shuffle: bool) -> Workload:
+    """Return the checked workload. Raises SemanticError for an invalid number."""
+    return Workload(
+        checked("rows", rows, 1),
+        checked("batch_size", batch_size, 1),
+        checked("epochs", epochs, 1),
+        checked("seed", seed, 0),
+        bool(shuffle),
+    )
+
+
+def checked(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise SemanticError(f"{name} is {value!r}; expected a whole number, at least {least}")
+    return value
+
+
+@lru_cache(maxsize=2)
+def order(shared: Workload, epoch: int) -> Indices:
+    """Return the row numbers in the order of an epoch, int64 (rows,): a function of seed and epoch alone."""
+    if not shared.shuffle:
+        return np.arange(shared.rows)
+    return generator(shared.seed, epoch).permutation(shared.rows)
+
+
+class Sampler:
+    """Batch sampler of one worker. An iteration yields the rest of an epoch."""
+
+    def __init__(self, session: Session, shared: Workload) -> None:
+        self._session = session
+        self._shared = shared
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for epoch, first, last in self._session.steps.parts():
+            yield order(self._shared, epoch)[first:last].tolist()
+
+    def __len__(self) -> int:
+        """Return the number of steps of an epoch."""
+        return -(-self._shared.rows // self._shared.batch_size)
+
+    def epochs(self) -> Iterator[int]:
+        """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
+        while (epoch := self._session.steps.epoch()) is not None:
+            yield epoch - 1
+
+
+class Dataset:
+    """Rows of one worker. An iteration yields the rest of an epoch."""
+
+    def __init__(self, session: Session, shared: Workload, rows: Any) -> None:
+        self._session = session
+        self._shared = shared
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        steps = self._session.steps
+        for epoch, first, last in steps.parts():
+            yield self._read(order(self._shared, epoch)[first:last])
+            if not self._session.has_optimizer:
+                steps.commit()
+
+    def epochs(self) -> Iterator[int]:
+        """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
+        return Sampler(self._session, self._shared).epochs()
+
+    def _read(self, indices: Indices) -> Any:
+        if isinstance(self._rows, int):
+            return indices
+        if hasattr(self._rows, "take"):
+            return self._rows.take(indices)
+        return _read(self._rows, indices)
+
+
+def _read(reader: Any, indices: Indices) -> Any:
+    """Return these rows of a reader as a table: runs of neighbours are read together."""
+    import pyarrow as pa
+
+    by_row = np.argsort(indices)
+    found = indices[by_row]
+    breaks = np.flatnonzero(np.diff(found) != 1) + 1
+    runs = np.split(found, breaks) if len(found) else []
+    batches = itertools.chain.from_iterable(reader.read(int(run[0]), int(run[-1]) + 1) for run in runs)
+    return pa.Table.from_batches(batches, reader.schema).take(np.argsort(by_row))

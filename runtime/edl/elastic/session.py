@@ -1,0 +1,211 @@
+"""Session of a script with `edl.elastic`: one in a process, in a worker of `edl run` or alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from edl import exit_codes
+from edl.elastic import place as places
+from edl.elastic.connection import Connection
+from edl.elastic.gradients import Gradients, hook
+from edl.elastic.member import Alone
+from edl.elastic.state import ScriptState
+from edl.elastic.steps import Steps
+from edl.errors import JobError, SemanticError, SQLFlowError
+from edl.jobs.failure import to_failed
+from edl.jobs.script_run import Workload, agree
+from edl.spec import Training
+from edl.tasks.job_state import Plan
+from edl.tasks.local import LocalTasks
+from edl.worker.master_client import RefusedError
+from edl.worker.strategies.base import VoidError
+
+
+@dataclass
+class Declared:
+    """Objects that all workers hold alike, and the optimizer's gradients."""
+
+    state: ScriptState = field(default_factory=lambda: ScriptState(()))
+    gradients: Gradients | None = None
+
+
+class Session:
+    """Training of a workload by this process. `steps` begins with the first group, in `join`."""
+
+    steps: Steps
+
+    def __init__(self, workload: Workload, micro_batch: int) -> None:
+        self.workload = workload
+        self._micro_batch = micro_batch
+        self._worker = places.worker()
+        self._connection: Connection | None = None
+        self._draining = threading.Event()
+        if self._worker is not None:
+            agree(self._worker.job, workload)
+        elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise SemanticError(
+                "edl.elastic was called by a worker of another launcher", hint="start the script with edl run"
+            )
+        else:
+            training = Training(epochs=workload.epochs, batch_size=workload.batch_size, shuffle=False)
+            plan = Plan("train", workload.rows, training=training)
+            self.steps = Steps(LocalTasks(plan), Alone(), workload.batch_size, micro_batch)
+
+    @property
+    def has_optimizer(self) -> bool:
+        return _declared.gradients is not None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Rank and size of the group."""
+        if self._worker is not None and self._connection is None:
+            return _place_of_environment()
+        return self.steps.strategy.rank, self.steps.strategy.size
+
+    def join(self) -> None:
+        """Take part in the next group, unless this worker is in one that goes on."""
+        with self.leaving():
+            if self._worker is not None and self._connection is None:
+                self._connect()
+            if _declared.gradients is not None:
+                _declared.gradients.discard()
+            self.steps.join()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Provide a context for the loop, in which this worker may be told to leave."""
+        with self.leaving():
+            yield
+
+    def finish(self) -> None:
+        """Wait for the end of the training. Raises JobError if rows are left in a job with several workers."""
+        if self._connection is None:
+            return
+        if self.steps.epoch() is not None:
+            raise JobError(
+                "the function of edl.elastic.run has returned before all rows were trained",
+                hint="iterate over sampler.epochs(), and over the DataLoader to its end, in each worker",
+            )
+
+    @contextlib.contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Provide a context in which the end of this worker's part exits the process."""
+        try:
+            yield
+        except (VoidError, RefusedError) as end:
+            if self._connection is not None and self._connection.over:
+                print("the training is over: this worker has nothing to do", file=sys.stderr)
+                raise SystemExit(exit_codes.OK) from None
+            print(f"stopping: {str(end) or 'this worker was asked to leave'}", file=sys.stderr)
+            raise SystemExit(exit_codes.PREEMPTED) from None
+
+    # The step -------------------------------------------------------------------------------------------------
+
+    def take(self, step: Callable[[], None]) -> bool:
+        """Take a step with the group, or accumulate the gradients of a micro-batch; return True for a step."""
+        gradients = _declared.gradients
+        if gradients is None:
+            raise JobError("there is no optimizer")
+        part = self.steps.next_issued()
+        alone = part.last and part.share == 1.0 and not gradients.accumulated
+        if not (alone and self.steps.strategy.size == 1):
+            gradients.add(part.share)
+        if not part.last:
+            self.steps.accumulate()
+            return False
+        with self.leaving():
+            self.steps.commit(gradients.sum if gradients.accumulated else _unchanged, step)
+        gradients.keep()
+        return True
+
+    def _connect(self) -> None:
+        """Connect to the master, and make what the groups need."""
+        worker = self._worker
+        assert worker is not None  # noqa: S101
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, lambda number, frame: self._draining.set())
+        connection = Connection(worker, _declared.state, self._draining)
+        self._connection = connection
+        worker.at_end.append(self._end)
+        self.steps = Steps(
+            connection.source,
+            connection.member,
+            self.workload.batch_size,
+            self._micro_batch,
+            stepped=connection.stepped,
+            regrouped=_keep_buffers,
+        )
+        connection.steps = self.steps
+
+    def _end(self, code: int, error: SQLFlowError | None) -> None:
+        """Leave the job at the end of the script. An error of ours would occur in every other worker too."""
+        connection = self._connection
+        if connection is None:
+            return
+        if code == exit_codes.OK and not connection.over and not self._draining.is_set():
+            error = JobError(
+                "the script has ended in a worker before its loop had trained all rows",
+                hint="put the loop into the function of edl.elastic.run",
+            )
+        if error is not None and not isinstance(error, RefusedError):
+            connection.give_up(to_failed(error, ""))
+        connection.close()
+
+
+_declared = Declared()
+_session: Session | None = None
+
+
+def make(workload: Workload, micro_batch: int) -> Session:
+    """Begin the session of this process. Raises SemanticError if a worker begins a second one."""
+    global _session
+    if _session is not None and places.worker() is not None:
+        raise SemanticError(
+            "edl.elastic.sampler or dataset was called twice",
+            hint="a job of edl run trains on one set of rows",
+        )
+    _session = Session(workload, micro_batch)
+    return _session
+
+
+def current(caller: str) -> Session:
+    """Return the session. Raises SemanticError if there is none."""
+    if _session is None:
+        raise SemanticError(
+            f"{caller} was called before edl.elastic.sampler or edl.elastic.dataset", hint="call that before"
+        )
+    return _session
+
+
+def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
+    """Declare the objects that all workers hold alike. Raises SemanticError for an unusable one."""
+    if hasattr(optimizer.step, "_edl"):
+        raise SemanticError("edl.elastic.checkpoint was called twice for an optimizer")
+    _declared.state = ScriptState((model, optimizer, *others))
+    _declared.gradients = Gradients(model, optimizer)
+    hook(optimizer, others, lambda step: current("optimizer.step").take(step))
+
+
+def place() -> tuple[int, int]:
+    """Return rank and size of the group; before the first one, those of the worker."""
+    return _session.place if _session is not None else _place_of_environment()
+
+
+def _place_of_environment() -> tuple[int, int]:
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _keep_buffers() -> None:
+    if _declared.gradients is not None:
+        _declared.gradients.keep()
+
+
+def _unchanged(group: Any, share: float) -> None:
+    """Leave the gradients as they are: this worker has computed all of them."""

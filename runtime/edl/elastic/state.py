@@ -1,0 +1,114 @@
+"""State of a script's objects as named arrays of bytes, without pickle: for other workers, and for checkpoints.
+
+A state dict is a tree of dicts, lists, numbers, texts and tensors. Its tensors become arrays; the rest is one more,
+msgpack, in which tensors are positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from edl.arrays import Array
+from edl.errors import JobError, SemanticError
+
+_TREE = "tree"
+
+
+class ScriptState:
+    """Objects with a `state_dict`, in the role of an adapter: `edl.worker.strategies.allreduce.member` moves them."""
+
+    def __init__(self, objects: Sequence[Any]) -> None:
+        for each in objects:
+            if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+                raise SemanticError(
+                    f"edl.elastic.checkpoint: a {type(each).__qualname__} has no state_dict and load_state_dict",
+                    hint="give the model, its optimizer, and schedulers",
+                )
+        self._parts = objects[:1], objects[1:]  # the model; optimizer and schedulers
+
+    def get_weights(self) -> dict[str, Array]:
+        """Return the arrays of the model; they may share memory with it."""
+        return _of(self._parts[0])
+
+    def set_weights(self, arrays: Mapping[str, Array]) -> None:
+        """Load the arrays. Raises JobError if they are of other objects."""
+        _load(self._parts[0], arrays)
+
+    def get_state(self) -> dict[str, Array]:
+        """Return the arrays of the optimizer and the other objects."""
+        return _of(self._parts[1])
+
+    def set_state(self, arrays: Mapping[str, Array]) -> None:
+        """Load the arrays. Raises as `set_weights`."""
+        _load(self._parts[1], arrays)
+
+
+def _of(objects: Sequence[Any]) -> dict[str, Array]:
+    return flattened([each.state_dict() for each in objects])
+
+
+def _load(objects: Sequence[Any], arrays: Mapping[str, Array]) -> None:
+    found = restored(arrays)
+    if len(found) != len(objects):
+        raise JobError("the workers have given edl.elastic.checkpoint different objects")
+    for each, state in zip(objects, found, strict=True):
+        each.load_state_dict(state)
+
+
+def flattened(tree: Any) -> dict[str, Array]:
+    """Return the arrays of a tree, uint8. Raises JobError for a value of another type."""
+    import torch
+
+    tensors: list[Any] = []
+
+    def node(value: Any, place: str) -> Any:
+        if isinstance(value, torch.Tensor):
+            tensors.append(value)
+            return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape)]
+        if isinstance(value, Mapping):
+            return ["dict", [[key, node(each, f"{place}.{key}")] for key, each in value.items()]]
+        if isinstance(value, list | tuple):
+            kind = "list" if isinstance(value, list) else "tuple"
+            return [kind, [node(each, f"{place}.{number}") for number, each in enumerate(value)]]
+        if isinstance(value, np.generic):
+            return ["value", value.item()]
+        if value is None or isinstance(value, bool | int | float | str):
+            return ["value", value]
+        raise JobError(f"the state of a worker has a {type(value).__qualname__} at {place.lstrip('.')}")
+
+    encoded = msgspec.msgpack.encode(node(tree, ""))
+    arrays = {f"tensor.{number}": _bytes(tensor) for number, tensor in enumerate(tensors)}
+    return {_TREE: np.frombuffer(encoded, np.uint8), **arrays}
+
+
+def restored(arrays: Mapping[str, Array]) -> Any:
+    """Return the tree of the arrays."""
+    import torch
+
+    numbers = iter(range(len(arrays)))
+
+    def value(node: Any) -> Any:
+        kind, *rest = node
+        if kind == "tensor":
+            dtype, shape = rest
+            flat = torch.from_numpy(np.array(arrays[f"tensor.{next(numbers)}"]))
+            return flat.view(getattr(torch, dtype)).reshape(shape)
+        if kind == "dict":
+            return {key: value(each) for key, each in rest[0]}
+        if kind in ("list", "tuple"):
+            found = [value(each) for each in rest[0]]
+            return found if kind == "list" else tuple(found)
+        return rest[0]
+
+    return value(msgspec.msgpack.decode(arrays[_TREE].tobytes()))
+
+
+def _bytes(tensor: Any) -> Array:
+    import torch
+
+    found: Array = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return found
