@@ -8,9 +8,10 @@ import pytest
 
 PUBLIC = {
     "sqlflow_edl": "connect parse register",
-    "edl": "Callback Control Ragged Trained train",
+    "edl": "Callback Control Ragged Trained elastic train",
     "edl.data": "ConflictError Pinned Reader Source connect open_reader redacted",
     "edl.data.recordio": "RecordWriter read_records",
+    "edl.elastic": "checkpoint dataset rank run sampler world_size",
     "edl.features": "DENSE ClassTarget Entry Features Inputs Mode RegressionTarget RowWeights Target bucket category_id"
     " class_label concat cross day embedding hash_bucket hour label list_of log log_count minute month ngrams"
     " normalize numeric one_hot periodic piecewise_linear ranking standardize target target_mean vector vocabulary"

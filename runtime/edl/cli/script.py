@@ -21,13 +21,14 @@ from edl.jobs.run_folder import SCRIPT_MASTER, SCRIPT_WORKER, Spec, master_timeo
 from edl.jobs.script_run import ScriptRun
 from edl.run.foreground import job_folder
 from edl.run.training_client import available_cores
-from edl.spec import Cluster, Component, JobSpec, Query, RawLabel, Rows, to_json
+from edl.spec import Checkpoints, Cluster, Component, JobSpec, Query, RawLabel, Rows, to_json
 
 LOOK_SECS = 0.1  # between two looks at the logs
+TASK_SECS = 3600.0  # without a step, after which a worker that uses edl.elastic is replaced
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "edl run [--workers N] [--max_restarts N] [--threads N] [-m] script.py [argument ...]"
+    parser.usage = "edl run [--workers N] [--max_restarts N] [options] [-m] script.py [argument ...]"
     parser.add_argument(
         "--workers",
         "--num_workers",
@@ -53,6 +54,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="threads of each worker (default: its share of the cores)",
     )
+    parser.add_argument(
+        "--checkpoint_steps",
+        type=positive,
+        metavar="N",
+        help="with edl.elastic: also write a checkpoint every N steps (default: only every 30 s)",
+    )
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument("script", help="Python file, or a module's name")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
@@ -62,7 +69,7 @@ def run(options: argparse.Namespace) -> None:
     """Run the script to its end. Raises JobError if a worker fails and no restart is left."""
     script = _script(options)
     with job_folder("run", " ".join(("edl run", options.script))) as job:
-        (job.program / "job.json").write_bytes(to_json(_job_spec(options.script, script.workers)))
+        (job.program / "job.json").write_bytes(to_json(_job_spec(options, script.workers)))
         script_run.write(job.path, script)
         how = Spec(
             "torch",
@@ -107,11 +114,11 @@ def _script(options: argparse.Namespace) -> ScriptRun:
     )
 
 
-def _job_spec(name: str, workers: int) -> JobSpec:
+def _job_spec(options: argparse.Namespace, workers: int) -> JobSpec:
     """Return the JobSpec of the script's training, if there is one; its rows are not known yet."""
     return JobSpec(
         kind="train",
-        statement=f"edl run {name}",
+        statement=f"edl run {options.script}",
         query=Query("", "", ""),
         rows=Rows(pinned=False, total=0, training=0),
         framework="torch",
@@ -121,7 +128,8 @@ def _job_spec(name: str, workers: int) -> JobSpec:
         optimizer=Component("script"),
         loss=Component("script"),
         metrics=(),
-        cluster=Cluster(workers=workers, strategy="allreduce"),
+        checkpoints=Checkpoints(steps=options.checkpoint_steps or 0),
+        cluster=Cluster(workers=workers, strategy="allreduce", task_timeout=TASK_SECS),
     )
 
 

@@ -139,6 +139,7 @@ class Session:
             connection.member,
             self.workload.batch_size,
             self._micro_batch,
+            draining=self._draining,
             stepped=connection.stepped,
             regrouped=_keep_buffers,
         )

@@ -96,6 +96,8 @@ def restored(arrays: Mapping[str, Array]) -> Any:
         if kind == "tensor":
             dtype, shape = rest
             flat = torch.from_numpy(np.array(arrays[f"tensor.{next(numbers)}"]))
+            if not len(flat):  # it has no view of another type
+                return torch.empty(shape, dtype=getattr(torch, dtype))
             return flat.view(getattr(torch, dtype)).reshape(shape)
         if kind == "dict":
             return {key: value(each) for key, each in rest[0]}

@@ -8,6 +8,7 @@ void, so the loop must begin again: `Regrouped` leads out of it to `edl.elastic.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
@@ -55,8 +56,9 @@ class _Taken:
 class Steps:
     """Steps of this process, with tasks of `batch_size` rows a step from `source`.
 
-    A part has at most `micro_batch` rows, 0 for any number. `stepped` is called after each step with the progress of
-    its task, `regrouped` in each new group, with the state of its members.
+    A part has at most `micro_batch` rows, 0 for any number. `draining` is set when this worker has to leave: taking a
+    task raises VoidError then. `stepped` is called between two steps with the progress of the last one's task,
+    `regrouped` in each new group, with the state of its members.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Steps:
         batch_size: int,
         micro_batch: int,
         *,
+        draining: threading.Event | None = None,
         stepped: Callable[[Report], None] = lambda done: None,
         regrouped: Callable[[], None] = lambda: None,
     ) -> None:
@@ -73,17 +76,21 @@ class Steps:
         self.strategy = strategy
         self._batch_size = batch_size
         self._micro_batch = micro_batch
+        self._draining = draining or threading.Event()
         self._stepped = stepped
         self._regrouped = regrouped
         self._taken: deque[_Taken] = deque()
         self._issued: deque[_Issued] = deque()
         self._unsettled: deque[tuple[int, Report]] = deque()  # trained, not reported
+        self._latest: Report | None = None  # progress of the task of the last step, until that is told
+        self._ended = False  # True if the last step was that of an epoch, until that is told
 
     # The loop -------------------------------------------------------------------------------------------------
 
     def epoch(self) -> int | None:
         """Return the present epoch, counted from 1, or None if training is over."""
         self._issued.clear()
+        self._tell()
         found = self._taken[0] if self._taken else self._take()
         return found.task.number if found is not None else None
 
@@ -96,7 +103,7 @@ class Steps:
             if found is None or found.task.number != epoch:
                 return
             if not (yield from self._parts(found)):
-                waiting.clear()  # another group, which has tasks of its own
+                waiting = deque(self._taken)  # none in another group, which has tasks of its own
             elif found.task.settles:
                 return
 
@@ -171,6 +178,8 @@ class Steps:
                 hint="call optimizer.step() for each part, and use fewer workers of the DataLoader",
             )
         while not self._source.over("export"):
+            if self._draining.is_set():
+                raise VoidError
             if self._source.over("train"):
                 self._flush()
                 if self._source.over("train") and not self._source.over("export"):
@@ -209,25 +218,37 @@ class Steps:
                 share = (high - low) / (end - start) if whole else 0.0
                 self._issued.append(_Issued(taken, share, whole, number == len(ranges), end - start))
                 yield task.number, low, high
+                if not self._ended:
+                    self._tell()
         return True
 
     def _count(self, part: _Issued) -> None:
-        """Record that all members take the step, and report what is complete."""
+        """Record that all members take the step. What follows of it waits until the loop comes back: see `_tell`."""
         taken = part.task
         self.strategy.stepped()
-        done = taken.done = Report(taken.task, taken.done.rows + part.rows, taken.done.steps + 1)
-        self._source.progress(done)
-        if done.rows >= taken.task.rows:
+        self._latest = taken.done = Report(taken.task, taken.done.rows + part.rows, taken.done.steps + 1)
+        self._source.progress(taken.done)
+        if taken.done.rows >= taken.task.rows:
             self._taken.remove(taken)
-            self._unsettled.append((self.strategy.mark(), done))
-            if taken.task.settles:
-                self._flush()
-            else:
-                self.report_settled()
-        self._stepped(done)
+            self._unsettled.append((self.strategy.mark(), taken.done))
+            self._ended = taken.task.settles
+
+    def _tell(self) -> None:
+        """Report complete tasks, and give an occasion for a checkpoint.
+
+        The state must be that between two steps: the loop may step a scheduler after the optimizer, or after an epoch.
+        """
+        if self._ended:
+            self._flush()
+        else:
+            self.report_settled()
+        if self._latest is not None:
+            latest, self._latest = self._latest, None
+            self._stepped(latest)
 
     def _flush(self) -> None:
         """Wait until all members have taken the last step, and report it; or join the next group."""
+        self._ended = False
         try:
             self.strategy.flush()
         except VoidError:
@@ -238,6 +259,7 @@ class Steps:
         """Drop tasks of an earlier group. What was done of them is part of the next one's position."""
         self._taken.clear()
         self._issued.clear()
+        self._latest, self._ended = None, False
         self._regrouped()
 
     def _control(self, task: Task | None) -> None:

@@ -174,6 +174,7 @@ class ScriptMaster:
             self._cluster.beat()
             self._shown = time.monotonic()
             self._show(changes)
+        self._tell(changes)
         return changes
 
     def _show(self, changes: list[Change]) -> None:
@@ -191,6 +192,9 @@ class ScriptMaster:
         Snapshot(self._started, _now(), instances=rows, master_relaunches=self._cluster.relaunches).write(
             self._folder.snapshot
         )
+
+    def _tell(self, changes: list[Change]) -> None:
+        """Write an event if the number of running workers, or that of restarts, has changed."""
         running = sum(change.state == "running" for change in changes)
         restarts = max((change.instance.incarnation for change in changes), default=0)
         tally = Tally(

@@ -1,0 +1,171 @@
+"""Training loops in one process, without a master: rows, steps and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from edl import elastic
+from edl.errors import JobError, SemanticError, SQLFlowError
+
+X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+Y = X.sum(1, keepdim=True)
+DATA = TensorDataset(X, Y, torch.arange(50))
+
+
+class Loop:
+    """A model, and its loop with a sampler. `seen` has the rows of each part."""
+
+    def __init__(self, **options: Any) -> None:
+        self.model = nn.Sequential(nn.Linear(3, 1), nn.BatchNorm1d(1))
+        for parameter in self.model.parameters():
+            nn.init.constant_(parameter, 0.2)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.5)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, 0.9)
+        self.options = {"batch_size": 16, "epochs": 2, **options}
+        self.seen: list[list[int]] = []
+        self.epochs: list[int] = []
+
+    def elastic(self) -> Loop:
+        sampler = elastic.sampler(len(DATA), **self.options)
+        elastic.checkpoint(self.model, self.optimizer, self.scheduler)
+
+        @elastic.run
+        def train() -> None:
+            for epoch in sampler.epochs():
+                self.epochs.append(epoch)
+                self.train(sampler)
+
+        train()
+        return self
+
+    def plain(self, batches: Sequence[list[int]]) -> Loop:
+        self.train(batches)
+        return self
+
+    def train(self, batches: Any) -> None:
+        for x, y, rows in DataLoader(DATA, batch_sampler=batches):
+            self.seen.append(rows.tolist())
+            self.optimizer.zero_grad()
+            nn.functional.mse_loss(self.model(x), y).backward()
+            self.optimizer.step()
+            self.scheduler.step()
+
+    @property
+    def weights(self) -> list[float]:
+        return torch.cat([each.reshape(-1) for each in self.model.state_dict().values()]).tolist()
+
+
+def test_every_row_comes_once_in_each_epoch_in_another_order() -> None:
+    loop = Loop().elastic()
+    assert loop.epochs == [0, 1]
+    assert [len(part) for part in loop.seen] == [16, 16, 16, 2] * 2
+    first, second = ([*chain(*parts)] for parts in (loop.seen[:4], loop.seen[4:]))
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert first != second
+    assert Loop().elastic().seen == loop.seen
+
+
+def test_the_loop_computes_what_a_plain_one_computes() -> None:
+    loop = Loop().elastic()
+    assert loop.weights == Loop().plain(loop.seen).weights
+    assert loop.scheduler.last_epoch == 8
+
+
+def test_accumulated_micro_batches_give_the_same_gradients() -> None:
+    loop, halves = (Loop(micro_batch=size, epochs=1) for size in (0, 5))
+    for each in (loop, halves):
+        each.model = nn.Sequential(nn.Linear(3, 1))  # statistics of a batch depend on its rows
+        nn.init.zeros_(each.model[0].weight)
+        nn.init.zeros_(each.model[0].bias)
+        each.optimizer = torch.optim.SGD(each.model.parameters(), lr=0.1)
+        each.scheduler = torch.optim.lr_scheduler.StepLR(each.optimizer, 1, 0.9)
+    assert halves.elastic().weights == pytest.approx(loop.elastic().weights, abs=1e-6)
+    assert max(map(len, halves.seen)) == 5
+    assert halves.scheduler.get_last_lr() == loop.scheduler.get_last_lr()
+
+
+def test_a_loop_that_breaks_gets_the_steps_that_were_not_taken_again() -> None:
+    dataset = elastic.dataset(10, batch_size=4, shuffle=False)
+    for rows in dataset:
+        assert rows.tolist() == [0, 1, 2, 3]
+        break
+    assert [rows.tolist() for rows in dataset] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    assert [*dataset.epochs()] == []
+
+
+class Reader:
+    rows = 10
+    schema = pa.schema({"a": pa.int64()})
+
+    def read(self, start: int, end: int, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": np.arange(start, end)})
+
+
+@pytest.mark.parametrize("rows", [Reader(), pa.table({"a": np.arange(10)})], ids=["reader", "table"])
+def test_a_table_and_a_reader_give_the_rows_of_the_same_steps(rows: Any) -> None:
+    numbers = [part.tolist() for part in elastic.dataset(10, batch_size=4, seed=3)]
+    found = [part["a"].to_pylist() for part in elastic.dataset(rows, batch_size=4, seed=3)]
+    assert found == numbers
+    assert sorted(chain(*found)) == list(range(10))
+
+
+def test_one_process_is_a_group_of_its_own() -> None:
+    assert (elastic.rank(), elastic.world_size()) == (0, 1)
+    elastic.sampler(3, batch_size=1)
+    assert (elastic.rank(), elastic.world_size()) == (0, 1)
+
+
+def step_without_rows() -> None:
+    loop = Loop()
+    elastic.sampler(3, batch_size=1)
+    elastic.checkpoint(loop.model, loop.optimizer)
+    loop.optimizer.step()
+
+
+def closure() -> None:
+    loop = Loop()
+    elastic.checkpoint(loop.model, loop.optimizer)
+    loop.optimizer.step(lambda: 0.0)
+
+
+def declared_twice() -> None:
+    loop = Loop()
+    for _ in range(2):
+        elastic.checkpoint(loop.model, loop.optimizer)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: elastic.sampler(0, batch_size=4),
+            SemanticError,
+            "rows is 0; expected a whole number, at least 1",
+        ),
+        (lambda: elastic.sampler(4, batch_size=2.5), SemanticError, "batch_size is 2.5"),  # type: ignore[arg-type]
+        (lambda: elastic.dataset([1], batch_size=1), SemanticError, r"rows is \[1\]"),
+        (elastic.run(lambda: None), SemanticError, "before edl.elastic.sampler or edl.elastic.dataset"),
+        (step_without_rows, JobError, "without a part of a step"),
+        (closure, SemanticError, "closure"),
+        (declared_twice, SemanticError, "twice"),
+    ],
+)
+def test_misuse_is_named(call: Any, error: type[SQLFlowError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_workers_of_another_launcher_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(SemanticError) as raised:
+        elastic.sampler(3, batch_size=1)
+    assert raised.value.hint == "start the script with edl run"
