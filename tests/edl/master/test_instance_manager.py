@@ -641,11 +641,15 @@ def test_an_instance_that_has_not_reached_the_master_is_reported_until_it_does()
     job.leases.join("worker-1", 0, 0.0)
     for second in range(1, 41):
         job.instances.actions(float(second))
-    assert [job.instances.cut_off(name) for name in PAIR] == ["has not reached the master for 40 s", ""]
+    assert [job.instances.cut_off(name) for name in PAIR] == [
+        "has not reached the master for 40 s; why: worker-0; look there",
+        "",
+    ]
     assert [note for note in job.notes if "worker-1" in note] == []
     job.leases.join("worker-0", 0, 41.0)
     job.instances.actions(41.0)
     assert job.instances.cut_off("worker-0") == ""
+    assert job.notes[-1] == "worker-0 has reached the master after 40 s"
 
 
 def test_a_worker_that_has_registered_may_be_slow() -> None:

@@ -50,7 +50,7 @@ def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) ->
         instances.actions(float(second))
     reporter.publish(33.0)
     assert {row.name: row.note for row in reporter.snapshot().instances} == {
-        "worker-0": "has not reached the master for 32 s",
+        "worker-0": "has not reached the master for 32 s; why: worker-0",
         "worker-1": AWAY,
         "worker-2": "",
     }

@@ -251,12 +251,12 @@ class InstanceManager:
         return {name: (slot.state, slot.relaunches) for name, slot in self._slots.items() if slot.state}
 
     def cut_off(self, name: str) -> str:
-        """Return for how long an instance has run without registering; empty if that is not long."""
+        """Return for how long an instance has run without registering, and what to check; empty if that is not long."""
         slot = self._slots[name]
         running = slot.state is not None and slot.state.state == "running"
         if not running or slot.unregistered <= self._unreachable_secs:
             return ""
-        return f"has not reached the master for {slot.unregistered:.0f} s"
+        return self._advised(f"has not reached the master for {slot.unregistered:.0f} s", name)
 
     def ending(self, name: str) -> str:
         """Return the reason why the previous incarnation of `name` ended; empty if there was none or it was stopped
@@ -311,6 +311,8 @@ class InstanceManager:
             if silence is None:
                 silence = self._tasks.silence(*who, now)
             if is_server or self._is_registered(who):
+                if slot.unregistered > self._unreachable_secs:
+                    self._tasks.log(f"{who[0]} has reached the master after {slot.unregistered:.0f} s")
                 slot.unregistered = 0.0
             else:
                 self._wait_for_registration(slot, passed)
@@ -330,7 +332,11 @@ class InstanceManager:
         if slot.state is not None and before <= self._unreachable_secs < slot.unregistered:
             name = slot.state.instance.name
             text = f"{name} has run for {slot.unregistered:.0f} s, and has not reached the master"
-            self._tasks.log("; ".join(filter(None, (text, f"why: {self._log(name)}", self._advice))))
+            self._tasks.log(self._advised(text, name))
+
+    def _advised(self, text: str, name: str) -> str:
+        """Add to the text where an instance says why, and what to check."""
+        return "; ".join(filter(None, (text, f"why: {self._log(name)}", self._advice)))
 
     def _is_registered(self, who: tuple[str, int]) -> bool:
         """Return True if the worker or server has registered, with this master or an earlier one."""

@@ -128,6 +128,7 @@ def test_pods_that_do_not_reach_the_master_are_reported_and_go_on_when_they_do(
         assert "has not reached the master at " in capsys.readouterr().out
         points.patch("/api/v1", "services", service, {"spec": {"selector": {"sqlflow-edl/role": "master"}}})
         assert said.end() == exit_codes.OK, said
+    assert "note: master: worker-0 has reached the master after " in str(said)
     nothing_left(points)
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from sqlflow_edl.cli import exit_codes
-from tests.sqlflow_edl.backends.kubernetes.place import Place
+from tests.sqlflow_edl.backends.kubernetes.place import Place, until
 from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
     QUICK,
     TRAIN,
@@ -27,7 +27,13 @@ from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
 
 __all__ = ["place", "points"]
 
-QUOTAS = "resourcequotas"
+
+def limit(place: Place, **hard: str) -> None:
+    """Make a quota, and wait until it counts."""
+    place.make("/api/v1", "resourcequotas", "few", spec={"hard": hard})
+    until(
+        lambda: all(each.get("status", {}).get("used") for each in place.objects("/api/v1", "resourcequotas"))
+    )
 
 
 def test_an_image_that_does_not_exist(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +66,7 @@ def test_workers_that_no_node_can_meet(points: Place) -> None:
 
 
 def test_a_quota_without_room_for_the_job(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    points.make("/api/v1", QUOTAS, "few", spec={"hard": {"count/jobs.batch": "0"}})
+    limit(points, **{"count/jobs.batch": "0"})
     said = refused(points, capsys, QUICK)
     assert f"error: the quota of the namespace {points.namespace} has no room: " in said
     assert "exceeded quota: few, requested: count/jobs.batch=1, used: count/jobs.batch=0" in said
@@ -70,7 +76,7 @@ def test_a_quota_without_room_for_the_job(points: Place, capsys: pytest.CaptureF
 def test_a_quota_without_room_for_the_other_objects_of_the_job(
     points: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    points.make("/api/v1", QUOTAS, "few", spec={"hard": {"count/services": "0"}})
+    limit(points, **{"count/services": "0"})
     said = refused(points, capsys, QUICK)
     assert "exceeded quota: few, requested: count/services=1, used: count/services=0" in said
     nothing_left(points)
@@ -79,7 +85,7 @@ def test_a_quota_without_room_for_the_other_objects_of_the_job(
 @pytest.mark.soak
 def test_a_quota_with_room_for_some_of_the_pods(points: Place) -> None:
     room = len(points.objects("/api/v1", "pods")) + 2  # a master and one worker
-    points.make("/api/v1", QUOTAS, "few", spec={"hard": {"pods": str(room)}})
+    limit(points, pods=str(room))
     with sqlflow("run", "-e", TRAIN.format(epochs=2, how="num_workers = 2"), *brief(points)) as said:
         assert said.end() == exit_codes.OK, said
     assert "waits: pods " in str(said)
