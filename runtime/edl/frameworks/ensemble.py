@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,10 +23,14 @@ from edl.arrays import Array, Features
 from edl.errors import JobError
 from edl.features import Target, target
 from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
+from edl.frameworks.networks.features import NUMBERS
+from edl.frameworks.networks.onnx import NetworkFile, reason_against
+from edl.frameworks.onnx.columns import unsupported
+from edl.frameworks.onnx.ensemble import EnsembleFile, Part
 from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
 from edl.program.folders import MEMBERS
-from edl.spec import ENSEMBLE, ClassLabel, JobSpec, Label, RegressionLabel
+from edl.spec import ENSEMBLE, TREES, ClassLabel, JobSpec, Label, Raw, RegressionLabel
 
 _threads = 1
 
@@ -157,8 +161,17 @@ class EnsembleAdapter:
     def set_learning_rate(self, rate: float) -> None:
         _refuse("trained")
 
-    def standalone(self) -> object:
-        _refuse("exported")
+    def standalone(self) -> EnsembleFile:
+        """Return the models in one graph. Raises JobError if one of them has none over the columns of the table."""
+        spec = self.model.spec
+        shares = dict(zip(self.model.programs, spec.members, strict=True))
+        parts = []
+        for (number, _), adapter in self._models.items():
+            program, member = self.model.programs[number], shares[number]
+            parts.append((member.weight / member.folds, _part(program, adapter)))
+        if clash := unsupported(spec.features, (*NUMBERS, Raw)):
+            raise _without_graph(f"column {clash} is a text for one of its models and a number for another")
+        return EnsembleFile(spec, parts)
 
 
 def mean_loss(label: Label, labels: Array, scores: Array, weights: Floats | None) -> float:
@@ -166,6 +179,29 @@ def mean_loss(label: Label, labels: Array, scores: Array, weights: Floats | None
     metric = LogLoss() if isinstance(label, ClassLabel) else MSE()
     unit = label.std**2 if isinstance(label, RegressionLabel) else 1.0
     return metric.result(metric.update((), labels, scores, weights)) / unit
+
+
+def _part(program: Program, adapter: Adapter) -> Part:
+    """Return a member as a part of a graph. Raises JobError if it has no graph over the columns of the table."""
+    spec = program.spec
+    if spec.framework in TREES:
+        files: Any = adapter.standalone()
+        if files.reads_columns:
+            return cast(Part, files)
+        reason = "a feature has no operator"
+    else:
+        weights = adapter.get_weights()
+        reason = reason_against(spec, weights)
+        if not reason:
+            return NetworkFile(spec, weights)
+    raise _without_graph(f"of its {spec.model.name} in {spec.framework} {reason}")
+
+
+def _without_graph(reason: str) -> JobError:
+    return JobError(
+        f"the ensemble cannot be written as one ONNX model: {reason}",
+        hint="SHOW TRIALS lists a statement for each of its models; train one by itself and export it",
+    )
 
 
 def _refuse(what: str) -> NoReturn:

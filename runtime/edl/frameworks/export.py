@@ -39,11 +39,6 @@ Write = Callable[[Any, Features, Path], str | None]  # what it wrote, if the wor
 
 def check_target(framework: str, path: Path) -> None:
     """Raise JobError if the framework's models have no format of that suffix, or the target exists."""
-    if framework == ENSEMBLE:
-        raise JobError(
-            "an ensemble is several models with their weights, and no file format holds it",
-            hint="SHOW TRIALS lists a statement for each of its models; train one by itself and export it",
-        )
     formats = FORMATS[framework]
     if path.suffix not in formats:
         known = ", ".join(f"{suffix or 'a folder'} ({words})" for suffix, (words, _) in formats.items())
@@ -220,5 +215,6 @@ FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
         ".json": ("an XGBoost model in JSON", _trees),
         ".onnx": ("an ONNX model", _of_columns),
     },
+    ENSEMBLE: {".onnx": ("an ONNX model", _of_columns)},
     "torch": {".pt2": ("a torch.export program", _torch), ".onnx": ("an ONNX model", _onnx)},
 }

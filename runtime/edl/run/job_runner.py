@@ -37,7 +37,7 @@ from edl.models.fitting import read_fitting
 from edl.program import READER_FILE, Program, load, load_reader, unload, user_code
 from edl.run.archive import save
 from edl.run.initial_weights import trained_weights
-from edl.spec import TREES, JobSpec, RawLabel, Rows
+from edl.spec import ENSEMBLE, TREES, JobSpec, RawLabel, Rows
 from edl.worker.evaluation.inference import evaluate, predict
 from edl.worker.trainer import Export, split, train
 
@@ -136,11 +136,13 @@ def export(program: Program, weights: Path, path: Path) -> str:
     trained = trained_weights(weights)
     adapter.set_weights(trained)
     reason = ""
+    if program.spec.framework == ENSEMBLE:
+        return write(ENSEMBLE, adapter.standalone(), features, path)
     if path.suffix == ".onnx" and not exact:
         found = network_file(program, trained)
         if not isinstance(found, str):
             return write(adapter.framework, found, features, path)
-        reason = f", because {found}"
+        reason = f" ({found})"
     model = adapter.standalone()
     outputs = adapter.predict(features)
     check_lists(adapter.framework, model, features, outputs)

@@ -20,7 +20,17 @@ from edl.frameworks.export import check_target
 from edl.metrics import MSE, LogLoss
 from edl.program import read_spec
 from edl.program.folders import MEMBERS
-from edl.spec import ENSEMBLE, ClassLabel, Component, Label, Member, RegressionLabel, Rows
+from edl.spec import (
+    ENSEMBLE,
+    ClassLabel,
+    Codes,
+    Component,
+    HashBucket,
+    Label,
+    Member,
+    RegressionLabel,
+    Rows,
+)
 from tests.edl.programs import loaded, rows_of, simple, trained, write
 
 ROWS = 80
@@ -165,12 +175,25 @@ def test_it_is_not_trained_as_a_whole(numbers: Made) -> None:
     with pytest.raises(JobError, match="an ensemble cannot be trained as a whole") as caught:
         numbers.adapter.train(rows)
     assert "SHOW TRIALS" in str(caught.value.hint)
-    with pytest.raises(JobError, match="an ensemble cannot be exported as a whole"):
+
+
+def test_its_onnx_model_predicts_the_same(numbers: Made) -> None:
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(numbers.adapter.standalone().of_onnx())
+    given = {name: np.asarray(BATCH[name], dtype=np.float64) for name in ("x", "z")}
+    np.testing.assert_allclose(session.run(None, given)[0], numbers.mean, rtol=1e-6)
+
+
+def test_a_member_without_a_graph_is_named(numbers: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = next(iter(numbers.adapter.model.programs.values()))
+    monkeypatch.setitem(program.spec.inputs, "features", (Codes(HashBucket("x", 9)),))
+    with pytest.raises(JobError, match="the ensemble cannot be written as one ONNX model: of its") as caught:
         numbers.adapter.standalone()
-
-
-@pytest.mark.parametrize("path", ["m.onnx", "m.txt", "m"])
-def test_no_format_of_a_file_holds_it(path: str) -> None:
-    with pytest.raises(JobError, match="no file format holds it") as caught:
-        check_target(ENSEMBLE, Path(path))
     assert "SHOW TRIALS" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("path", ["m.keras", "m.txt", "m"])
+def test_only_onnx_holds_it(path: str) -> None:
+    with pytest.raises(JobError, match="a model in ensemble cannot be written") as caught:
+        check_target(ENSEMBLE, Path(path))
+    assert "an ONNX model" in str(caught.value.hint)

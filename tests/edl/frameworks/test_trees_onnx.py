@@ -27,6 +27,7 @@ from edl.spec import (
     Feature,
     HashBucket,
     Label,
+    LogCount,
     Raw,
     RegressionLabel,
     Rows,
@@ -51,6 +52,7 @@ RICH: tuple[Feature, ...] = (
     *(Raw("seen", part) for part in PARTS),
     *(Raw("born", part) for part in PARTS[:4]),
     Raw("woke", "hour"),
+    LogCount(Vocabulary("city", CITIES), tuple(map(float, range(1, 42)))),
 )
 
 
@@ -144,7 +146,9 @@ def grown(
         label=target,
         metrics="{}",
     )
-    imports = "from edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, Raw, Vocabulary\n"
+    imports = (
+        "from edl.spec import Bucket, CategoryId, Codes, DatePart, HashBucket, LogCount, Raw, Vocabulary\n"
+    )
     text = imports + text.replace("seed=0)", f"seed=0{more})")
     spec = job_spec(library, features, label, Rows(False, 9, 9), batch_size=ALL_ROWS, shuffle=False)
     program = loaded(write(folder, text, spec, noted=noted))

@@ -140,7 +140,7 @@ def stored(url: str, tmp_path: Path) -> str:
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
         ("m.torch", "no/x.pt2", "/no is no folder"),
-        ("m.ensemble", "x.onnx", "SHOW TRIALS lists a statement for each of its models"),
+        ("m.ensemble", "x.keras", "there are .onnx (an ONNX model)"),
     ],
 )
 @on_each("url", always=("duckdb",))

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
+from edl.frameworks.onnx.ensemble import EnsembleFile
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
 from tests.sqlflow_edl.model_sql.conftest import SOAK, Models, Trained, rows, statements
@@ -41,7 +43,7 @@ def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
     return found
 
 
-def scores(file: NetworkFile, batch: pa.RecordBatch) -> np.ndarray:
+def scores(file: NetworkFile | EnsembleFile, batch: pa.RecordBatch) -> np.ndarray:
     """The probabilities of classes, or the numbers."""
     session = onnxruntime.InferenceSession(file.of_onnx())
     names = [each.name for each in session.get_inputs()]
@@ -70,6 +72,21 @@ def test_scores_of_raw_columns_are_those_of_predict(name: str, trained: Models) 
 def test_scores_of_many_rows_are_those_of_predict(name: str, trained: Models) -> None:
     found = trained[name].archive
     assert_predicted(NetworkFile(found.spec, found.weights()), trained[name], 100_000)
+
+
+def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> None:
+    members = [trained["deep"], trained["linear_classes"]]
+    fresh = rows(500, 3)
+    whole = msgspec.structs.replace(
+        members[0].archive.spec,
+        inputs={},
+        members=tuple(spec.Member(0.5, each.archive.spec) for each in members),
+    )
+    parts = [NetworkFile(each.archive.spec, each.archive.weights()) for each in members]
+    file = EnsembleFile(whole, list(zip((0.25, 0.75), parts, strict=True)))
+    [batch] = fresh.to_batches()
+    deep, linear = (each.model.predictor.scores(batch.select(each.model.schema.names)) for each in members)
+    np.testing.assert_allclose(scores(file, batch), 0.25 * deep + 0.75 * linear, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("activation", ["relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid"])

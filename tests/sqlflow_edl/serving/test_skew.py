@@ -79,7 +79,7 @@ def test_all_ways_to_predict_give_the_same_answers(url: str, serve: Serve, tmp_p
     assert_close(by_sqlite(url), expected)
     if "ensemble" not in url:
         assert_close(by_plain_sql(url, tmp_path / "m.sql"), expected)
-        assert_close(by_onnx(url, tmp_path / "m.onnx"), expected)
+    assert_close(by_onnx(url, tmp_path / "m.onnx"), expected)
 
 
 def asked(client: Client) -> tuple[list[dict[str, object]], list[dict[str, object]]]:

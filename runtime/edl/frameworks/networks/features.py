@@ -6,14 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from edl.features.encodings import Encoder
-from edl.frameworks.onnx.columns import code, finite_number, part_of_time
+from edl.frameworks.onnx.columns import finite_number, part_of_time, statistics
 from edl.frameworks.onnx.graph import Graph, Value
 from edl.spec import (
-    Category,
-    Encoding,
     Feature,
     Log,
     LogCount,
@@ -24,7 +20,6 @@ from edl.spec import (
     Standardize,
     TargetMean,
     Year,
-    num_ids,
 )
 
 NUMBERS = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Periodic)  # features of a number
@@ -35,16 +30,8 @@ _LARGEST = 1e30  # in place of what float32 cannot hold, as in `edl.features.tra
 def dense_values(graph: Graph, feature: Feature) -> Value:
     """Return the values of a dense feature, float32 (rows, width)."""
     if isinstance(feature, TargetMean | LogCount):
-        return _statistics(graph, feature)
+        return graph.cast(statistics(graph, feature), "FLOAT")
     return column_of(graph, _SCALES[type(feature)](graph, feature))
-
-
-def ids(graph: Graph, category: Category) -> Value:
-    """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
-    found = code(graph, category)
-    missing = graph.add("IsNaN", found)
-    known = graph.add("Where", missing, graph.constant(np.array(float(category.size))), found)
-    return graph.cast(known, "INT64")
 
 
 def position(graph: Graph, feature: PiecewiseLinear) -> Value:
@@ -81,12 +68,6 @@ def column_of(graph: Graph, value: Value) -> Value:
 
 def _tall(graph: Graph, value: Value) -> Value:
     return graph.add("Unsqueeze", value, graph.constant(np.array([1], dtype=np.int64)))
-
-
-def _statistics(graph: Graph, feature: Encoding) -> Value:
-    every = np.arange(num_ids(feature.category))
-    table = Encoder(feature).values(every, pa.record_batch({})).astype(np.float32)
-    return graph.add("Gather", graph.constant(table), ids(graph, feature.category), axis=0)
 
 
 def _filled(graph: Graph, value: Value, mean: float) -> Value:

@@ -22,17 +22,14 @@ from edl.frameworks.networks.features import (
     NUMBERS,
     column_of,
     dense_values,
-    ids,
     position,
     standardized,
 )
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
-from edl.frameworks.onnx.columns import unsupported
-from edl.frameworks.onnx.graph import Graph, Value, check_installed, free_name
+from edl.frameworks.onnx.columns import ids, unsupported
+from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns
 from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear
 from edl.spec import Periodic as PeriodicFeature
-
-OUTPUTS, SCORES = "outputs", "scores"
 
 
 def reason_against(spec: JobSpec, weights: Mapping[str, Array]) -> str:
@@ -54,17 +51,13 @@ class NetworkFile:
 
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
-        check_installed()
+        return of_columns(self.spec.columns, self.spec.label.outputs, self.results)
+
+    def results(self, graph: Graph) -> Results:
+        """Return the outputs and the scores of the model, float64; numbers have no scores."""
         network = stored.network(self.spec, self.weights)
-        columns = list(self.spec.columns)
-        graph = Graph(columns)
         outputs = _Graph(graph).outputs(network)
-        numbers, scores = _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
-        graph.output(free_name(OUTPUTS, columns), numbers, self.spec.label.outputs)
-        if scores is not None:
-            classes = max(2, self.spec.label.outputs)
-            graph.output(free_name(SCORES, columns), scores, classes)
-        return graph.encoded()
+        return _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
 
     @property
     def onnx_inputs(self) -> str:
@@ -182,7 +175,7 @@ class _Graph:
 _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
 
 
-def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> tuple[Value, Value | None]:
+def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> Results:
     """Return the outputs and the scores of the model, float64; numbers have no scores."""
     exact = graph.cast(outputs, "DOUBLE")
     several = network.scales is not None
@@ -193,14 +186,7 @@ def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -
     if not several:
         return exact, shares
     scores = _mean(graph, shares)
-    logits = graph.add("Log", scores)
-    if not is_binary:
-        return logits, scores
-    first, second = (
-        graph.add("Gather", logits, graph.constant(np.array([place], dtype=np.int64)), axis=1)
-        for place in (0, 1)
-    )
-    return second - first, scores
+    return logits_of(graph, scores, is_binary), scores
 
 
 def _two(graph: Graph, logits: Value) -> Value:

@@ -10,16 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
+from edl.features.encodings import Encoder
 from edl.frameworks.onnx.graph import ML, Graph, Value, tensor
 from edl.spec import (
     Bucket,
     CategoryId,
     Codes,
     DatePart,
+    Encoding,
     Feature,
     Raw,
     Vocabulary,
+    num_ids,
     source_columns,
 )
 from edl.spec.features import Category, category_of
@@ -47,7 +51,12 @@ def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,))
 def matrix(graph: Graph, features: Sequence[Feature]) -> Value:
     """Return the matrix of the features, float64 (rows, columns); all of them are supported."""
     axis = graph.constant(np.array([1]))
-    columns = [graph.add("Unsqueeze", _number(graph, feature), axis) for feature in features]
+    columns = [
+        statistics(graph, feature)
+        if isinstance(feature, Encoding)
+        else graph.add("Unsqueeze", _number(graph, feature), axis)
+        for feature in features
+    ]
     return graph.add("Concat", *columns, axis=1)
 
 
@@ -71,6 +80,21 @@ def finite_number(graph: Graph, column: str) -> Value:
 def part_of_time(graph: Graph, column: str, part: str) -> Value:
     """Return a part of the times of a column, (rows,); month, day and weekday begin at 0."""
     return _part(graph.input(column, "DOUBLE", ["rows"]), part)
+
+
+def ids(graph: Graph, category: Category) -> Value:
+    """Return the ids of a category, int64 (rows,), `size` for missing or unseen."""
+    found = code(graph, category)
+    missing = graph.add("IsNaN", found)
+    known = graph.add("Where", missing, graph.constant(np.array(float(category.size))), found)
+    return graph.cast(known, "INT64")
+
+
+def statistics(graph: Graph, feature: Encoding) -> Value:
+    """Return the statistics of the rows' categories, float64 (rows, width)."""
+    every = np.arange(num_ids(feature.category))
+    table = Encoder(feature).values(every, pa.record_batch({}))
+    return graph.add("Gather", graph.constant(table.astype(np.float64)), ids(graph, feature.category), axis=0)
 
 
 def code(graph: Graph, category: Category) -> Value:

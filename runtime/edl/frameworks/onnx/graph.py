@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from edl.errors import JobError
 
 _IR, _OPSET, _ML_OPSET = 10, 18, 5
 ML = "ai.onnx.ml"
+OUTPUTS, SCORES = "outputs", "scores"
 
 
 class Graph:
@@ -107,6 +108,35 @@ class Value:
 
     def _value(self, other: Value | float) -> Value:
         return other if isinstance(other, Value) else self.graph.constant(np.array(float(other)))
+
+
+Results: TypeAlias = "tuple[Value, Value | None]"  # outputs, and scores of classes, float64 (rows, …)
+
+
+def of_columns(columns: Sequence[str], outputs: int, make: Callable[[Graph], Results]) -> bytes:
+    """Return the file of a model over these columns, with the outputs `outputs` and, for classes, `scores`.
+
+    Raises JobError if the package onnx is missing.
+    """
+    check_installed()
+    graph = Graph(columns)
+    numbers, scores = make(graph)
+    graph.output(free_name(OUTPUTS, columns), numbers, outputs)
+    if scores is not None:
+        graph.output(free_name(SCORES, columns), scores, max(2, outputs))
+    return graph.encoded()
+
+
+def logits_of(graph: Graph, scores: Value, is_binary: bool) -> Value:
+    """Return the logits whose probabilities are the scores: of the second of two classes, or of each."""
+    logits = graph.add("Log", scores)
+    if not is_binary:
+        return logits
+    first, second = (
+        graph.add("Gather", logits, graph.constant(np.array([place], dtype=np.int64)), axis=1)
+        for place in (0, 1)
+    )
+    return second - first
 
 
 def check_installed() -> None:

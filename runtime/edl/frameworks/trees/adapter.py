@@ -24,10 +24,11 @@ from edl.arrays import Array, Features, arrays
 from edl.collectives.base import Group, GroupError
 from edl.errors import JobError
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
+from edl.frameworks.onnx.graph import Graph, Results
 from edl.frameworks.trees.engine import Engine, first_line
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import mean_loss
-from edl.frameworks.trees.onnx import DENSE, by_column, encoded
+from edl.frameworks.trees.onnx import DENSE, by_column, encoded, results
 from edl.program import Program
 from edl.spec import source_columns
 
@@ -228,6 +229,16 @@ class Files:
     def of_onnx(self) -> bytes:
         forest = self._engine.forest(self._rounds)
         return encoded(forest, self._engine.objective.link, self._width, self._features)
+
+    def results(self, graph: Graph) -> Results:
+        """Return the outputs and the scores of the model in a graph over the columns of the table."""
+        forest = self._engine.forest(self._rounds)
+        return results(graph, forest, self._engine.objective.link, self._width, self._features)
+
+    @property
+    def reads_columns(self) -> bool:
+        """True if operators make all features from the columns of the table."""
+        return bool(self._features)
 
     @property
     def onnx_inputs(self) -> str:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from edl.frameworks.onnx.columns import matrix, unsupported
-from edl.frameworks.onnx.graph import ML, Graph, Value, check_installed, free_name, tensor
+from edl.frameworks.onnx.graph import ML, Graph, Results, Value, of_columns, tensor
 from edl.frameworks.trees.forest import Forest
 from edl.frameworks.trees.objectives import Link
 from edl.spec import Feature, source_columns
 
-DENSE, OUTPUTS, SCORES = "dense", "outputs", "scores"
+DENSE = "dense"
 _LESS_OR_EQUAL, _LESS, _MEMBER = 0, 1, 6  # comparisons of TreeEnsemble
 _SUM, _NONE = 1, 0
 
@@ -36,21 +36,20 @@ def encoded(forest: Forest, link: Link, width: int, features: Sequence[Feature])
 
     `features` make the matrix from columns, see `by_column`; without them the matrix is the input.
     """
-    check_installed()
     columns = [name for feature in features for name in source_columns(feature)] or [DENSE]
-    graph = Graph(columns)
+    return of_columns(columns, len(forest.base), lambda graph: results(graph, forest, link, width, features))
+
+
+def results(graph: Graph, forest: Forest, link: Link, width: int, features: Sequence[Feature]) -> Results:
+    """Return the outputs and the scores of the model, float64; numbers have no scores."""
     dense = matrix(graph, features) if features else graph.input(DENSE, "DOUBLE", ["rows", width])
     margins = _margins(graph, forest, dense)
-    outputs = graph.add("Exp", margins) if link == "log" else margins
-    count = len(forest.base)
-    graph.output(free_name(OUTPUTS, columns), outputs, count)
     if link == "logit":
-        second = graph.add("Sigmoid", outputs)
-        both = graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
-        graph.output(free_name(SCORES, columns), both, 2)
-    elif link == "softmax":
-        graph.output(free_name(SCORES, columns), graph.add("Softmax", outputs, axis=1), count)
-    return graph.encoded()
+        second = graph.add("Sigmoid", margins)
+        return margins, graph.add("Concat", graph.constant(np.array(1.0)) - second, second, axis=1)
+    if link == "softmax":
+        return margins, graph.add("Softmax", margins, axis=1)
+    return (graph.add("Exp", margins) if link == "log" else margins), None
 
 
 def _margins(graph: Graph, forest: Forest, dense: Value) -> Value:
