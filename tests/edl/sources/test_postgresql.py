@@ -454,6 +454,12 @@ def test_a_query_that_waits_for_a_lock_while_it_is_described_is_stopped(
     assert source.schema("SELECT a FROM t").names == ["a"]
 
 
+def test_a_host_whose_name_is_not_found_may_be_tried_again() -> None:
+    with pytest.raises(UnreachableError, match=r"failed to resolve host 'db\.invalid'") as caught:
+        connect("postgresql://reader:secret@db.invalid/shop")
+    assert caught.value.hint == "check the name of the host, and the name service"
+
+
 @pytest.mark.parametrize(
     ("change", "words", "unreachable"),
     [

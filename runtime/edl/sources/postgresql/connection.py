@@ -296,9 +296,12 @@ _PASSING = (
     "remaining connection slots",
     "server closed the connection",
     "could not translate host name",
+    "failed to resolve host",  # psycopg's own look-up
     "No route to host",
+    "Network is unreachable",
 )
 _HINTS = (
+    ("failed to resolve host", "check the name of the host, and the name service"),
     (
         "no password supplied",
         "give the password in the URL, in SQLFLOW_SOURCE, in PGPASSWORD or in the connections file",
