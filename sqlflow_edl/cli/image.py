@@ -13,7 +13,7 @@ from sqlflow_edl.display.files import writing
 
 def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the parser of the command."""
-    text = "build and push images for jobs on Kubernetes, with docker, podman or buildah"
+    text = "build and push images for jobs on Kubernetes with docker, podman or buildah, or pack one without them"
     image = commands.add_parser(
         "image", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
     )
