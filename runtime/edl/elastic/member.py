@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from edl.collectives.base import Group, GroupError
+from edl.collectives.base import Group
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
 
@@ -92,6 +92,3 @@ class ScriptMember(GroupMember):
         if self._stepped:
             self._longest = max(self._longest * DECAY, now - self._stepped)
         self._stepped = now
-
-
-__all__ = ["Alone", "GroupError", "ScriptMember"]

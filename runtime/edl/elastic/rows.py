@@ -53,6 +53,11 @@ class Sampler:
         self._shared = shared
 
     def __iter__(self) -> Iterator[list[int]]:
+        if not self._session.has_optimizer:
+            raise SemanticError(
+                "edl.elastic.sampler is read without an optimizer, whose steps count the rows",
+                hint="call edl.elastic.checkpoint(model, optimizer) before, or use edl.elastic.dataset",
+            )
         for epoch, first, last in self._session.steps.parts():
             yield order(self._shared, epoch)[first:last].tolist()
 

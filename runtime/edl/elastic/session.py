@@ -37,9 +37,7 @@ class Declared:
 
 
 class Session:
-    """Training of a workload by this process. `steps` begins with the first group, in `join`."""
-
-    steps: Steps
+    """Training of a workload by this process."""
 
     def __init__(self, workload: Workload, micro_batch: int) -> None:
         self.workload = workload
@@ -47,7 +45,9 @@ class Session:
         self._worker = places.worker()
         self._connection: Connection | None = None
         self._draining = threading.Event()
+        self._steps: Steps | None = None  # in a job, from the first group on
         if self._worker is not None:
+            self._worker.at_end.append(self._end)
             agree(self._worker.job, workload)
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise SemanticError(
@@ -56,7 +56,17 @@ class Session:
         else:
             training = Training(epochs=workload.epochs, batch_size=workload.batch_size, shuffle=False)
             plan = Plan("train", workload.rows, training=training)
-            self.steps = Steps(LocalTasks(plan), Alone(), workload.batch_size, micro_batch)
+            self._steps = Steps(LocalTasks(plan), Alone(), workload.batch_size, micro_batch)
+
+    @property
+    def steps(self) -> Steps:
+        """Steps of the loop. Raises SemanticError before the first group, outside of the function of `run`."""
+        if self._steps is None:
+            raise SemanticError(
+                "the training loop is outside of the function of edl.elastic.run",
+                hint="put it into a function with the decorator @edl.elastic.run, and call that",
+            )
+        return self._steps
 
     @property
     def has_optimizer(self) -> bool:
@@ -65,14 +75,14 @@ class Session:
     @property
     def place(self) -> tuple[int, int]:
         """Rank and size of the group."""
-        if self._worker is not None and self._connection is None:
+        if self._steps is None:
             return _place_of_environment()
-        return self.steps.strategy.rank, self.steps.strategy.size
+        return self._steps.strategy.rank, self._steps.strategy.size
 
     def join(self) -> None:
         """Take part in the next group, unless this worker is in one that goes on."""
         with self.leaving():
-            if self._worker is not None and self._connection is None:
+            if self._steps is None:
                 self._connect()
             if _declared.gradients is not None:
                 _declared.gradients.discard()
@@ -101,7 +111,7 @@ class Session:
             yield
         except (VoidError, RefusedError) as end:
             if self._connection is not None and self._connection.over:
-                print("the training is over: this worker has nothing to do", file=sys.stderr)
+                print("the job is over: this worker has nothing to do", file=sys.stderr)
                 raise SystemExit(exit_codes.OK) from None
             print(f"stopping: {str(end) or 'this worker was asked to leave'}", file=sys.stderr)
             raise SystemExit(exit_codes.PREEMPTED) from None
@@ -125,7 +135,7 @@ class Session:
         gradients.keep()
         return True
 
-    def _connect(self) -> None:
+    def _connect(self) -> Connection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
@@ -133,8 +143,7 @@ class Session:
             signal.signal(signal.SIGTERM, lambda number, frame: self._draining.set())
         connection = Connection(worker, _declared.state, self._draining)
         self._connection = connection
-        worker.at_end.append(self._end)
-        self.steps = Steps(
+        steps = self._steps = Steps(
             connection.source,
             connection.member,
             self.workload.batch_size,
@@ -143,13 +152,14 @@ class Session:
             stepped=connection.stepped,
             regrouped=_keep_buffers,
         )
-        connection.steps = self.steps
+        connection.steps = steps
+        return connection
 
     def _end(self, code: int, error: SQLFlowError | None) -> None:
         """Leave the job at the end of the script. An error of ours would occur in every other worker too."""
-        connection = self._connection
-        if connection is None:
+        if code != exit_codes.OK and error is None and self._connection is None:
             return
+        connection = self._connection or self._connect()
         if code == exit_codes.OK and not connection.over and not self._draining.is_set():
             error = JobError(
                 "the script has ended in a worker before its loop had trained all rows",

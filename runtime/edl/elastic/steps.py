@@ -83,12 +83,18 @@ class Steps:
         self._issued: deque[_Issued] = deque()
         self._unsettled: deque[tuple[int, Report]] = deque()  # trained, not reported
         self._latest: Report | None = None  # progress of the task of the last step, until that is told
+        self._began_at, self._passed = 0, False  # step at which the loop began an epoch; True at its end
         self._ended = False  # True if the last step was that of an epoch, until that is told
 
     # The loop -------------------------------------------------------------------------------------------------
 
     def epoch(self) -> int | None:
         """Return the present epoch, counted from 1, or None if training is over."""
+        if self._passed and self._issued and self.strategy.step == self._began_at:
+            raise JobError(
+                "the loop has taken no step in a whole epoch",
+                hint="call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part",
+            )
         self._issued.clear()
         self._tell()
         found = self._taken[0] if self._taken else self._take()
@@ -97,6 +103,7 @@ class Steps:
     def parts(self) -> Iterator[Part]:
         """Yield this worker's parts of the steps to the end of the present epoch."""
         epoch = self.epoch()
+        self._began_at, self._passed = self.strategy.step, False
         waiting = deque(self._taken)
         while epoch is not None:
             found = waiting.popleft() if waiting else self._take()
@@ -105,6 +112,7 @@ class Steps:
             if not (yield from self._parts(found)):
                 waiting = deque(self._taken)  # none in another group, which has tasks of its own
             elif found.task.settles:
+                self._passed = True
                 return
 
     def commit(
@@ -259,7 +267,7 @@ class Steps:
         """Drop tasks of an earlier group. What was done of them is part of the next one's position."""
         self._taken.clear()
         self._issued.clear()
-        self._latest, self._ended = None, False
+        self._latest, self._ended, self._passed = None, False, False
         self._regrouped()
 
     def _control(self, task: Task | None) -> None:

@@ -1,7 +1,7 @@
 """A training loop of a user: `script.py FOLDER KILLS PAUSE LOADERS MICRO`.
 
 KILLS are [rank, restart, epoch] at which a worker kills itself, in the third step of that epoch, before it takes it.
-FOLDER gets the rows of each part whose step was taken, and the final weights of rank 0.
+FOLDER gets the rows of each part whose step was taken, the pids, and the final weights of rank 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import edl
 
-ROWS, EPOCHS = 610, 5
+ROWS, EPOCHS = 610, int(os.environ.get("EPOCHS", "5"))
 FOLDER, KILLS, PAUSE = Path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3])
 LOADERS, MICRO = map(int, sys.argv[4:])
 RANK, RESTART = (int(os.environ.get(name, "0")) for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
@@ -34,6 +34,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.8)
 sampler = edl.elastic.sampler(len(data), batch_size=50, epochs=EPOCHS, micro_batch=MICRO)
 edl.elastic.checkpoint(model, optimizer, scheduler)
+(FOLDER / f"pid-{RANK}").write_text(str(os.getpid()))
 
 
 @edl.elastic.run

@@ -131,6 +131,18 @@ def step_without_rows() -> None:
     loop.optimizer.step()
 
 
+def loop_without_optimizer() -> None:
+    [*elastic.sampler(3, batch_size=1)]
+
+
+def loop_without_steps() -> None:
+    loop, sampler = Loop(), elastic.sampler(3, batch_size=1)
+    elastic.checkpoint(loop.model, loop.optimizer)
+    for _ in sampler.epochs():
+        for _ in sampler:
+            pass
+
+
 def closure() -> None:
     loop = Loop()
     elastic.checkpoint(loop.model, loop.optimizer)
@@ -155,6 +167,8 @@ def declared_twice() -> None:
         (lambda: elastic.dataset([1], batch_size=1), SemanticError, r"rows is \[1\]"),
         (elastic.run(lambda: None), SemanticError, "before edl.elastic.sampler or edl.elastic.dataset"),
         (step_without_rows, JobError, "without a part of a step"),
+        (loop_without_optimizer, SemanticError, "without an optimizer"),
+        (loop_without_steps, JobError, "no step in a whole epoch"),
         (closure, SemanticError, "closure"),
         (declared_twice, SemanticError, "twice"),
     ],

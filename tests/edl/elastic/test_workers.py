@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from edl.elastic import session
 from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder
 
@@ -65,7 +67,11 @@ def counted(folder: Path) -> tuple[Counter[tuple[int, int]], set[int]]:
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the script in one process, without a master."""
     folder = tmp_path_factory.mktemp("alone")
-    subprocess.run([sys.executable, *arguments(folder, [], 0.0, 0, 0)], check=True, timeout=120)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", arguments(folder, [], 0.0, 0, 0))
+        patch.setattr(session, "_declared", session.Declared())
+        patch.setattr(session, "_session", None)
+        runpy.run_path(str(SCRIPT))
     return folder
 
 
@@ -133,3 +139,54 @@ def test_a_killed_master_is_replaced_and_no_row_is_lost(tmp_path: Path, alone: P
     assert running.returncode == 0
     assert set(counted(folder)[0].values()) == {1}
     assert weights(folder) == pytest.approx(weights(alone), abs=1e-5)
+
+
+ROWS_ONLY = """
+import edl, os
+data = edl.elastic.dataset(100, batch_size=12, epochs=2)
+@edl.elastic.run
+def read():
+    for epoch in data.epochs():
+        for rows in data:
+            for row in rows:
+                print("row", epoch, row)
+read()
+"""
+
+
+@pytest.mark.soak
+def test_workers_share_the_rows_of_a_loop_without_a_model(tmp_path: Path) -> None:
+    (tmp_path / "rows.py").write_text(ROWS_ONLY, encoding="utf-8")
+    command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", "2", str(tmp_path / "rows.py")]
+    said = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=120
+    ).stdout.splitlines()
+    found = Counter(line.partition("row ")[2] for line in said if "row " in line)
+    assert found == Counter({f"{epoch} {row}": 1 for epoch in range(2) for row in range(100)})
+    assert {line.partition("]")[0] for line in said} == {"[worker-0", "[worker-1"}
+
+
+@pytest.mark.soak
+def test_twenty_kills_at_any_moment_change_no_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EPOCHS", "90")
+    (tmp_path / "alone").mkdir()
+    subprocess.run([sys.executable, *arguments(tmp_path / "alone", [], 0.0, 0, 0)], check=True, timeout=120)
+    (tmp_path / "killed").mkdir()
+    command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", "3"]
+    kills, formed = 0, Counter[str]()
+    with subprocess.Popen(
+        [*command, *arguments(tmp_path / "killed", [], 0.1, 0, 0)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            _, _, group = line.strip().partition("in group ")
+            formed[group] += group.count("worker-") == 3
+            if formed[group] == 3 and kills < 20:  # all of them have begun
+                pid = (tmp_path / "killed" / f"pid-{kills * 2 % 3}").read_text()
+                os.kill(int(pid), signal.SIGKILL)
+                kills += 1
+    assert (running.returncode, kills) == (0, 20)
+    assert weights(tmp_path / "killed") == pytest.approx(weights(tmp_path / "alone"), abs=1e-5)

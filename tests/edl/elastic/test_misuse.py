@@ -1,0 +1,38 @@
+"""Scripts that use `edl.elastic` wrongly in several workers: the job ends at once and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl import exit_codes
+from edl.cli.main import main
+
+WRONG = {
+    "other rows": (
+        "import os, edl\nedl.elastic.sampler(8 + int(os.environ['RANK']), batch_size=2)\n",
+        "same rows",
+    ),
+    "no function": (
+        "import edl\nfor epoch in edl.elastic.sampler(8, batch_size=2).epochs():\n    pass\n",
+        "the decorator @edl.elastic.run",
+    ),
+    "no loop": ("import edl\nedl.elastic.sampler(8, batch_size=2)\n", "had trained all rows"),
+    "early end": (
+        "import edl\ns = edl.elastic.sampler(8, batch_size=2)\nedl.elastic.run(lambda: next(s.epochs()))()\n",
+        "returned before all rows were trained",
+    ),
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
+def test_misuse_ends_the_job(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.py").write_text(text, encoding="utf-8")
+    assert main(["run", "--workers", "2", str(tmp_path / "wrong.py")]) == exit_codes.FAILED
+    error = capsys.readouterr().err
+    assert said in error
+    assert "in a row ended" not in error
