@@ -6,6 +6,7 @@
     sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
+    s3://lake/flights            Parquet files in an object store (s3, gs, abfs) or behind http and https
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     postgresql://user@host/shop  the same; also postgres://
     maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
@@ -30,12 +31,14 @@ from edl.errors import SourceError, nearest
 if TYPE_CHECKING:
     from edl.data.source import Source
 
+REMOTE = ("s3", "gs", "abfs", "http", "https")  # files in object stores and behind HTTP
 # scheme -> class of its source, imported on first use
 SOURCES = {
     "duckdb": ("edl.sources.duckdb.source", "DuckDBSource"),
     "sqlite": ("edl.sources.sqlite.source", "SQLiteSource"),
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
+    **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
@@ -83,6 +86,8 @@ class SourceURL:
         return self.location == MEMORY
 
     def __str__(self) -> str:
+        if self.scheme in REMOTE:
+            return self.location
         shown = f"?{urlencode(self.options)}" if self.options else ""
         return f"{self.scheme}:///{quote(self.location, safe='/:~*')}{shown}"
 
@@ -102,6 +107,8 @@ def parse(url: str) -> SourceURL | ServerURL:
         raise _unknown(scheme)
     if scheme in SERVERS:
         return parse_server(url, SERVERS[scheme])
+    if scheme in REMOTE:
+        return _remote(scheme, url)
     rest = url[match.end() :]
     rest, options = (rest, ()) if scheme in DATABASES else _split_options(rest)
     location = _location(url, rest)
@@ -110,6 +117,19 @@ def parse(url: str) -> SourceURL | ServerURL:
             f"{redacted(url)} names no file", hint=f"write it as {scheme}:///path/to/file.{scheme}"
         )
     return SourceURL(scheme, location, options)
+
+
+def _remote(scheme: str, url: str) -> SourceURL:
+    """Return the URL of remote files, which is its own location. Raises SourceError for one that may hold a secret."""
+    account, _, path = url.partition("://")[2].partition("/")
+    if "?" in url or "#" in url or "@" in account.partition(":")[2] or ("@" in account and scheme != "abfs"):
+        raise SourceError(
+            f"{redacted(url).partition('?')[0]} has a password or options, which would be stored with each model",
+            hint="the library of the store takes them from the environment",
+        )
+    if not account or not path:
+        raise SourceError(f"{url} names no file", hint=f"write it as {scheme}://bucket/folder/*.parquet")
+    return SourceURL(scheme, f"{scheme}://{account}/{path}")
 
 
 def parse_files(written: str) -> SourceURL:

@@ -127,11 +127,23 @@ def _name_and_store(pattern: str) -> tuple[str, Path]:
     the folder.
     """
     path = Path(pattern)
+    folder = path.parent
+    while not path.is_file() and is_pattern(str(folder)):
+        folder = folder.parent
+    name = table_name(path)
+    return name, folder / (name + STORE)
+
+
+def is_pattern(path: str) -> bool:
+    return _WILD.search(path) is not None
+
+
+def table_name(path: Path) -> str:
+    """Return the name of the table of a file or pattern: see `_name_and_store`."""
     name = _ENDINGS.sub("", path.name)
     if not path.is_file() and (wild := _WILD.search(name)):
         name = name[: wild.start()].rstrip("-_. ")
     folder = path.parent
-    while not path.is_file() and _WILD.search(str(folder)):
+    while not path.is_file() and is_pattern(str(folder)):
         folder = folder.parent
-    name = name or folder.name or "files"
-    return name, folder / (name + STORE)
+    return name or folder.name or "files"
