@@ -29,6 +29,7 @@ _BEGINNINGS = (
         "SHOW CURVE",
         "SHOW TRIALS",
         "DESCRIBE MODEL",
+        "SET MODEL",
         "DROP MODEL",
         "EXPLAIN SELECT",
     ),
@@ -47,6 +48,7 @@ _SECOND = {
     "SHOW": ("MODELS", "TRAIN", "CURVE", "TRIALS"),
     "DESCRIBE": ("MODEL",),
     "DESC": ("MODEL",),
+    "SET": ("MODEL",),
     "DROP": ("MODEL", "TABLE", "VIEW"),
     "CREATE": ("TABLE", "VIEW"),
     "INSERT": ("INTO",),
@@ -64,6 +66,7 @@ _CLAUSES = {
 _BEFORE_A_MODEL = (
     ("DESCRIBE", "MODEL"),
     ("DESC", "MODEL"),
+    ("SET", "MODEL"),
     ("DROP", "MODEL"),
     ("SHOW", "TRAIN"),
     ("SHOW", "CURVE"),
@@ -242,6 +245,11 @@ RULES = (
     ),
     Rule("explainer", _names_an_explainer, _explainers),
     Rule("model", _names_a_model, _models),
+    Rule(
+        "version",
+        lambda where: len(where.before) == 3 and tuple(where.before[:2]) == ("SET", "MODEL"),
+        lambda where, _: _keywords(("ACTIVE",)),
+    ),
     Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
     Rule(

@@ -1,5 +1,5 @@
-"""Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, SHOW TRIALS, DESCRIBE MODEL and
-DROP MODEL.
+"""Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, SHOW TRIALS, DESCRIBE MODEL,
+SET MODEL and DROP MODEL.
 """
 
 from __future__ import annotations
@@ -140,6 +140,19 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
     return Result(statement, reader=table.typed(columns, rows), computed=("weight", "seconds", *names))
 
 
+def set_model(registry: Registry, statement: Statement) -> Result:
+    """Make a version the current one of its name."""
+    reference = str(statement.model)
+    with _at_model(statement):
+        before = registry.look_up(split_reference(reference)[0])
+        active = registry.activate(reference)
+    if before.version == active.version:
+        message = f"{active.reference} is current already"
+    else:
+        message = f"{active.reference} is current, {before.reference} no longer"
+    return Result(statement, message=message)
+
+
 def drop_model(registry: Registry, statement: Statement) -> Result:
     """Drop a model with all its versions, or one of them."""
     reference = str(statement.model)
@@ -180,5 +193,6 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_curve": show_curve,
     "show_trials": show_trials,
     "describe_model": describe_model,
+    "set_model": set_model,
     "drop_model": drop_model,
 }

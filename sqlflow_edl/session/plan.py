@@ -61,6 +61,12 @@ def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), f"{gone} would be dropped", "")]
 
 
+def _set(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    found = compiler.registry.find(str(statement.model))
+    what = "is current already" if found.current else "would be current"
+    return [("statement", title(statement, compiler.dialect), f"{found.reference} {what}", "")]
+
+
 def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     """Plan ordinary SQL: describe the columns of a query, and pass other SQL through.
 
@@ -96,5 +102,6 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_curve": _other,
     "show_trials": _other,
     "describe_model": _other,
+    "set_model": _set,
     "sql": _sql,
 }

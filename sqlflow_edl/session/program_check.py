@@ -94,6 +94,8 @@ class ProgramCheck:
                 self._check_use(statement)
             case "show_train" | "show_curve" | "show_trials" | "describe_model":
                 self._stored(statement.model, ready=False)
+            case "set_model":
+                self._stored(statement.model)
             case "drop_model" if not statement.if_exists:
                 self._stored(statement.model, ready=False)
             case "sql" if calls_predict(statement.text):

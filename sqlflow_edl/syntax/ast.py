@@ -26,6 +26,7 @@ Kind = Literal[
     "show_trials",
     "show_models",
     "describe_model",
+    "set_model",
     "drop_model",
 ]
 
@@ -144,7 +145,9 @@ class Statement:
     select: str = ""  # the user's SELECT, byte for byte, surrounding white space removed
     select_span: Span | None = None
     plan: bool = False  # EXPLAIN query TRAIN …: show the plan, start nothing
-    model: Name | None = None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, DROP
+    model: Name | None = (
+        None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, SET, DROP
+    )
     target: Name | None = None  # PREDICT's target
     prefix: str = ""  # before the name of the predicted column, without a target
     attributes: tuple[Attribute, ...] = ()

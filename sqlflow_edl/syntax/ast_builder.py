@@ -130,6 +130,11 @@ class _Builder(Transformer[Token, Any]):
     def describe_model(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("describe_model", meta, [], model=children[0])
 
+    def set_model(self, meta: Meta, children: list[Any]) -> Statement:
+        active = self.versioned(meta, children)
+        span = Span(children[0].span.start, meta.end_pos)
+        return self._statement("set_model", meta, [], model=replace(active, text=children[0].text, span=span))
+
     def drop_model(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("drop_model", meta, [], model=children[-1], if_exists=len(children) > 1)
 

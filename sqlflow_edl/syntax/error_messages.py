@@ -173,7 +173,7 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
     if token.text == "@":
         return (
             "a version, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
-            "and DROP MODEL"
+            "and DROP MODEL; SET MODEL takes ACTIVE 2"
         )
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""

@@ -66,6 +66,11 @@ STATEMENTS = {
         "features and why, statistics, metrics, learning curve, lineage",
         f"DESCRIBE MODEL {_MODEL};",
     ),
+    "SET MODEL": Form(
+        "SET MODEL model_name ACTIVE version",
+        "the version that the name means from now on",
+        f"SET MODEL {_MODEL} ACTIVE 1;",
+    ),
     "DROP MODEL": Form("DROP MODEL [IF EXISTS] model_name", "", f"DROP MODEL IF EXISTS {_MODEL};"),
 }
 WIDTH = 42  # column in which a remark begins

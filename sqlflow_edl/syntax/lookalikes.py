@@ -17,7 +17,10 @@ _HINTS = {
     ("CREATE", "MODEL"): _TRAIN,
     ("FIT", "MODEL"): _TRAIN,
     ("TRAIN", "MODEL"): _TRAIN,
-    ("ALTER", "MODEL"): "train a new version with TO TRAIN … INTO the same name",
+    (
+        "ALTER",
+        "MODEL",
+    ): "write SET MODEL m ACTIVE 2 to use another version, or train a new one INTO the same name",
     ("DELETE", "MODEL"): "write DROP MODEL",
     ("LIST", "MODELS"): "write SHOW MODELS",
     ("SHOW", "MODEL"): "write SHOW MODELS, or DESCRIBE MODEL and a name",

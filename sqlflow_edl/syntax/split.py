@@ -49,6 +49,7 @@ _OWN = {
     ("SHOW", "MODELS"): False,
     ("DESCRIBE", "MODEL"): True,
     ("DESC", "MODEL"): True,
+    ("SET", "MODEL"): True,
     ("DROP", "MODEL"): False,
 }
 # Statements in which TO TRAIN has no meaning in SQL, unlike GRANT … TO, RENAME TO, COPY … TO.
@@ -199,6 +200,8 @@ class _Walk:
     def _is_own(self) -> bool:
         """Return True if the statement begins with a word of ours that begins no SQL statement."""
         words = (self._peek(0).word, self._peek(1).word)
+        if words[0] == "SET" and (self._peek(2).text in ("=", ":", ".") or self._peek(2).word == "TO"):
+            return False  # a variable of the database
         if words in _OWN:
             return self._peek(2).kind not in ("end", "semicolon") or not _OWN[words]
         return words[0] in ("TO", "TRAIN", "PREDICT")

@@ -122,6 +122,39 @@ def test_every_run_is_a_version_and_the_last_one_is_current(
         assert (tmp_path / "loaded").read_bytes() == contents
 
 
+def test_an_earlier_version_can_become_current_until_another_is_saved(
+    registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        registry.save("m", file_of(b"%d" % number), RECORD)
+    registry.save("other", file_of(b"o"), RECORD)
+    for version in (1, 2, 2):
+        assert registry.activate(f"m@{version}").current
+        assert [found.version for found in opened().list() if found.current] == [version, 1]
+    registry.load("m", tmp_path / "loaded")
+    assert (tmp_path / "loaded").read_bytes() == b"2"
+    registry.drop("m@3")
+    assert registry.find("m").version == 2
+    assert registry.save("m", file_of(b"4"), RECORD) == 4
+    assert registry.find("m").version == 4
+
+
+def test_only_a_version_that_is_ready_becomes_current(registry: Registry, file_of: FileOf) -> None:
+    registry.save("m", file_of(b"1"), RECORD)
+    registry.record_failure("m", RECORD, "no memory")
+    registry.save("m", file_of(b"3"), RECORD)
+    for reference, message in (
+        ("m@2", "the training of model m@2 failed: no memory"),
+        ("m@9", "model m has no version 9"),
+        ("n@1", "there is no model n"),
+    ):
+        with pytest.raises(SemanticError, match=message):
+            registry.activate(reference)
+    with pytest.raises(SemanticError, match="no version 9"):  # dropped after it was found
+        registry._activate("m", 9)
+    assert registry.find("m").version == 3
+
+
 def test_what_is_to_be_saved_once_is_saved_once(
     registry: Registry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,8 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("SELECT * FROM shops TO EXPLAIN colours USING TreeExplainer I|", ["INTO"]),
         ("DESCRIBE MODEL |", ["shop.sales", "colours"]),
         ("DROP MODEL IF EXISTS co|", ["colours"]),
+        ("SET MODEL co|", ["colours"]),
+        ("SET MODEL colours A|", ["ACTIVE"]),
         ("SELECT 'FROM |", []),
         ("SELECT 1 -- FROM |", []),
         ("SELECT 1 -- ;\n FR|", ["FROM"]),

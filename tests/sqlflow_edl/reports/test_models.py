@@ -11,7 +11,8 @@ import pytest
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
-from tests.edl.models.conftest import SPEC
+from tests.edl.models.conftest import SPEC, write
+from tests.sqlflow_edl.reports.conftest import RECORD
 
 
 def table(session: Session, text: str) -> pa.Table:
@@ -156,3 +157,23 @@ def test_a_misspelt_model_is_pointed_at_with_the_nearest_name(models: Session, t
     span = raised.value.span
     assert span is not None
     assert text[span.start : span.end] == "a.n"
+
+
+def test_another_version_becomes_current(own_models: Session, tmp_path: Path) -> None:
+    own_models.registry.save("b", write(tmp_path / "second.zip"), RECORD)
+    assert rows(own_models, "SHOW TRAIN b")[0]["model"] == "b@2"
+    [plan] = [own_models.plan(each) for each in own_models.parse("SET MODEL b ACTIVE 1")]
+    assert plan.to_arrow()["value"].to_pylist() == ["b@1 would be current"]
+    for expected in ("b@1 is current, b@2 no longer", "b@1 is current already"):
+        [done] = own_models.run("set model b active 1")
+        assert done.message == expected
+    assert rows(own_models, "SHOW TRAIN b")[0]["model"] == "b@1"
+    assert [row["current"] for row in rows(own_models, "SHOW MODELS LIKE 'b'")] == [True, False]
+
+
+def test_a_version_that_does_not_exist_cannot_become_current(own_models: Session) -> None:
+    text = "SET MODEL b ACTIVE 7"
+    with pytest.raises(SemanticError, match="model b has no version 7") as raised:
+        list(own_models.run(text))
+    assert raised.value.span is not None
+    assert text[raised.value.span.start : raised.value.span.end] == "b ACTIVE 7"

@@ -21,6 +21,7 @@ KINDS = {
     "SHOW CURVE": "show_curve",
     "SHOW TRIALS": "show_trials",
     "DESCRIBE MODEL": "describe_model",
+    "SET MODEL": "set_model",
     "DROP MODEL": "drop_model",
 }
 

@@ -283,3 +283,10 @@ def test_a_character_that_no_database_takes_is_an_error_at_its_place(text: str, 
     assert caught.value.span
     assert caught.value.span.start == place
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["SET model = 1", "SET model.size = 1", "SET MODEL TO 'x'", "SET model := 1"]
+)
+def test_a_variable_of_the_database_may_be_called_model(text: str) -> None:
+    assert [each.kind for each in parse(text)] == ["sql"]

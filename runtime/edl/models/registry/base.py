@@ -1,8 +1,8 @@
 """Model registry: the contract and the steps that all storages share.
 
 `INTO a.b` is the *name* of a model. Every run adds a version; one version of a name is current: the one published
-last, and after that is dropped, the highest. A version number is never reused while its name is known, neither after
-its version was dropped nor by two concurrent writers. Failed runs are versions too, with their reason.
+or activated last, and after that is dropped, the highest. A version number is never reused while its name is known,
+neither after its version was dropped nor by two concurrent writers. Failed runs are versions too, with their reason.
 
 Models are stored in their data source, or in a store of their own: a folder or an object store. Reading creates
 nothing.
@@ -68,6 +68,16 @@ class Registry(ABC):
             if found.state == "failed" and found.archive == once:
                 return found.version
         return self._add(name, "failed", record, key=once, reason=reason)
+
+    def activate(self, reference: str) -> ModelVersion:
+        """Make the ready version `name@version` the current one of its name. Return it.
+
+        Raises SemanticError as `find` does.
+        """
+        found = self.find(reference)
+        if not found.current:
+            self._activate(found.name, found.version)
+        return self.find(found.reference)
 
     @abstractmethod
     def drop(self, reference: str) -> int:
@@ -150,6 +160,10 @@ class Registry(ABC):
     @abstractmethod
     def _publish(self, name: str, version: int, size: int, digest: str) -> None:
         """Make the version ready and current. Raises SourceError if it was dropped meanwhile."""
+
+    @abstractmethod
+    def _activate(self, name: str, version: int) -> None:
+        """Make a ready version current. Raises SemanticError if it was dropped meanwhile."""
 
     @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:

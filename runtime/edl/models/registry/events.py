@@ -84,6 +84,12 @@ class EventRegistry(Registry):
         pointer = next_pointer(happened)
         self._append(Event(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
+    def _activate(self, name: str, version: int) -> None:
+        happened = self._happened(name)
+        if not any(found.version == version and found.state == "ready" for found in folded(happened)):
+            raise self._unknown(f"{name}@{version}")
+        self._append(Event(name, version, "current", next_pointer(happened)))
+
     def _discard(self, name: str, version: int, key: str) -> None:
         if key:
             self._remove_archive(name, version, key)

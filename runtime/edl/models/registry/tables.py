@@ -158,6 +158,15 @@ class TableRegistry(Registry):
 
         self._retried(publish)
 
+    def _activate(self, name: str, version: int) -> None:
+        def activate() -> None:
+            ready = [found.version for found in self._versions(name) if found.state == "ready"]
+            if version not in ready:
+                raise self._unknown(f"{name}@{version}")
+            self._point(name, version)
+
+        self._retried(activate)
+
     def _point(self, name: str, version: int) -> None:
         """Make a version the current one; 0 is none.
 
