@@ -75,8 +75,14 @@ def _keras(model: Any, features: Features, path: Path) -> None:
     model.save(path)
 
 
-def _saved_model(model: Any, features: Features, path: Path) -> None:
+def _saved_model(model: Any, features: Features, path: Path) -> str | None:
+    if isinstance(model, NetworkFile):
+        from edl.frameworks.keras.saved_model import save
+
+        save(model, path)
+        return f"a TensorFlow SavedModel of {model.onnx_inputs}"
     model.export(str(path), format="tf_saved_model", verbose=False)
+    return "a TensorFlow SavedModel of the transformed features"
 
 
 def _trees(model: Any, features: Features, path: Path) -> None:
@@ -88,7 +94,7 @@ def _of_columns(model: Any, features: Features, path: Path) -> str:
     return f"an ONNX model of {model.onnx_inputs}"
 
 
-def network_file(program: Program, weights: Mapping[str, Array]) -> NetworkFile | str:
+def network_file(program: Program, weights: Mapping[str, Array], suffix: str) -> NetworkFile | str:
     """Return the model as a graph over the columns of the table, or the reason why it takes features instead.
 
     Raises JobError for Keras, which has no graph of features.
@@ -97,7 +103,7 @@ def network_file(program: Program, weights: Mapping[str, Array]) -> NetworkFile 
     reason = reason_against(spec, weights)
     if not reason:
         return NetworkFile(spec, weights)
-    if spec.framework == "keras":
+    if spec.framework == "keras" and suffix == ".onnx":
         raise JobError(
             f"a Keras model is written to ONNX from the columns of its table, and {reason}",
             hint="write it to FILE.keras or a folder, which take the transformed features; or train it WITH "
@@ -203,6 +209,11 @@ def _onnx(model: Any, features: Features, path: Path) -> str:
     return "an ONNX model of the transformed features"
 
 
+OVER_COLUMNS = {
+    ("keras", ""),
+    ("keras", ".onnx"),
+    ("torch", ".onnx"),
+}  # formats of networks that may read columns
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {
         ".keras": ("a Keras model", _keras),

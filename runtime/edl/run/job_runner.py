@@ -124,7 +124,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     """
     import pyarrow as pa
 
-    from edl.frameworks.export import averaged, check_lists, network_file
+    from edl.frameworks.export import OVER_COLUMNS, averaged, check_lists, network_file
     from edl.frameworks.export import export as write
 
     if not program.has("feed"):
@@ -138,8 +138,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
     reason = ""
     if program.spec.framework == ENSEMBLE:
         return write(ENSEMBLE, adapter.standalone(), features, path)
-    if path.suffix == ".onnx" and not exact:
-        found = network_file(program, trained)
+    if (adapter.framework, path.suffix) in OVER_COLUMNS:
+        found = network_file(program, trained, path.suffix)
         if not isinstance(found, str):
             return write(adapter.framework, found, features, path)
         reason = f" ({found})"

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.features.encodings import Encoder
-from edl.frameworks.onnx.graph import ML, Graph, Value, tensor
+from edl.frameworks.onnx.graph import Graph, Value
 from edl.spec import (
     Bucket,
     CategoryId,
@@ -101,14 +101,14 @@ def code(graph: Graph, category: Category) -> Value:
     """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
     if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
         text = graph.input(category.column, "STRING", ["rows"])
-        return _encoded(text, np.array(category.values, dtype=object))
+        return graph.positions(text, np.array(category.values, dtype=object))
     [column] = source_columns(category)
     return _code(graph.input(column, "DOUBLE", ["rows"]), category)
 
 
 def _code(number: Value, category: Category) -> Value:
     if isinstance(category, Vocabulary):
-        return _encoded(number, np.array(category.values, dtype=np.float64))
+        return number.graph.positions(number, np.array(category.values, dtype=np.float64))
     if isinstance(category, DatePart):
         return _part(number, category.part)
     if isinstance(category, CategoryId):
@@ -119,7 +119,7 @@ def _code(number: Value, category: Category) -> Value:
     axis = graph.constant(np.array([1]))
     bounds = graph.constant(np.array([category.boundaries], dtype=np.float64))
     above = graph.add("GreaterOrEqual", graph.add("Unsqueeze", finite, axis), bounds)
-    return graph.add("ReduceSum", graph.add("Cast", above, to=_double()), axis, keepdims=0) + finite * 0.0
+    return graph.add("ReduceSum", graph.cast(above, "DOUBLE"), axis, keepdims=0) + finite * 0.0
 
 
 def _id(number: Value, size: int) -> Value:
@@ -129,18 +129,6 @@ def _id(number: Value, size: int) -> Value:
     begun = graph.add("GreaterOrEqual", number, graph.constant(np.array(0.0)))
     ended = graph.add("Less", number, graph.constant(np.array(float(size))))
     return number.where(graph.add("And", graph.add("And", whole, begun), ended))
-
-
-def _encoded(value: Value, keys: np.ndarray) -> Value:
-    """Return the position of the value among the keys."""
-    return value.graph.add(
-        "LabelEncoder",
-        value,
-        domain=ML,
-        keys_tensor=tensor("keys", keys),
-        values_tensor=tensor("values", np.arange(len(keys), dtype=np.float64)),
-        default_tensor=tensor("default", np.array([np.nan])),
-    )
 
 
 def _finite(number: Value) -> Value:
@@ -178,9 +166,3 @@ def is_text(feature: Feature) -> bool:
     """Return True if the feature reads its column as text."""
     category = category_of(feature)
     return isinstance(category, Vocabulary) and isinstance(category.values[0], str)
-
-
-def _double() -> int:
-    from onnx import TensorProto
-
-    return int(TensorProto.DOUBLE)

@@ -64,6 +64,17 @@ class Graph:
         self._nodes.append(helper.make_node(operator, names, [made], domain=domain, **attributes))
         return Value(self, made)
 
+    def positions(self, value: Value, keys: Array) -> Value:
+        """Return the position of the value among the keys, texts or float64, as float64; NaN for another value."""
+        return self.add(
+            "LabelEncoder",
+            value,
+            domain=ML,
+            keys_tensor=tensor("keys", keys),
+            values_tensor=tensor("values", np.arange(len(keys), dtype=np.float64)),
+            default_tensor=tensor("default", np.array([np.nan])),
+        )
+
     def encoded(self) -> bytes:
         """Return the file of a model with this graph."""
         from onnx import helper
