@@ -155,12 +155,19 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return Effects(found.makes, (*found.uses, *_models(*_predicting(statement, dialect))))
     if statement.kind == "drop_model" and statement.if_exists:
         return Effects()
-    queries = [statement.select, (statement.validate and statement.validate.query) or ""]
+    queries = [statement.select, held_out(statement)]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
     using = statement.using if statement.kind != "explain" else None  # EXPLAIN … USING names an explainer
     used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))
+
+
+def held_out(statement: Statement) -> str:
+    """Return the query of the validation rows of a training, or an empty string."""
+    written = statement.attribute("validation.select")
+    own = getattr(written.value, "value", "") if written else ""
+    return (statement.validate and statement.validate.query) or str(own)
 
 
 def _predicting(statement: Statement, dialect: str) -> list[Name]:

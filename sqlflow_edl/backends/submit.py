@@ -36,11 +36,12 @@ class Submitter:
     """Submitter of one session's jobs; close it to end its training process.
 
     quota: the folder of slots that jobs with workers share with others; None for that of `EDL_QUOTA`, if set.
+    share: number of submitters that share the cores of this machine.
     """
 
-    def __init__(self, quota: Path | None = None) -> None:
+    def __init__(self, quota: Path | None = None, share: int = 1) -> None:
         self._quota = quota
-        self._local = LocalSubmitter()
+        self._local = LocalSubmitter(share)
 
     def warm(self, framework: str) -> None:
         """Start a training process of the framework in advance; return at once."""

@@ -12,13 +12,17 @@ from pathlib import Path
 from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.run.training_client import TrainingProcess
+from edl.run.training_client import TrainingProcess, available_cores
 
 
 class LocalSubmitter:
-    """Submitter to the training process; close it to end the process."""
+    """Submitter to the training process; close it to end the process.
 
-    def __init__(self) -> None:
+    share: number of such processes that share the cores.
+    """
+
+    def __init__(self, share: int = 1) -> None:
+        self._threads = max(1, available_cores() // share) if share > 1 else None
         self._process: TrainingProcess | None = None
 
     def warm(self, framework: str) -> None:
@@ -26,7 +30,7 @@ class LocalSubmitter:
         if self._process is not None and not (self._process.framework == framework and self._process.alive):
             self.close()
         if self._process is None:
-            self._process = TrainingProcess.start(framework)
+            self._process = TrainingProcess.start(framework, self._threads)
 
     def loading(self, framework: str) -> bool:
         """Return True if a job of the framework must wait for its import, as far as is known here."""

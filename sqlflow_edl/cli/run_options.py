@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+MOST_AT_ONCE = 64  # statements, each with a connection and perhaps a training process
+
 _TEXTS = ("-e", "--execute", "-f", "--file")
 
 
@@ -57,6 +59,22 @@ def add_options(run: argparse.ArgumentParser) -> None:
         help="stop (default), or continue with the statements that do not depend on the failed one",
     )
     run.add_argument(
+        "--select",
+        metavar="N|NAME",
+        action="append",
+        default=[],
+        help="run statement N, or the statements that make the model or table NAME, and the earlier ones that they "
+        "need; may be repeated",
+    )
+    run.add_argument(
+        "--parallel",
+        metavar="N",
+        type=_parallel,
+        default=1,
+        help="run up to N statements at once, where they do not depend on each other; a failure skips only what "
+        "depends on it",
+    )
+    run.add_argument(
         "--dry-run",
         action="store_true",
         help="show the plan of each statement, or with --on the objects of its job; nothing is trained or written",
@@ -78,3 +96,10 @@ def set_defaults(console: argparse.ArgumentParser) -> None:
 
 def _file(text: str) -> Path | None:
     return Path(text) if text != "-" else None
+
+
+def _parallel(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if not 1 <= number <= MOST_AT_ONCE:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 to {MOST_AT_ONCE}")
+    return number

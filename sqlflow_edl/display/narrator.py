@@ -93,6 +93,10 @@ class Narrator:
         for line in final_report(result):
             self._line(f"  {line}")
 
+    def adds(self, step: Step, text: str) -> None:
+        """Report a line about one of several statements that run side by side."""
+        self._line(f"{step.number} of {step.total} {text}")
+
     def fails(self, step: Step, error: str, seconds: float) -> None:
         """Report an error as it is rendered, even when quiet."""
         self._told(step, "ERROR", f" ({duration(seconds)})")

@@ -24,21 +24,16 @@ from edl.models.registry.records import ModelVersion, check_name, split_referenc
 from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.ddl import changes, tables_read
-from sqlflow_edl.analysis.outline import Thing, effects
+from sqlflow_edl.analysis.outline import Thing, effects, held_out
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.plan import not_there_yet
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
+from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.predict_calls import calls_predict
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
-_VIEWS = {  # scheme of a source -> query for its view names; without one, any table may be a view
-    "duckdb": "SELECT view_name FROM duckdb_views() WHERE NOT internal",
-    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'view'",
-    "mysql": "SELECT table_name FROM information_schema.views",
-    "postgresql": "SELECT viewname FROM pg_views UNION SELECT matviewname FROM pg_matviews",
-}
 
 
 @dataclass(slots=True)
@@ -118,7 +113,7 @@ class ProgramCheck:
             parent = self._stored(statement.using)
             if statement.using is not None and not _is_small(parent):
                 errors += (error for clause in statement.columns for error in check_calls(clause.items))
-            elif self._sees(statement.select) and self._sees(_held_out(statement)):
+            elif self._sees(statement.select) and self._sees(held_out(statement)):
                 compiler.training_plan(statement)
             else:
                 compiler.check_without_columns(statement)
@@ -193,19 +188,7 @@ class ProgramCheck:
     @cached_property
     def _views(self) -> frozenset[str] | None:
         """Folded names of the views in the source, or None if unknown."""
-        source = self._compiler.source
-        query = _VIEWS.get(source.url.partition(":")[0])
-        reader = source.execute(query) if query else None
-        if reader is None:
-            return None
-        return frozenset(str(name).casefold() for name in reader.read_all().column(0).to_pylist())
-
-
-def _held_out(statement: Statement) -> str:
-    """Return the query of the validation rows, or an empty string."""
-    written = statement.attribute("validation.select")
-    own = getattr(written.value, "value", "") if written else ""
-    return (statement.validate and statement.validate.query) or str(own)
+        return views(self._compiler.source)
 
 
 def _is_small(model: ModelVersion | None) -> bool:

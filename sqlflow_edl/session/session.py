@@ -72,12 +72,13 @@ class Session:
         priority: int | None = None,
         model_store: str = "",
         place: Configuration | None = None,
+        share: int = 1,
     ) -> None:
         self.source = detached.opened(url, create=create) if isinstance(url, str) else data.beside(url)
         self.dialect = dialect or self.source.dialect
         self.registry = open_registry(self.source, model_store)
         self.observer: Observer = observer or Silent()
-        self._submitter = Submitter(quota)
+        self._submitter = Submitter(quota, share)
         self.workers = workers
         self._priority = priority
         self._place = place

@@ -228,9 +228,19 @@ def test_a_wrong_option_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> 
 
 
 @contextmanager
-def running(source: str, program: str) -> Iterator[subprocess.Popen[str]]:
+def running(source: str, program: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """`sqlflow run` in a process of its own; what still runs at the deadline is killed."""
-    command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", source, "-e", program]
+    command = [
+        sys.executable,
+        "-m",
+        "sqlflow_edl.cli.main",
+        "run",
+        *options,
+        "--source",
+        source,
+        "-e",
+        program,
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     timer = threading.Timer(DEADLINE, process.kill)
     timer.start()

@@ -20,7 +20,7 @@ from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.reports.result import Result
 
-OBJECTS = "objects"  # a line of JSON for each statement, see `sqlflow_edl.cli.statement_objects`
+OBJECTS = "objects"  # a line of JSON for each statement, see `sqlflow_edl.cli.program.statement_objects`
 _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
 _IN_MEMORY = 1 << 20  # bytes of held output; more goes to a temporary file
 
@@ -28,6 +28,8 @@ _IN_MEMORY = 1 << 20  # bytes of held output; more goes to a temporary file
 def complaint(options: argparse.Namespace) -> str:
     """Describe a conflict between the options; empty if there is none."""
     path: Path | None = options.output
+    if options.parallel > 1 and options.detach:
+        return "--parallel and --detach do not go together"
     if options.json:
         return "--json has a format of its own; leave --format out" if options.format else ""
     if options.format in OF_FILES and path is None:
@@ -119,7 +121,7 @@ class Output:
         """Make the sheet of a statement. held: it is written only on `release`."""
         make = Sheet
         if self.format == OBJECTS:
-            from sqlflow_edl.cli.statement_objects import ObjectSheet
+            from sqlflow_edl.cli.program.statement_objects import ObjectSheet
 
             make = ObjectSheet
         return make(self, Held(self._out) if held else self._out, step, kind)

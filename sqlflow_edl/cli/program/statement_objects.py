@@ -13,14 +13,14 @@ import msgspec
 
 from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.cli.inputs import Text
-from sqlflow_edl.cli.output import Sheet
+from sqlflow_edl.cli.program.output import Sheet
 from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.display.output import objects
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.reports.result import Result
 
 if TYPE_CHECKING:
-    from sqlflow_edl.cli.output import Output
+    from sqlflow_edl.cli.program.output import Output
 
 
 class ObjectSheet(Sheet):

@@ -1,0 +1,171 @@
+"""Dependencies between the statements of a program, from the tables and models that each one names.
+
+A statement waits for an earlier one if that writes what it reads or writes, or reads what it writes. SQL whose
+effects are unknown waits for everything before it, and everything after waits for it. A view created by the program
+reads what its query reads; any other view may read every table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from edl.models.registry.records import split_reference
+from sqlflow_edl.analysis.ddl import changes, tables_read
+from sqlflow_edl.analysis.outline import Thing, effects, held_out
+from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.queries import trees
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+
+_LISTS = ("information_schema", "pg_catalog", "sqlite_master", "sqlite_schema")  # tables about tables
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Tables and models that a statement reads and writes.
+
+    all_models: it reads every model. all_tables: it may read every table. unknown: it may change anything.
+    of_connection: it changes settings or holds objects of its connection alone.
+    """
+
+    reads: tuple[Thing, ...] = ()
+    writes: tuple[Thing, ...] = ()
+    all_models: bool = False
+    all_tables: bool = False
+    unknown: bool = False
+    of_connection: bool = False
+
+    def needs(self, earlier: Access) -> bool:
+        """Return True if this statement uses or changes what the earlier one writes."""
+        if earlier.unknown or earlier.of_connection:
+            return True
+        return any(
+            (self.all_models and written.kind == "model")
+            or (self.all_tables and written.kind == "table")
+            or any(map(written.is_same, (*self.reads, *self.writes)))
+            for written in earlier.writes
+        )
+
+    def follows(self, earlier: Access) -> bool:
+        """Return True if this statement must run after the earlier one."""
+        return self.unknown or self.of_connection or self.needs(earlier) or earlier.needs(self)
+
+
+def accesses(
+    statements: Sequence[Statement], dialect: str, views: frozenset[str] | None = frozenset()
+) -> list[Access]:
+    """Return the access of each statement.
+
+    views: folded names of the views that exist before the program runs, or None if any table may be one.
+    """
+    found: list[Access] = []
+    made: dict[Thing, Access] = {}  # views of the program, with what their queries read
+    for statement in statements:
+        access = _with_views(_access(statement, dialect), made, views)
+        if _makes_view(statement, dialect):
+            made |= dict.fromkeys(access.writes, access)
+        found.append(access)
+    return found
+
+
+def needed(accessed: Sequence[Access], chosen: set[int]) -> set[int]:
+    """Return the positions of the chosen statements and of all earlier ones that they need."""
+    found = set(chosen)
+    for position in reversed(range(len(accessed))):
+        if position in found:
+            found |= {each for each in range(position) if accessed[position].needs(accessed[each])}
+    return found
+
+
+def _access(statement: Statement, dialect: str) -> Access:
+    found, changed = effects(statement, dialect), changes(statement, dialect)
+    reads, writes = list(found.uses), [*found.makes, *changed.tables]
+    is_training = statement.kind in ("train", "auto")  # its model is a class; USING names where it starts
+    named = (
+        statement.using if statement.kind != "explain" else None,
+        None if is_training else statement.model,
+    )
+    reads += (_model(name) for name in named if name is not None)
+    if statement.kind == "drop_model" and statement.model is not None:
+        writes.append(_model(statement.model))
+    queries = [statement.select, held_out(statement)]
+    unread = any(each and tables_read(each, dialect) is None for each in queries)
+    return Access(
+        tuple(dict.fromkeys(reads)),
+        tuple(dict.fromkeys(writes)),
+        all_models=statement.kind == "show_models",
+        all_tables=unread or _lists_tables(statement, reads, dialect),
+        unknown=changed.unknown,
+        of_connection=statement.kind == "sql" and _is_of_connection(statement.text, dialect),
+    )
+
+
+def _model(name: Name) -> Thing:
+    """Return the model without its version: a statement of the program may make that version."""
+    return Thing("model", (split_reference(str(name))[0],))
+
+
+def _with_views(access: Access, made: dict[Thing, Access], views: frozenset[str] | None) -> Access:
+    """Add what the views read that the statement reads."""
+    reads, all_tables = list(access.reads), access.all_tables
+    for thing in access.reads:
+        for view, of_view in made.items():
+            if thing.is_same(view):
+                reads += of_view.reads
+                all_tables = all_tables or of_view.all_tables
+        if thing.kind == "table" and (views is None or thing.parts[-1].casefold() in views):
+            all_tables = True
+    return Access(
+        tuple(dict.fromkeys(reads)),
+        access.writes,
+        access.all_models,
+        all_tables,
+        access.unknown,
+        access.of_connection,
+    )
+
+
+def _trees(text: str, dialect: str) -> list[exp.Expr]:
+    try:
+        return trees(text, dialect_named(dialect))
+    except ValueError:
+        return []
+
+
+def _makes_view(statement: Statement, dialect: str) -> bool:
+    from sqlglot import exp
+
+    return statement.kind == "sql" and any(
+        isinstance(tree, exp.Create) and tree.kind == "VIEW" for tree in _trees(statement.text, dialect)
+    )
+
+
+def _lists_tables(statement: Statement, reads: Sequence[Thing], dialect: str) -> bool:
+    from sqlglot import exp
+
+    if any(part.casefold() in _LISTS for thing in reads for part in thing.parts):
+        return True
+    return statement.kind == "sql" and any(
+        isinstance(tree, exp.Show) for tree in _trees(statement.text, dialect)
+    )
+
+
+def _is_of_connection(text: str, dialect: str) -> bool:
+    """Return True for settings, transactions, attached databases and temporary tables, and for unknown SQL."""
+    from sqlglot import exp
+
+    found = _trees(text, dialect)
+    kinds = (
+        *(exp.Set, exp.Use, exp.Pragma, exp.Transaction, exp.Commit, exp.Rollback),
+        *(exp.Attach, exp.Detach, exp.Command),
+    )
+    return not found or any(
+        isinstance(tree, kinds)
+        or (isinstance(tree, exp.Create) and tree.find(exp.TemporaryProperty) is not None)
+        for tree in found
+    )

@@ -1,0 +1,1 @@
+"""Parts of `sqlflow run`: the statements of a command line, their order, their output."""

@@ -1,0 +1,237 @@
+"""`--parallel N`: statements that do not depend on each other run side by side, each on a session of its own.
+
+Sessions belong to threads; this module's main thread starts statements, reports their ends as they come, and writes
+their data in the order of the program. A failure skips only what depends on it. Ctrl-C interrupts the databases and
+cancels the jobs at their next event.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from edl.data.url import FILES, SourceURL, parse
+from edl.errors import SQLFlowError
+from edl.jobs.events import EpochEnd, JobEvent, TrialEnd
+from sqlflow_edl.analysis.dependencies import Access, accesses
+from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.runner import Run, Turn
+from sqlflow_edl.display import progress
+from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
+from sqlflow_edl.session.views import views
+from sqlflow_edl.syntax import Statement
+
+_PATIENCE = 0.2  # seconds between two interrupts of a database
+
+Opener = Callable[[], Session]
+
+
+def obstacle(source: str, program: Sequence[Entry], accessed: Sequence[Access]) -> str:
+    """Return the reason why the program must run on one connection; empty if there is none."""
+    url = parse(source)
+    if isinstance(url, SourceURL) and (url.in_memory or url.scheme in FILES):
+        return "a database in memory has one connection"
+    for entry, access in zip(program, accessed, strict=True):
+        if access.of_connection:
+            return f"statement {entry.step.number} ({entry.step.title}) changes its connection alone"
+    return ""
+
+
+class Watcher:
+    """Observer of one statement. Its lines carry the statement's number.
+
+    Raises KeyboardInterrupt from `progress` once `stops` is set, which cancels the job.
+    """
+
+    def __init__(self, narrator: Narrator, stops: threading.Event) -> None:
+        self.step = Step(0, 0, "")
+        self._narrator = narrator
+        self._stops = stops
+
+    def started(self, statement: Statement) -> None: ...
+
+    def doing(self, what: str) -> None:
+        self.check()
+
+    def note(self, text: str) -> None:
+        self._narrator.adds(self.step, f"note: {text}")
+
+    def warn(self, text: str) -> None:
+        self._narrator.adds(self.step, f"warning: {text}")
+
+    def progress(self, event: JobEvent) -> None:
+        self.check()
+        if isinstance(event, TrialEnd):
+            self._narrator.adds(self.step, progress.trial(event).strip())
+        elif isinstance(event, EpochEnd) and event.epoch & (event.epoch - 1) == 0:
+            self._narrator.adds(self.step, progress.epoch(event).strip())
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if the run is being cancelled."""
+        if self._stops.is_set():
+            raise KeyboardInterrupt
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """End of a statement: its result and footer, or the exception that it raised."""
+
+    turn: Turn
+    seconds: float
+    result: Result | None = None
+    footer: str = ""
+    error: BaseException | None = None
+
+
+class Worker(threading.Thread):
+    """Thread with a session, which it opens for its first statement. ended: receives the ends."""
+
+    def __init__(
+        self, opened: Opener, watcher: Watcher, turns: queue.Queue[Turn | None], ended: queue.Queue[Done]
+    ) -> None:
+        super().__init__(name="sqlflow-statements", daemon=True)
+        self._opened = opened
+        self._watcher = watcher
+        self._turns = turns
+        self._ended = ended
+        self._session: Session | None = None
+
+    def run(self) -> None:
+        """Run statements until there is None in place of one."""
+        try:
+            while turn := self._turns.get():
+                self._ended.put(self._one(turn))
+        finally:
+            if self._session is not None:
+                self._session.close()
+
+    def interrupt(self) -> None:
+        """Interrupt the statement that runs in the database."""
+        if self._session is not None:
+            self._session.source.interrupt()
+
+    def _one(self, turn: Turn) -> Done:
+        began = time.monotonic()
+        self._watcher.step = turn.step
+        try:
+            self._watcher.check()
+            self._session = self._session or self._opened()
+            self._session.observer = self._watcher
+            result = self._session.execute(turn.statement)
+            footer = turn.sheet.rows(result) if result.reader is not None else ""
+        except BaseException as error:  # raised again in the main thread, if it is not an SQLFlowError
+            return Done(turn, time.monotonic() - began, error=error)
+        return Done(turn, time.monotonic() - began, result, footer)
+
+
+class ParallelRun(Run):
+    """Runner of statements side by side."""
+
+    def side_by_side(self, program: Sequence[Entry], opened: Opener, most: int) -> int:
+        """Run the statements, at most so many at once, and return the exit code."""
+        statements = [entry.statement for entry in program if entry.statement is not None]
+        found = accesses(statements, self._session.dialect, views(self._session.source))
+        if why := obstacle(self._session.source.url, program, found):
+            self._narrator.note(f"the statements run one after another: {why}")
+            return self.all(program)
+        self._goes_on = True
+        self._plan_order(program, found)
+        stops = threading.Event()
+        turns: queue.Queue[Turn | None] = queue.Queue()
+        ended: queue.Queue[Done] = queue.Queue()
+        workers = [
+            Worker(opened, Watcher(self._narrator, stops), turns, ended)
+            for _ in range(min(most, len(program)))
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            self._run_all(len(workers), turns, ended)
+        except KeyboardInterrupt:
+            stops.set()
+            self._cancel(workers, ended)
+            raise
+        finally:
+            for _ in workers:
+                turns.put(None)
+        for worker in workers:
+            worker.join()
+        return self._close()
+
+    def _plan_order(self, program: Sequence[Entry], found: Sequence[Access]) -> None:
+        """Find out for each statement the earlier ones that it must wait for."""
+        self._waiting = {
+            position: {each for each in range(position) if access.follows(found[each])}
+            for position, access in enumerate(found)
+        }
+        self._entries = list(program)
+        self._running: dict[int, Turn] = {}  # position -> statement
+        self._over: dict[int, Turn] = {}  # position -> statement whose data is not released yet
+        self._released = 0  # statements whose data is written
+
+    def _run_all(self, most: int, turns: queue.Queue[Turn | None], ended: queue.Queue[Done]) -> None:
+        while self._waiting or self._running:
+            while len(self._running) < most and (position := self._next()) is not None:
+                self._start(position, turns)
+            if self._running:
+                self._finish(ended.get())
+
+    def _next(self) -> int | None:
+        """Return the first statement that waits for nothing."""
+        return next((position for position, before in self._waiting.items() if not before), None)
+
+    def _start(self, position: int, turns: queue.Queue[Turn | None]) -> None:
+        del self._waiting[position]
+        entry = self._entries[position]
+        turn = self._turn(entry, held=True)
+        if entry.problem is not None:
+            self._leave_out(turn, entry.problem)
+        elif why := self._why_not(turn.statement):
+            self._skip(turn, why)
+        else:
+            self._narrator.begins(turn.step)
+            self._running[position] = turn
+            turns.put(turn)
+            return
+        self._end(position, turn)
+
+    def _finish(self, done: Done) -> None:
+        position = next(each for each, turn in self._running.items() if turn is done.turn)
+        del self._running[position]
+        if isinstance(done.error, SQLFlowError):
+            self._fail(done.turn, done.error, done.seconds)
+        elif done.error is not None:
+            raise done.error
+        elif done.result is not None:
+            self._succeed(done.turn, done.result, done.footer, done.seconds)
+        self._end(position, done.turn)
+
+    def _end(self, position: int, turn: Turn) -> None:
+        """Let the statements that waited for this one go on, and write the data whose turn it is."""
+        for before in self._waiting.values():
+            before.discard(position)
+        self._over[position] = turn
+        while (ready := self._over.pop(self._released, None)) is not None:
+            ready.sheet.release()
+            self._released += 1
+
+    def _cancel(self, workers: Sequence[Worker], ended: queue.Queue[Done]) -> None:
+        """Interrupt what runs, wait for its end, and write the data of what has ended."""
+        for turn in self._running.values():
+            self._narrator.cancels(turn.step)
+        left = len(self._running)
+        while left:
+            for worker in workers:  # again and again, because a query may just be about to begin
+                worker.interrupt()
+            with contextlib.suppress(queue.Empty):
+                done = ended.get(timeout=_PATIENCE)
+                done.turn.sheet.ends("cancelled", done.seconds)
+                left -= 1
+        for _, turn in sorted((self._over | self._running).items()):
+            turn.sheet.release()

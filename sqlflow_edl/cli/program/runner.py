@@ -1,0 +1,200 @@
+"""Runner of the statements of a command line, one after another; or of their plans under --dry-run."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.inputs import Text
+from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.output import Output, Sheet
+from sqlflow_edl.display.narrator import Narrator, Step
+from sqlflow_edl.errors.render import render, traceback_of
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
+from sqlflow_edl.syntax import Statement
+
+if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Object that a statement did not make, and the reason: `statement 2, which failed`."""
+
+    thing: Thing
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Statement that is about to run, and where its data goes."""
+
+    step: Step
+    statement: Statement
+    text: Text
+    sheet: Sheet
+
+
+class Run:
+    """Runner of statements.
+
+    Keeps track of failed and skipped statements, and of the objects that are missing because of them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        narrator: Narrator,
+        options: argparse.Namespace,
+        where: Configuration | None,
+        output: Output,
+    ) -> None:
+        self._session = session
+        self._where = where
+        self._narrator = narrator
+        self._output = output
+        self._dry = options.dry_run
+        self._detach = options.detach
+        self._goes_on = options.on_error == "continue" or options.dry_run
+        self._debug = options.debug
+        self._counts: Counter[str] = Counter()
+        self._missing: list[Missing] = []
+        self._stopped = ""
+        self._last = False  # the statement is the last one
+        self._shown = False  # objects of an earlier job are printed
+
+    def all(self, program: Sequence[Entry]) -> int:
+        """Run the statements, report each, and return the exit code."""
+        for entry in program:
+            self._last = entry is program[-1]
+            turn = self._turn(entry)
+            if entry.problem is not None:
+                self._leave_out(turn, entry.problem)
+            elif why := self._stopped or (not self._dry and self._why_not(turn.statement)):
+                self._skip(turn, why)
+            else:
+                self._one(turn)
+        return self._close()
+
+    def _turn(self, entry: Entry, *, held: bool = False) -> Turn:
+        if entry.statement is None:
+            raise ValueError("an unreadable statement does not run")
+        sheet = self._output.sheet(entry.step, entry.kind, held=held)
+        return Turn(entry.step, entry.statement, entry.text, sheet)
+
+    def _close(self) -> int:
+        """Report the counts and return the exit code."""
+        self._narrator.closes(self._counts)
+        return exit_codes.FAILED if self._counts["ERROR"] else exit_codes.OK
+
+    def _one(self, turn: Turn) -> None:
+        began = time.monotonic()
+        try:
+            if not self._dry:
+                self._narrator.begins(turn.step)
+            result = self._do(turn)
+            footer = ""
+            if result.reader is not None:
+                self._narrator.clear()
+                footer = turn.sheet.rows(result)
+        except SQLFlowError as error:
+            if self._dry and (why := self._why_not(turn.statement)):
+                self._skip(turn, why)
+            else:
+                self._fail(turn, error, time.monotonic() - began)
+        except KeyboardInterrupt:
+            self._narrator.cancels(turn.step)
+            turn.sheet.ends("cancelled", time.monotonic() - began)
+            raise
+        else:
+            self._succeed(turn, result, footer, time.monotonic() - began)
+
+    def _do(self, turn: Turn) -> Result:
+        if self._dry:
+            return self._plan(turn)
+        if self._detach and self._last:
+            return self._session.leave(turn.statement)
+        return self._session.execute(turn.statement)
+
+    def _plan(self, turn: Turn) -> Result:
+        """Plan the statement.
+
+        A job on Kubernetes is planned as its objects, which are the only output then.
+        """
+        if self._where is None:
+            return self._session.plan(turn.statement)
+        from sqlflow_edl.session.manifests import manifests
+
+        found = manifests(self._session.compiler, turn.statement, self._where)
+        if not found:
+            return replace(self._session.plan(turn.statement), reader=None)
+        self._narrator.clear()
+        turn.sheet.text(f"---\n{found}" if self._shown else found)
+        self._shown = True
+        return Result(turn.statement)
+
+    # Outcomes --------------------------------------------------------------------------------------------
+
+    def _succeed(self, turn: Turn, result: Result, footer: str, seconds: float) -> None:
+        self._counts["OK"] += 1
+        self._narrator.ends(turn.step, result, footer, seconds)
+        turn.sheet.ends("ok", seconds, result=result)
+        self._made(turn)
+
+    def _fail(self, turn: Turn, error: SQLFlowError, seconds: float) -> None:
+        if self._debug:
+            self._narrator.say(traceback_of(error))
+        self._counts["ERROR"] += 1
+        self._narrator.fails(turn.step, render(error, turn.text.text, turn.text.name), seconds)
+        turn.sheet.fails(error, turn.text, seconds)
+        self._not_made(turn, "failed")
+        if not self._goes_on:
+            self._stopped = f"statement {turn.step.number} failed"
+
+    def _leave_out(self, turn: Turn, error: SQLFlowError) -> None:
+        """Count a statement as failed whose errors were found before anything ran."""
+        self._counts["ERROR"] += 1
+        self._narrator.leaves_out(turn.step)
+        turn.sheet.fails(error, turn.text)
+        self._not_made(turn, "has errors")
+
+    def _skip(self, turn: Turn, why: str) -> None:
+        self._counts["SKIP"] += 1
+        self._narrator.skips(turn.step, why)
+        turn.sheet.ends("skipped", why=why)
+        self._not_made(turn, "was skipped")
+
+    # What there is ---------------------------------------------------------------------------------------
+
+    def _why_not(self, statement: Statement) -> str:
+        """Name the missing object that the statement depends on; empty if none is known."""
+        if not self._missing:
+            return ""
+        thing = depends(self._effects(statement), [missing.thing for missing in self._missing])
+        return next(
+            (f"{each.thing} is made by {each.why}" for each in self._missing if each.thing is thing), ""
+        )
+
+    def _not_made(self, turn: Turn, what: str) -> None:
+        if self._goes_on:
+            why = f"statement {turn.step.number}, which {what}"
+            self._missing += (Missing(thing, why) for thing in self._effects(turn.statement).makes)
+
+    def _made(self, turn: Turn) -> None:
+        """Record that the statement's objects exist again, or in a dry run that they would."""
+        if self._dry:
+            self._not_made(turn, "has not run")
+        elif self._missing:
+            made = self._effects(turn.statement).makes
+            self._missing = [each for each in self._missing if not any(map(each.thing.is_same, made))]
+
+    def _effects(self, statement: Statement) -> Effects:
+        return effects(statement, self._session.dialect)
