@@ -23,6 +23,7 @@ ROWS, EPOCHS = 610, int(os.environ.get("EPOCHS", "5"))
 FOLDER, KILLS, PAUSE = Path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3])
 LOADERS, MICRO = map(int, sys.argv[4:])
 RANK, RESTART = (int(os.environ.get(name, "0")) for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
+WORKERS = int(os.environ.get("WORLD_SIZE", "1"))
 
 features = torch.randn(ROWS, 4, generator=torch.Generator().manual_seed(0))
 labels = features @ torch.tensor([[1.0], [2.0], [3.0], [4.0]])
@@ -41,7 +42,8 @@ edl.elastic.checkpoint(model, optimizer, scheduler)
 def train() -> None:
     for epoch in sampler.epochs():
         for step, (x, y, rows) in enumerate(DataLoader(data, batch_sampler=sampler, num_workers=LOADERS)):
-            threading.Event().wait(PAUSE)  # time for a replacement to join
+            missing = epoch == 0 and edl.elastic.world_size() < WORKERS
+            threading.Event().wait(0.5 if missing else PAUSE)  # time for another worker to join
             optimizer.zero_grad()
             nn.functional.mse_loss(model(x), y).backward()
             if step >= 2 and [RANK, RESTART, epoch] in KILLS:
