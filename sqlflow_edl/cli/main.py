@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, exit_codes, export_options, image, listening, run_options
+from sqlflow_edl.cli import backend, completion, exit_codes, export_options, image, listening, run_options
 from sqlflow_edl.cli.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
@@ -79,6 +79,7 @@ COMMANDS = {
     "ui": "ui.ui",
     "report": "report.report",
     "doctor": "doctor.doctor",
+    "completion": "completion.completion",
 }
 
 
@@ -113,6 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_job_commands(commands)
     image.add_command(commands)
     _add_doctor(commands)
+    completion.add_command(commands)
     return parser
 
 

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable
+from datetime import datetime
 
+from edl.errors import SQLFlowError
+from sqlflow_edl.session.expansion import expanded
 from sqlflow_edl.session.templates import rendered
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """Parse `name=value` of the command line. Raises ArgumentTypeError if the text has another form."""
+    """Parse `name=value` of the command line, with `${…}` in the value expanded.
+
+    Raises ArgumentTypeError if the text has another form or cannot be expanded.
+    """
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
-    return name, value
+    try:
+        return name, expanded(value, datetime.now().astimezone(), os.environ)
+    except SQLFlowError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}".removesuffix("; None")) from None
 
 
 def filled(text: str, variables: Iterable[tuple[str, str]]) -> str:

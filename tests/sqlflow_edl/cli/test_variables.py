@@ -14,6 +14,15 @@ def test_an_assignment_is_a_name_and_any_value() -> None:
     assert assignment("größe=") == ("größe", "")
 
 
+def test_a_value_may_have_dates_and_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGION", "emea")
+    name, value = assignment("place=${REGION}-${yyyy}")
+    assert name == "place"
+    assert value.startswith("emea-2")
+    with pytest.raises(argparse.ArgumentTypeError, match="did you mean REGION"):
+        assignment("place=${REGIONS}")
+
+
 @pytest.mark.parametrize("text", ["", "a", "=x", "1=2", "a b=c", "a-b=c"])
 def test_what_is_no_assignment_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):

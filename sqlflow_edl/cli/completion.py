@@ -1,0 +1,172 @@
+"""`sqlflow completion bash|zsh|fish`: print a script that completes commands and options, made from the parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sqlflow_edl.cli import exit_codes
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Option of a command. values: its choices. takes: it has a value."""
+
+    names: tuple[str, ...]
+    doc: str
+    values: tuple[str, ...]
+    takes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """Command with its one-line description and its options."""
+
+    name: str
+    doc: str
+    options: tuple[Option, ...]
+    words: tuple[str, ...]  # choices of its arguments, such as its own commands
+
+
+def completion(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from sqlflow_edl.cli.main import _parser
+
+    print(SHELLS[options.shell](commands(_parser())))
+    return exit_codes.OK
+
+
+def commands(parser: argparse.ArgumentParser) -> list[Completed]:
+    """Return the commands of the parser."""
+    found = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    docs = {each.dest: each.help or "" for each in found._choices_actions}
+    return [_command(name, docs.get(name, ""), each) for name, each in found.choices.items()]
+
+
+def _command(name: str, doc: str, parser: argparse.ArgumentParser) -> Completed:
+    options, words = [], list[str]()
+    for action in parser._actions:
+        values = tuple(map(str, action.choices or ()))
+        if action.option_strings:
+            doc_of = (action.help or "").partition(";")[0].partition("(")[0].strip().replace("%%", "%")
+            options.append(Option(tuple(action.option_strings), doc_of, values, action.nargs != 0))
+        else:
+            words += values
+    return Completed(name, doc, tuple(options), tuple(words))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def bash(found: list[Completed]) -> str:
+    """Return a script for Bash, 3.2 or later."""
+    cases = "\n".join(_bash_case(each) for each in found)
+    return f"""\
+_sqlflow() {{
+  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} options= values=
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W {_quoted(" ".join(each.name for each in found))} -- "$word"))
+    return
+  fi
+  case ${{COMP_WORDS[1]}} in
+{cases}
+  esac
+  case $word in
+    -*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -W "$values" -- "$word")) ;;
+  esac
+}}
+complete -o default -F _sqlflow sqlflow"""
+
+
+def _bash_case(command: Completed) -> str:
+    names = " ".join(name for option in command.options for name in option.names)
+    chosen = "".join(
+        f" {'|'.join(option.names)}) values={_quoted(' '.join(option.values))} ;;"
+        for option in command.options
+        if option.values
+    )
+    return (
+        f"    {command.name}) options={_quoted(names)}; values={_quoted(' '.join(command.words))}\n"
+        f"      case $before in{chosen} esac ;;"
+    )
+
+
+def zsh(found: list[Completed]) -> str:
+    """Return a script for zsh: to be evaluated, or to be a file `_sqlflow` in a folder of `fpath`."""
+    listed = "\n".join(f"    {_quoted(_escaped(each.name) + ':' + each.doc)}" for each in found)
+    cases = "\n".join(
+        f"    {each.name}) _arguments {' '.join(_zsh_options(each))} {_zsh_words(each)} ;;" for each in found
+    )
+    return f"""\
+#compdef sqlflow
+_sqlflow() {{
+  local -a commands=(
+{listed}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+{cases}
+  esac
+}}
+compdef _sqlflow sqlflow"""
+
+
+def _zsh_options(command: Completed) -> Iterator[str]:
+    for option in command.options:
+        values = f"({' '.join(option.values)})" if option.values else "_files"
+        for name in option.names:
+            doc = _escaped(option.doc).replace("[", "\\[").replace("]", "\\]")
+            yield _quoted(f"*{name}[{doc}]" + (f":value:{values}" if option.takes else ""))
+
+
+def _zsh_words(command: Completed) -> str:
+    return _quoted(f"*:value:({' '.join(command.words)})" if command.words else "*:file:_files")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def fish(found: list[Completed]) -> str:
+    """Return a script for fish."""
+    lines = []
+    for each in found:
+        lines.append(
+            f"complete -c sqlflow -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.doc)}"
+        )
+        within = f"complete -c sqlflow -n {_fish_quoted(f'__fish_seen_subcommand_from {each.name}')}"
+        if each.words:
+            lines.append(f"{within} -f -a {_fish_quoted(' '.join(each.words))}")
+        for option in each.options:
+            names = " ".join(
+                f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
+            )
+            values = f" -x -a {_fish_quoted(' '.join(option.values))}" if option.values else ""
+            takes = " -r" if option.takes and not option.values else ""
+            lines.append(f"{within} {names} -d {_fish_quoted(option.doc)}{values}{takes}")
+    return "\n".join(lines)
+
+
+def _fish_quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+SHELLS: dict[str, Callable[[list[Completed]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    text = "print a script for completion in a shell"
+    parser = commands.add_parser("completion", help=text, description=text.capitalize() + ".")
+    parser.add_argument("shell", choices=tuple(SHELLS))

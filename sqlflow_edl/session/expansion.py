@@ -1,0 +1,80 @@
+"""Dates and environment variables in the values of a program's variables.
+
+`${yyyyMMdd -1d}` is yesterday in the letters of Java's DateTimeFormatter (y, M, d, H, m, s); offsets have the units
+y, M, w, d, H, m and s, may be repeated, and are applied in their order. `${HOME}` is a variable of the environment,
+`${HOME:-text}` has a default. `$${` is `${` itself.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from edl.errors import SemanticError, did_you_mean
+
+_PLACE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
+_OFFSET = re.compile(r"([+-])(\d{1,6})([yMwdHms])")
+_LETTERS = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_PART = re.compile("|".join(_LETTERS))
+_DATE = re.compile(rf"(?:{'|'.join(_LETTERS)}|[-/:. ])+?(?P<offsets>(?:\s+[+-]\d+[A-Za-z]+)*)\s*")
+_VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::-(?P<default>.*))?", re.DOTALL)
+_UNITS = {"w": "weeks", "d": "days", "H": "hours", "m": "minutes", "s": "seconds"}
+
+
+def expanded(text: str, now: datetime, environment: Mapping[str, str]) -> str:
+    """Replace each `${…}` of the text. Raises SemanticError for an unknown variable, unit or form."""
+
+    def replaced(found: re.Match[str]) -> str:
+        if found["escaped"]:
+            return found["escaped"]
+        if not found["end"]:
+            raise SemanticError(f"${{{found['inside']} is not closed by }}", hint="$${ stands for ${ itself")
+        inside = found["inside"].strip()
+        date = _DATE.fullmatch(inside)
+        return _date(inside, date, now) if date else _variable(inside, environment)
+
+    return _PLACE.sub(replaced, text)
+
+
+def _date(inside: str, date: re.Match[str], now: datetime) -> str:
+    form = inside[: date.start("offsets")].strip()
+    for offset in date["offsets"].split():
+        parts = _OFFSET.fullmatch(offset)
+        if parts is None:
+            raise SemanticError(
+                f"unknown offset {offset} in ${{{inside}}}",
+                hint="a sign, a number and one of y, M, w, d, H, m, s: -1d",
+            )
+        try:
+            now = _moved(now, int(parts[1] + parts[2]), parts[3])
+        except (OverflowError, ValueError):
+            raise SemanticError(f"${{{inside}}} is not between the years 1 and 9999") from None
+    return now.strftime(_PART.sub(lambda part: _LETTERS[part[0]], form))
+
+
+def _moved(time: datetime, by: int, unit: str) -> datetime:
+    """Move the time; by months and years to the same day, or to the last one of a shorter month."""
+    if unit in _UNITS:
+        return time + timedelta(**{_UNITS[unit]: by})
+    months = time.year * 12 + time.month - 1 + by * (12 if unit == "y" else 1)
+    year, month = divmod(months, 12)
+    return time.replace(
+        year=year, month=month + 1, day=min(time.day, calendar.monthrange(year, month + 1)[1])
+    )
+
+
+def _variable(inside: str, environment: Mapping[str, str]) -> str:
+    found = _VARIABLE.fullmatch(inside)
+    if found is None:
+        raise SemanticError(
+            f"${{{inside}}} is neither a date nor a variable", hint="such as ${yyyy-MM-dd -1d} or ${HOME}"
+        )
+    value = environment.get(found["name"], found["default"])
+    if value is None:
+        raise SemanticError(
+            f"the environment has no variable {found['name']}",
+            hint=did_you_mean(found["name"], environment, list_up_to=0) or f"${{{found['name']}:-default}}",
+        )
+    return value
