@@ -75,7 +75,7 @@ def title(statement: Statement, dialect: str) -> str:
         "show_curve": ("SHOW CURVE", _shown(statement.model)),
         "show_trials": ("SHOW TRIALS", _shown(statement.model)),
         "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
-        "set_model": ("SET MODEL", _shown(statement.model)),
+        "set_model": ("SET MODEL", " ACTIVE ".join(_shown(statement.model).rsplit("@", 1))),
         "drop_model": ("DROP MODEL", _shown(statement.model)),
     }[statement.kind]
     return " ".join(["EXPLAIN"] * statement.plan + [word for word in words if word])

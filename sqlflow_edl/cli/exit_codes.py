@@ -3,6 +3,7 @@
 OK = 0
 FAILED = 1
 USAGE = 2
+NOT_NEEDED = 3
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -10,6 +11,7 @@ MEANING = {
     OK: "every statement succeeded",
     FAILED: "a statement failed; the message says which and why",
     USAGE: "the command line is wrong",
+    NOT_NEEDED: "retrain: the condition does not hold, so nothing was trained",
     INTERRUPTED: "interrupted with Ctrl-C",
     TERMINATED: "ended by SIGTERM, which cancels like Ctrl-C",
 }

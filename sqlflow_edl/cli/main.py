@@ -78,6 +78,7 @@ COMMANDS = {
     "serve": "serve.serve",
     "ui": "ui.ui",
     "report": "report.report",
+    "retrain": "retrain.retrain",
     "doctor": "doctor.doctor",
     "completion": "completion.completion",
 }
@@ -110,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_serve(commands)
     _add_ui(commands)
     _add_report(commands)
+    _add_retrain(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -229,6 +231,26 @@ def _add_report(commands: Commands) -> None:
     report.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     report.add_argument("-o", "--output", metavar="FILE", required=True, type=Path, help="such as m.html")
     _model_store(report)
+
+
+def _add_retrain(commands: Commands) -> None:
+    """Add the command; it runs the statement with the defaults of `run`."""
+    retrain = _command(commands, "retrain", "run the statement that trained a model again, as a new version")
+    retrain.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
+    retrain.add_argument(
+        "--if-rows",
+        metavar="N",
+        type=_positive,
+        help="only if its query has at least N rows more than when it was trained; if not, the exit code is 3",
+    )
+    _model_store(retrain)
+    _model_packages(retrain)
+    _add_ways(retrain)
+    run_options.set_defaults(retrain)
+    retrain.set_defaults(create=False, format=None)
+    retrain.add_argument(
+        "--dry-run", action="store_true", help="show the plan; nothing is trained or written"
+    )
 
 
 def _add_doctor(commands: Commands) -> None:

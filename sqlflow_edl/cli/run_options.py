@@ -91,7 +91,7 @@ def set_defaults(console: argparse.ArgumentParser) -> None:
     """Set the options for a command that is `run -` without a terminal."""
     own = argparse.ArgumentParser(add_help=False)
     add_options(own)
-    console.set_defaults(**vars(own.parse_args(["-"])))
+    console.set_defaults(**vars(own.parse_args(["-"])), var=[])
 
 
 def _file(text: str) -> Path | None:

@@ -163,7 +163,9 @@ def test_another_version_becomes_current(own_models: Session, tmp_path: Path) ->
     own_models.registry.save("b", write(tmp_path / "second.zip"), RECORD)
     assert rows(own_models, "SHOW TRAIN b")[0]["model"] == "b@2"
     [plan] = [own_models.plan(each) for each in own_models.parse("SET MODEL b ACTIVE 1")]
-    assert plan.to_arrow()["value"].to_pylist() == ["b@1 would be current"]
+    assert plan.to_arrow().to_pylist() == [
+        {"section": "statement", "name": "SET MODEL b ACTIVE 1", "value": "b@1 would be current", "why": ""}
+    ]
     for expected in ("b@1 is current, b@2 no longer", "b@1 is current already"):
         [done] = own_models.run("set model b active 1")
         assert done.message == expected

@@ -1,0 +1,78 @@
+"""`sqlflow retrain`: the stored statement again, and the condition on the rows of its query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from edl.models.registry.records import ModelRecord
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.session.session import Session
+from tests.edl.models.conftest import SPEC, write
+
+ROWS = 10  # that the model of `tests.edl.models.conftest` was trained on
+STATEMENT = (
+    "SELECT x, y FROM t TO TRAIN DNNRegressor WITH model.framework = torch, train.epoch = 1 LABEL y INTO m"
+)
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A source with 15 rows and a model `m` of 10 of them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    url = f"duckdb:///{tmp_path}/t.duckdb"
+    with Session(url, create=True) as session:
+        list(session.run("CREATE TABLE t AS SELECT i AS x, 2.0 * i AS y FROM range(15) r(i)"))
+        store(session, "m", STATEMENT, tmp_path)
+    return url
+
+
+def store(session: Session, name: str, statement: str, folder: Path) -> None:
+    record = ModelRecord("DNNRegressor", "torch", ROWS, {}, statement)
+    session.registry.save(name, write(folder / "m.zip", spec=SPEC), record)
+
+
+def versions(url: str) -> list[int]:
+    with Session(url) as session:
+        return [found.version for found in session.registry.list("m")]
+
+
+def test_a_model_is_trained_again_as_a_new_version(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retrain", "m", "--if-rows", "5", "--source", url]) == exit_codes.OK
+    told = capsys.readouterr().err
+    assert "the query of m@1 has 15 rows, and had 10 when it was trained: training again" in told
+    with Session(url) as session:
+        assert session.registry.find("m").reference == "m@2"
+        assert session.registry.find("m").record.statement == STATEMENT
+
+
+def test_too_few_new_rows_train_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retrain", "m", "--if-rows", "6", "--source", url]) == exit_codes.NOT_NEEDED
+    assert "not trained again, since fewer than 6 are new" in capsys.readouterr().err
+    assert versions(url) == [1]
+
+
+def test_a_dry_run_shows_the_plan(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retrain", "m", "--dry-run", "--source", url]) == exit_codes.OK
+    shown = capsys.readouterr()
+    assert "TRAIN DNNRegressor INTO m" in shown.err
+    assert "adamw" in shown.out
+    assert versions(url) == [1]
+
+
+def test_an_unknown_model_is_named_with_the_nearest(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retrain", "mm", "--source", url]) == exit_codes.FAILED
+    told = capsys.readouterr().err
+    assert "there is no model mm" in told
+    assert "did you mean m?" in told
+
+
+def test_a_statement_that_trains_another_model_is_refused(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Session(url) as session:
+        store(session, "copied", STATEMENT, tmp_path)
+    assert main(["retrain", "copied", "--source", url]) == exit_codes.FAILED
+    assert "the stored statement of copied trains no model copied" in capsys.readouterr().err
