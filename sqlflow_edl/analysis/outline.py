@@ -68,7 +68,11 @@ def title(statement: Statement, dialect: str) -> str:
         "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using)),
         "evaluate": ("EVALUATE", _shown(statement.model)),
         "explain": ("EXPLAIN", _shown(statement.model)),
-        "optimize": ("OPTIMIZE",),
+        "optimize": (
+            (statement.direction or "").upper(),
+            "INTO" if statement.into else "",
+            _shown(*statement.into),
+        ),
         "run": ("RUN", statement.image),
         "show_models": ("SHOW MODELS",),
         "show_train": ("SHOW TRAIN", _shown(statement.model)),
@@ -157,7 +161,8 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return Effects()
     queries = [statement.select, held_out(statement)]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
-    using = statement.using if statement.kind != "explain" else None  # EXPLAIN … USING names an explainer
+    # USING of EXPLAIN names an explainer, that of MAXIMIZE a solver
+    using = statement.using if statement.kind not in ("explain", "optimize") else None
     used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))
@@ -208,6 +213,7 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
     "predict": lambda statement: _result(statement.target),
     "evaluate": lambda statement: _tables(*statement.into),
     "explain": lambda statement: _tables(*statement.into),
+    "optimize": lambda statement: _tables(*statement.into),
 }
 
 

@@ -17,11 +17,13 @@ import msgspec
 from edl import spec
 from edl.data import Source
 from edl.embeddings.sizes import table_memory
-from edl.errors import Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
+from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, train
+from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.plan import TrainPlan
@@ -169,6 +171,21 @@ class Compiler:
             with at(_target_span(statement)):
                 self.source.check_target(target)
         return Use(model.reference, trained.spec, self.with_workers(planned))
+
+    # MAXIMIZE, MINIMIZE --------------------------------------------------------------------------------------
+
+    def optimization(self, statement: Statement) -> Optimization:
+        """Return the problem of a statement. Raises all its errors together."""
+        if not statement.select:
+            raise SemanticError(
+                "there is no SELECT to optimize", span=statement.span, hint="write SELECT … before TO"
+            )
+        schema, query = self.describe(statement)
+        found = optimization.plan(statement, query, schema)
+        if found.target:
+            with at(_target_span(statement)):
+                self.source.check_target(found.target)
+        return found
 
     # All job statements --------------------------------------------------------------------------------------
 

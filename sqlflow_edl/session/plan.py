@@ -43,6 +43,12 @@ def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return plan.use(compiler.job_spec(statement), compiler.source.url) + _kept(compiler)
 
 
+def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    from sqlflow_edl.session import optimizing
+
+    return optimizing.rows_of_plan(compiler, statement) + _kept(compiler)
+
+
 def _kept(compiler: Compiler) -> list[plan.Row]:
     """Describe the cost of pinning the rows, where the source knows one."""
     cost = compiler.source.how_rows_are_kept()
@@ -96,6 +102,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "predict": _use,
     "evaluate": _use,
     "explain": _use,
+    "optimize": _optimize,
     "drop_model": _drop,
     "show_models": _other,
     "show_train": _other,

@@ -96,7 +96,10 @@ class ProgramCheck:
             case "sql" if calls_predict(statement.text):
                 for used in used_statements(statement, self._compiler.dialect):
                     self._check_use(used)
-            case "optimize" | "run":
+            case "optimize":
+                if self._sees(statement.select) and not self._makes_again(statement):
+                    self._compiler.optimization(statement)
+            case "run":
                 raise not_there_yet(statement)
 
     # TRAIN ---------------------------------------------------------------------------------------------------

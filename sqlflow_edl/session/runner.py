@@ -67,6 +67,11 @@ class JobRunner:
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
+        if statement.kind == "optimize":
+            from sqlflow_edl.session import optimizing
+
+            with self._job(statement, "optimize") as job:
+                return optimizing.run(self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)
 

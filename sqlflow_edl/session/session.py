@@ -175,7 +175,7 @@ class Session:
             return self.plan(statement)
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
-        if statement.kind in KINDS:
+        if statement.kind in KINDS or statement.kind == "optimize":
             return self._run(statement)
         if statement.kind != "sql":
             raise not_there_yet(statement)

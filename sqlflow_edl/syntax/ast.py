@@ -94,6 +94,40 @@ Value = Name | Constant | ListValue | MapValue | Call | Star
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """Operator of an expression with its operands: + has any number, others one or two. Words are in upper case."""
+
+    operator: str
+    operands: tuple[Expression, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Call in an expression: `SUM(price * amount)`, `COUNT(*)`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    span: Span
+
+
+Expression = Name | Constant | Star | Operation | Aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Objective or constraint of MAXIMIZE and MINIMIZE. `text` is as written."""
+
+    text: str
+    expression: Expression
+    span: Span
+    group: Name | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute:
     """`key = value` of a WITH clause; `key` is as written, dots included."""
 
@@ -156,10 +190,10 @@ class Statement:
     validate: Validate | None = None
     using: Name | None = None
     into: tuple[Name, ...] = ()
-    # TO MAXIMIZE | MINIMIZE: the objective and constraints as written, and the direction
+    # TO MAXIMIZE | MINIMIZE
     direction: Literal["maximize", "minimize"] | None = None
-    objective: str = ""
-    constraints: tuple[str, ...] = ()
+    objective: Formula | None = None
+    constraints: tuple[Formula, ...] = ()
     # TO RUN image CMD …
     image: str = ""
     command: tuple[str, ...] = ()

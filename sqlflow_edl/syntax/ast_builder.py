@@ -14,11 +14,14 @@ from lark.tree import Meta
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, raise_all
 from sqlflow_edl.syntax.ast import (
+    Aggregate,
     Attribute,
     Call,
     ColumnClause,
     ColumnItem,
     Constant,
+    Expression,
+    Formula,
     Kind,
     ListValue,
     MapValue,
@@ -29,6 +32,7 @@ from sqlflow_edl.syntax.ast import (
     Value,
 )
 from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.formulas import Part, by_precedence, quotient
 from sqlflow_edl.syntax.lexer import name_value, string_value
 
 _CONSTANTS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -241,18 +245,41 @@ class _Builder(Transformer[Token, Any]):
     def if_exists(self, meta: Meta, children: list[Any]) -> bool:
         return True
 
-    # ------------------------------------------------------------------------- optimise, as written
+    # -------------------------------------------------------------------------------------- optimize
 
     def direction(self, meta: Meta, children: list[Token]) -> str:
         return children[0].lower()
 
-    def expression(self, meta: Meta, children: list[Any]) -> str:
-        return self._written(meta)
+    def arguments(self, meta: Meta, children: list[Any]) -> list[Any]:
+        return children
 
-    def constraint(self, meta: Meta, children: list[Any]) -> str:
-        return self._written(meta)
+    def operand(self, meta: Meta, children: list[Any]) -> list[Part]:
+        """Return the signs and the operand behind them; a path such as `a/b` is a quotient."""
+        arguments = children.pop() if isinstance(children[-1], list) else None
+        *signs, core = children
+        span = Span(core.start_pos or 0, meta.end_pos) if isinstance(core, Token) else core.span
+        if arguments is not None:
+            return [*signs, Aggregate(str(core), tuple(arguments), Span(span.start, meta.end_pos))]
+        if not isinstance(core, Token):
+            return [*signs, core]
+        if core.type == "NUMBER":
+            return [*signs, replace(self.number(meta, [core]), span=span)]
+        return (
+            [*signs, *quotient(core)] if core.type == "PATH" else [*signs, Constant(string_value(core), span)]
+        )
 
-    def constraints(self, meta: Meta, children: list[str]) -> _Clause:
+    def expression(self, meta: Meta, children: list[Any]) -> Expression:
+        flat = [part for each in children for part in (each if isinstance(each, list) else [each])]
+        return by_precedence(flat)
+
+    def objective(self, meta: Meta, children: list[Expression]) -> Formula:
+        return Formula(self._written(meta), children[0], _span(meta))
+
+    def constraint(self, meta: Meta, children: list[Any]) -> Formula:
+        group = children[1] if len(children) > 1 else None
+        return Formula(self._written(meta), children[0], _span(meta), group)
+
+    def constraints(self, meta: Meta, children: list[Formula]) -> _Clause:
         return _Clause("constraints", tuple(children), _span(meta))
 
     # ---------------------------------------------------------------------------------------- values

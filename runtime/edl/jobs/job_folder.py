@@ -29,7 +29,7 @@ from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.jobs.process import start_time
 from edl.jobs.run_folder import ClusterFolder
 
-Kind = Literal["train", "predict", "evaluate", "explain", "run"]
+Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
 
 LONGEST = timedelta(days=30)  # maximum duration of a job

@@ -1,0 +1,1 @@
+"""Optimization problems over rows: their matrices, and HiGHS, which solves them."""

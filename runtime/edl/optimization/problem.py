@@ -1,0 +1,93 @@
+"""Problem as a sparse matrix, built from whole columns without a loop over rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from edl.arrays import Array
+from edl.errors import JobError
+from edl.optimization.linear import Evaluation, Form, Groups, grouped, numbers
+from edl.spec.optimization import Condition, Optimization
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Constraints of one condition: one per row, or one per group. `starts` has one more entry than constraints.
+
+    lower, upper: bounds, (constraints,). indices: variables, values: their coefficients, row after row.
+    """
+
+    condition: Condition
+    groups: Groups | None
+    lower: Array
+    upper: Array
+    starts: Array
+    indices: Array
+    values: Array
+
+    @property
+    def count(self) -> int:
+        return len(self.lower)
+
+    def name(self, rows: pa.Table, constraint: int, keys: tuple[str, ...]) -> str:
+        """Return the text of the condition, with the group or row of one of its constraints."""
+        if self.groups is None:
+            return f"{self.condition.text} for {named(rows, constraint, keys)}"
+        if not self.groups.column:
+            return self.condition.text
+        return f"{self.condition.text} for {named(rows, int(self.groups.first[constraint]), (self.groups.column,))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Minimize or maximize `cost @ x + offset` under the blocks. cost: (rows,)."""
+
+    spec: Optimization
+    rows: pa.Table
+    cost: Array
+    offset: float
+    blocks: tuple[Block, ...]
+
+    @property
+    def constraints(self) -> int:
+        return sum(each.count for each in self.blocks)
+
+
+def build(spec: Optimization, rows: pa.Table) -> Problem:
+    """Return the problem of these rows, which have the columns `spec.needed`. Raises JobError for unusable values."""
+    if not rows.num_rows:
+        raise JobError("the query has no rows, so there is nothing to decide")
+    columns = {name: numbers(rows, name) for name in spec.columns}
+    everything = grouped(rows, "")
+    form = Evaluation(rows, columns, everything, "the objective").form(spec.objective)
+    cost = np.zeros(rows.num_rows) if form.coefficients is None else form.coefficients
+    blocks = []
+    for each in spec.conditions:
+        groups = grouped(rows, each.group) if each.per_group else everything
+        blocks.append(_block(each, Evaluation(rows, columns, groups, each.text).form(each.term), groups))
+    return Problem(spec, rows, cost, float(form.constant.sum()), tuple(blocks))
+
+
+def named(rows: pa.Table, row: int, columns: tuple[str, ...]) -> str:
+    """Return the values of a row that name it: `plant = a, market = b`."""
+    return ", ".join(f"{column} = {rows[column][row]}" for column in columns)
+
+
+def _block(condition: Condition, form: Form, groups: Groups) -> Block:
+    coefficients = form.coefficients
+    if coefficients is None:
+        raise RuntimeError("the compiler demands a variable")
+    index = groups.index if condition.per_group else np.arange(len(coefficients))
+    count = groups.count if condition.per_group else len(coefficients)
+    used = np.flatnonzero(coefficients)
+    order = used[np.argsort(index[used], kind="stable")]
+    starts = np.concatenate(([0], np.cumsum(np.bincount(index[order], minlength=count))))
+    bound = np.broadcast_to(0.0 - form.constant, (count,)).astype(np.float64)
+    lower = bound if condition.operator in (">=", "=") else np.full(count, -np.inf)
+    upper = bound if condition.operator in ("<=", "=") else np.full(count, np.inf)
+    return Block(
+        condition, groups if condition.per_group else None, lower, upper, starts, order, coefficients[order]
+    )

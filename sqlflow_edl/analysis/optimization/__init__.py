@@ -1,0 +1,1 @@
+"""Statements MAXIMIZE and MINIMIZE: from the statement to an `Optimization`."""

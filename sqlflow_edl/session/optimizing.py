@@ -1,0 +1,119 @@
+"""Statements MAXIMIZE and MINIMIZE: rows to a problem, and its solution to a table or a result set.
+
+The problem is solved in this process, also where jobs run on Kubernetes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+import pyarrow as pa
+
+from edl import data
+from edl.data.retry import insisting
+from edl.jobs.job_folder import JobFolder
+from edl.optimization import problem, solver
+from edl.spec.optimization import Domain, Optimization
+from sqlflow_edl.analysis.optimization import plan
+from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.reports.plan import Row
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import counted, number
+from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.observer import Observer, report
+from sqlflow_edl.syntax.ast import Statement
+
+SPEC = "optimization.json"  # in the folder of a job
+
+
+def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
+    """Solve the problem over pinned rows; store its solution if the statement names a table."""
+    spec, source = compiler.optimization(statement), compiler.source
+    (job.path / SPEC).write_bytes(msgspec.json.encode(spec))
+    notes = plan.notes(statement)
+    report(observer, notes)
+    observer.doing("pinning the rows")
+    with placed(statement.select_span):
+        pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
+    batches = data.open_reader(pinned, job.rows).read(0, pinned.rows, spec.needed)
+    with at(statement.objective.span if statement.objective else None):
+        built = problem.build(spec, _table(batches, compiler, spec))
+        observer.doing(f"solving for {counted(len(built.cost), 'variable')}")
+        solution = solver.solve(built)
+    table = solver.answer(built, solution)
+    kind = "optimal" if solution.optimal else "best found in the time limit"
+    message = f"the {kind} value of the objective is {number(solution.objective)}"
+    if not spec.target:
+        return Result(statement, message, notes, reader=table.to_reader(), computed=(spec.value,))
+    observer.doing(f"writing {spec.target}")
+    rows = _store(source, spec.target, job, table)
+    return Result(statement, f"{message}; wrote {counted(rows)} to {spec.target}", notes, rows=rows)
+
+
+def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
+    """Return the plan: numbers of variables and constraints, from a look at the rows."""
+    spec = compiler.optimization(statement)
+    with placed(statement.select_span):
+        reader = compiler.source.stream(statement.select)
+        rows = reader.read_all().select(list(spec.needed))
+    with at(statement.objective.span if statement.objective else None):
+        built = problem.build(spec, rows)
+    into = f"into {spec.target}" if spec.target else "as a result set"
+    values = f"{spec.domain.name}: {_values(spec.domain)}"
+    keys = ", ".join(spec.keys)
+    return [
+        ("statement", title(statement, compiler.dialect), f"would be solved by HiGHS {into}", ""),
+        (
+            "problem",
+            "variables",
+            f"{len(built.cost):,}",
+            f"{spec.variable} of each row, named by {keys}; {values}",
+        ),
+        ("problem", "constraints", f"{built.constraints:,}", ""),
+        *(
+            (
+                "constraint",
+                each.condition.text,
+                f"{each.count:,}",
+                _repeated(each.condition.per_group, each.condition.group),
+            )
+            for each in built.blocks
+        ),
+    ]
+
+
+def _repeated(per_group: bool, group: str) -> str:
+    if not per_group:
+        return "one for each row"
+    return f"one for each {group}" if group else "over all rows"
+
+
+def _values(domain: Domain) -> str:
+    kind = "whole numbers" if domain.whole else "numbers"
+    lower = "" if domain.lower is None else f" from {domain.lower:g}"
+    upper = "" if domain.upper is None else f" up to {domain.upper:g}"
+    return kind + lower + upper
+
+
+def _table(batches: object, compiler: Compiler, spec: Optimization) -> pa.Table:
+    schema = compiler.source.schema(spec.query.select)
+    fields = pa.schema([schema.field(name) for name in spec.needed])
+    found = list(batches)  # type: ignore[call-overload]
+    return pa.Table.from_batches(found) if found else fields.empty_table()
+
+
+def _store(source: data.Source, target: str, job: JobFolder, table: pa.Table) -> int:
+    """Swap the table in when it is complete. Any failure leaves nothing staged."""
+
+    def stored(attempt: int) -> int:
+        source.stage(target, job.id, 0, attempt, table.to_batches())
+        return source.commit(target, job.id, 1)
+
+    try:
+        return insisting(stored)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            source.abort(target, job.id)
+        raise
