@@ -97,8 +97,7 @@ class ProgramCheck:
                 for used in used_statements(statement, self._compiler.dialect):
                     self._check_use(used)
             case "optimize":
-                if self._sees(statement.select) and not self._makes_again(statement):
-                    self._compiler.optimization(statement)
+                self._check_optimization(statement)
             case "run":
                 raise not_there_yet(statement)
 
@@ -139,6 +138,10 @@ class ProgramCheck:
             elif statement.select and is_seen:
                 self._compiler.describe(statement)
         raise_all(errors)
+
+    def _check_optimization(self, statement: Statement) -> None:
+        if self._sees(statement.select) and not self._makes_again(statement):
+            self._compiler.optimization(statement)
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""
