@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edl.frameworks.torch.clusters import Centres
 from edl.frameworks.torch.layers import (
     Concatenated,
     Embedding,
@@ -15,6 +16,7 @@ from edl.frameworks.torch.layers import (
 from edl.frameworks.torch.real_mlp import FeatureScales, NTPLinear
 
 __all__ = [
+    "Centres",
     "Concatenated",
     "Embedding",
     "FeatureScales",

@@ -10,14 +10,22 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry, normalized
-from sqlflow_edl.analysis.models import boosted_trees, deepfm, dnn, real_mlp, wide_deep
+from sqlflow_edl.analysis.models import boosted_trees, clusters, deepfm, dnn, real_mlp, wide_deep
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
 MODELS = Catalog(
-    "model", (*dnn.MODELS, *wide_deep.MODELS, *deepfm.MODELS, *real_mlp.MODELS, *boosted_trees.MODELS)
+    "model",
+    (
+        *dnn.MODELS,
+        *wide_deep.MODELS,
+        *deepfm.MODELS,
+        *real_mlp.MODELS,
+        *boosted_trees.MODELS,
+        *clusters.MODELS,
+    ),
 )
 
 
@@ -389,6 +397,13 @@ LOSSES = Catalog(
             "Hinge loss of the margin between the classes.",
             aliases=("categorical_hinge",),
             task="classification",
+        ),
+        Entry(
+            "squared_distance",
+            "Squared distance to the nearest centre, in the units of the features.",
+            aliases=("inertia", "kmeans"),
+            task="clustering",
+            frameworks=("torch",),
         ),
         Entry(
             "lambdarank",

@@ -38,8 +38,7 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     passes = [_Pass(each, folds) for each in wanted]
     labels = target(job.label)
     weights = RowWeights(job.weights) if job.weights else None
-    columns = [*job.columns, job.label.column, *([job.weights.column] if job.weights else [])]
-    columns += [job.label.group] if isinstance(job.label, spec.RankingLabel) else []
+    columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
     row = 0
     for batch in read(0, size, list(dict.fromkeys(columns))):
         of_rows = folds.of(np.arange(row, row + batch.num_rows))

@@ -16,7 +16,7 @@ from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import row_groups, uncertainty
-from sqlflow_edl.analysis.labels import resolve_metrics
+from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
@@ -117,7 +117,13 @@ def evaluation(
     trained, errors = model.spec, list[SQLFlowError]()
     label = statement.labels[0] if statement.labels else None
     try:
-        column = schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
+        if isinstance(trained.label, spec.ClusterLabel):
+            errors.extend(refused(statement, reference))
+            column = ""
+        else:
+            column = (
+                schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
+            )
     except SQLFlowError as error:
         errors.append(error)
         column = ""
@@ -191,6 +197,14 @@ def explanation(
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, trained.columns, errors)
+    if isinstance(trained.label, spec.ClusterLabel):
+        errors.append(
+            SemanticError(
+                f"{reference} finds clusters, and EXPLAIN is of predicted numbers and classes",
+                span=statement.span,
+                hint=f"DESCRIBE MODEL {reference} shows the centres; TO PREDICT gives each row its cluster",
+            )
+        )
     raise_all(errors)
     table = str(statement.into[0]) if statement.into else ""
     of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)

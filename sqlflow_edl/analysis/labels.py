@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,9 +56,11 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
     return None
 
 
-def named(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) -> tuple[str, Span | None]:
-    """Return the label's column, empty after an error, and the span of its name."""
-    name = written(statement, errors)
+def named(
+    statement: ast.Statement, model: Model | None, schema: Schema, errors: list[SQLFlowError]
+) -> tuple[str, Span | None]:
+    """Return the label's column, empty without one and after an error, and the span of its name."""
+    name = written(statement, model, errors)
     if name is None:
         return "", None
     try:
@@ -67,8 +70,16 @@ def named(statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]) 
         return "", None
 
 
-def written(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | None:
-    """Return the one label that the statement names; add errors if it names none or several."""
+def written(
+    statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]
+) -> ast.Name | None:
+    """Return the one label that the statement names; add errors if it names none or several.
+
+    A model of clusters has none.
+    """
+    if model is not None and model.task == "clustering":
+        errors.extend(refused(statement, model.name))
+        return None
     if not statement.labels:
         errors.append(
             SemanticError(
@@ -87,6 +98,16 @@ def written(statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name | 
             )
         )
     return statement.labels[0]
+
+
+def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
+    """Yield an error if the statement names a label. name: of the model, which has none."""
+    if statement.labels:
+        yield SemanticError(
+            f"{name} finds clusters without a label",
+            span=statement.labels[0].span,
+            hint="leave LABEL out; a DNNClassifier predicts a label",
+        )
 
 
 def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tuple[Model, spec.Label]:
@@ -208,6 +229,19 @@ def _classes(plan: TrainingPlan, model: Model, classes: Values) -> tuple[str | b
 
 def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> SemanticError:
     return SemanticError(message, span=plan.label_span, hint=hint)
+
+
+def clusters(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
+    """Return the model of clusters and its label. Raises SemanticError if there are fewer rows than clusters."""
+    model = plan.settings.choice.example
+    number = int(catalog.parameters(model, plan.settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
+    if rows.training < number:
+        raise SemanticError(
+            f"{rows.training:,} training rows cannot make {number:,} clusters",
+            span=plan.settings.span("model.n_clusters") or plan.statement.select_span,
+            hint="write WITH model.n_clusters = 2, or select more rows",
+        )
+    return model, spec.ClusterLabel(number)
 
 
 def metric_names(plan: TrainingPlan, label: spec.Label, errors: list[SQLFlowError]) -> tuple[str, ...]:

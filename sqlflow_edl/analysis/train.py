@@ -36,7 +36,7 @@ from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.splits import Splitting
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
 from sqlflow_edl.analysis.validation import HeldOut, chosen
 from sqlflow_edl.syntax import ast
 
@@ -82,7 +82,7 @@ class TrainingPlan:
     query: spec.Query
     schema: Schema
     settings: Settings
-    label: str
+    label: str  # empty for clusters, which have none
     label_span: Span | None
     weight: str  # the weight column; empty without one
     group: str  # the column of the groups of a ranking; empty without one
@@ -105,7 +105,7 @@ class TrainingPlan:
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""
-        wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)}
+        wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)} if self.label else {}
         for draft in self.drafts:
             for part in draft.parts or (draft,):
                 for column in part.columns:
@@ -153,11 +153,12 @@ class TrainingPlan:
         test = self.held_out.test_rows(rows.validation)
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
-        model, label = labels.choose(self, statistics[self.label], classes)
+        found = statistics.get(self.label, ColumnStatistics())
+        model, label = labels.choose(self, found, classes) if self.label else labels.clusters(self, rows)
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
-        loss = losses.loss(self.settings, model, label, statistics[self.label], errors)
+        loss = losses.loss(self.settings, model, label, found, errors)
         theirs = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
         uncertainty.check_training(self.settings.resolved, label, errors)
@@ -208,7 +209,7 @@ class TrainingPlan:
     def _model_parameters(self, model: Model, rows: int) -> dict[str, spec.job.Parameter]:
         """Return the parameters without those that the label or the length of the training determines."""
         choice = self.settings.choice
-        hidden = () if choice.own else ("n_classes", "num_boost_round", "group_column")
+        hidden = () if choice.own else ("n_classes", "n_clusters", "num_boost_round", "group_column")
         written = {name: value for name, value in self._parameters(model).items() if name not in hidden}
         if written.get("batch_norm"):
             written.pop("members", None)  # a single network
@@ -315,7 +316,7 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    label, label_span = labels.named(statement, schema, errors)
+    label, label_span = labels.named(statement, settings.model, schema, errors)
     if label and (error := labels.check_type(schema, label, settings.model)):
         error.span = error.span or label_span
         errors.append(error)
@@ -375,7 +376,7 @@ def check_without_columns(
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     errors += running.problems(settings, workers)
-    labels.written(statement, errors)
+    labels.written(statement, settings.model, errors)
     chosen(statement, settings.resolved, errors)
     for clause in statement.columns:
         named(clause, settings.choice.example.architecture.inputs, errors)

@@ -133,6 +133,8 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, 
         return
     if not found.rows:
         raise SemanticError("the validation query yields no rows", span=held_out.span)
+    if isinstance(label, spec.ClusterLabel):
+        return
     if found.nulls:
         raise SemanticError(
             f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} validation rows",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl import schedules
-from edl.spec import ClassLabel, Component, Label
+from edl.spec import ClassLabel, ClusterLabel, Component, Label
 from edl.spec.job import Parameter
 from sqlflow_edl.codegen.source import Call, Expression, literal
 
@@ -213,6 +213,8 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
             template = _SMOOTHED[framework, label.binary]
         body = _body(template.format(classes=len(label.classes), **values))
         return _weighed(body) if CLASS_WEIGHTS in loss.params else body
+    if isinstance(label, ClusterLabel):
+        return ["return predictions.min(dim=1).values  # squared distances to the nearest centres"]
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))

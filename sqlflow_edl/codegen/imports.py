@@ -21,6 +21,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "weighted_sum",
     ),
     "torch": (
+        "Centres",
         "Concatenated",
         "FeatureScales",
         "MemberOutputs",

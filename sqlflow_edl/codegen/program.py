@@ -28,6 +28,7 @@ from edl.spec import (
     Category,
     CategoryId,
     ClassLabel,
+    ClusterLabel,
     Codes,
     Concat,
     Cross,
@@ -231,6 +232,7 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
 _SCORES: Mapping[type, str] = {
     ClassLabel: "probabilities of the classes",
     RankingLabel: "higher is better, within a group",
+    ClusterLabel: "distances to the centres",
 }
 
 
@@ -307,6 +309,8 @@ def _label(spec: JobSpec) -> Expression:
         return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
     if isinstance(label, RankingLabel):
         return Call("fc.ranking", (literal(label.column), ("group", literal(label.group))))
+    if isinstance(label, ClusterLabel):
+        return Call("fc.clusters", (literal(label.clusters),))
     if isinstance(label, RawLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from edl.embeddings.placement import is_outside
 from edl.embeddings.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.models.fitting import ColumnSummary
-from edl.spec import TREES, ClassLabel, Component, Embedding, Feature, JobSpec, num_ids, source_columns
+from edl.spec import (
+    TREES,
+    ClassLabel,
+    ClusterLabel,
+    Component,
+    Embedding,
+    Feature,
+    JobSpec,
+    num_ids,
+    source_columns,
+)
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.warning import DataWarning
@@ -122,6 +132,8 @@ def _label(planned: Planned) -> Rows:
     label = planned.spec.label
     seen = planned.columns.get(label.column)
     kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
+    if isinstance(label, ClusterLabel):
+        kind = "a distance per cluster"
     yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 

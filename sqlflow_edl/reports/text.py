@@ -79,6 +79,8 @@ def label(found: spec.Label) -> str:
         return f"{len(found.classes):,} classes: {listed(found.classes)}"
     if isinstance(found, spec.RankingLabel):
         return f"a relevance, which orders the rows of each {found.group}"
+    if isinstance(found, spec.ClusterLabel):
+        return f"one of {found.clusters:,} clusters, found without a label"
     if isinstance(found, spec.RawLabel):
         return "the model's outputs as they are"
     return f"a number, mean {number(found.mean)}, std {number(found.std)}"

@@ -72,10 +72,13 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
         read = partial(source.stream, plan.statement.select)
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     if plan.held_out.query:
+        counted = plan.label or next(iter(plan.wants()), "")
         with plan.held_out.placed():
-            checks.held_out = validation.labels(plan.label, source.stream(plan.held_out.query))
+            checks.held_out = validation.labels(counted, source.stream(plan.held_out.query))
     own = checks.held_out
-    found = statistics[plan.label]
+    found = statistics.get(plan.label) or max(
+        statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
+    )
     classes = found.counts.classes if found.counts else None
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
@@ -141,7 +144,7 @@ def _pin(
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
-    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label)
+    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label) if plan.label else None
     try:
         settled = _settled(plan, times, classes)
     except SQLFlowError:

@@ -3,9 +3,10 @@
 A target is the transform of one label, as `Features` is that of the features. Its four arrays, for n rows:
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
-             (n, 2) int64 relevance and number of the group for a ranking
-    outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes
-    scores   (n, 1) float64 numbers or scores of a ranking, (n, 2) or (n, k) float64 probabilities
+             (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters
+    outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes,
+             or squared distances to the centres of k clusters
+    scores   (n, 1) float64 numbers or scores of a ranking, (n, 2) or (n, k) float64 probabilities, (n, k) distances
     values   predictions for the user, an Arrow array
 
 In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
@@ -26,7 +27,7 @@ from edl.errors import JobError, SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
 from edl.features.hashing import hash_texts
-from edl.spec import ClassLabel, Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import ClassLabel, ClusterLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
 Mode = Literal["train", "evaluate", "predict"]
 _MANY = 8  # classes, of which NumPy adds rows up in another order than columns
@@ -183,6 +184,30 @@ class RankingTarget:
         return pa.array(values, mask=~np.isfinite(values))
 
 
+class ClusterTarget:
+    """Cluster of a row, by its distance to the centres."""
+
+    def __init__(self, spec: ClusterLabel) -> None:
+        _check_name(spec.column)
+        if spec.clusters < 2:
+            raise SemanticError(f"there are at least two clusters, not {spec.clusters}")
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.int64] | None:
+        """Return int64 zeros of shape (n,), since rows have no labels, or None in prediction."""
+        return None if mode == "predict" else np.zeros(batch.num_rows, dtype=np.int64)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return the distances to the centres, float64 of shape (n, clusters)."""
+        _check_outputs(outputs, self.spec)
+        found: Floats = np.sqrt(np.maximum(outputs.astype(np.float64), 0))
+        return found
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """Return the clusters with the nearest centre (the first of equals) as int64; NULL for non-finite scores."""
+        return pa.array(scores.argmin(axis=1), mask=~np.isfinite(scores).all(axis=1))
+
+
 class RawTarget:
     """Undeclared outputs; the labels are those returned by `feed` of the module."""
 
@@ -203,7 +228,7 @@ class RawTarget:
         return numbers if width == 1 else pa.FixedSizeListArray.from_arrays(numbers, width)
 
 
-Target = RegressionTarget | ClassTarget | RankingTarget | RawTarget
+Target = RegressionTarget | ClassTarget | RankingTarget | ClusterTarget | RawTarget
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
@@ -221,12 +246,19 @@ def ranking(column: str, group: str) -> RankingTarget:
     return RankingTarget(RankingLabel(column, group))
 
 
+def clusters(number: int) -> ClusterTarget:
+    """Return the target that assigns each row to one of `number` clusters."""
+    return ClusterTarget(ClusterLabel(number))
+
+
 def target(spec: Label) -> Target:
     """Return the target of a JobSpec's label."""
     if isinstance(spec, RawLabel):
         return RawTarget(spec)
     if isinstance(spec, RankingLabel):
         return RankingTarget(spec)
+    if isinstance(spec, ClusterLabel):
+        return ClusterTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 

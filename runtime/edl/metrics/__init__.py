@@ -9,6 +9,7 @@ def eval_metrics_fn():
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
+from edl.metrics.clusters import Inertia, Silhouette
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
@@ -29,12 +30,14 @@ __all__ = [
     "RMSE",
     "AbsoluteErrors",
     "Accuracy",
+    "Inertia",
     "Kind",
     "LogLoss",
     "Metric",
     "Precision",
     "RankingMetric",
     "Recall",
+    "Silhouette",
     "State",
     "at_threshold",
     "by_name",

@@ -11,6 +11,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     binary       labels (n, 1) or (n,)    scores (n, 2), or (n, 1) the probability of class 1
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
+    clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
 finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.

@@ -11,13 +11,14 @@ from edl.errors import SemanticError, nearest
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.clusters import Inertia, Silhouette
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.spec import Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import ClusterLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
-Kind = Literal["regression", "binary", "multiclass", "ranking"]
-_Predicted = Literal["number", "class", "ranking"]
-_PLURAL: dict[_Predicted, str] = {"number": "numbers", "class": "classes", "ranking": "rankings"}
+Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters"]
+_Predicted = Literal["number", "class", "ranking", "cluster"]
+_PLURAL: dict[_Predicted, str] = {"number": "numbers", "class": "classes", "ranking": "rankings", "cluster": "clusters"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ _TABLE: dict[str, _Row] = {
     "ndcg@10": _Row(partial(NDCG, 10), "ranking", ()),
     "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
     "ndcg": _Row(NDCG, "ranking", ("ndcg_score", "NormalizedDiscountedCumulativeGain")),
+    "inertia": _Row(Inertia, "cluster", ("mean_squared_distance",)),
+    "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
 _FIRST: dict[str, Callable[[int], Metric]] = {"ndcg": NDCG, "map": MAP}  # metrics of the first rows: ndcg@5
 
@@ -65,6 +68,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "binary": ("accuracy", "auc", "log_loss", "precision", "recall", "f1"),
     "multiclass": ("accuracy", "log_loss", "f1"),
     "ranking": ("ndcg@10", "map"),
+    "clusters": ("inertia", "silhouette"),
 }
 
 
@@ -74,6 +78,8 @@ def kind_of(label: Label) -> Kind:
         return "regression"
     if isinstance(label, RankingLabel):
         return "ranking"
+    if isinstance(label, ClusterLabel):
+        return "clusters"
     if isinstance(label, RawLabel):
         raise SemanticError("metrics by name need a label, which the model does not declare")
     return "binary" if label.binary else "multiclass"
@@ -111,6 +117,8 @@ def _fold(name: str) -> str:
 def _predicted(kind: Kind) -> _Predicted:
     if kind == "ranking":
         return "ranking"
+    if kind == "clusters":
+        return "cluster"
     return "number" if kind == "regression" else "class"
 
 

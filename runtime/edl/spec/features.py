@@ -449,6 +449,21 @@ class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
         return 1
 
 
+class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cluster", tag_field="op"):
+    """Cluster of a row, which a model finds without labels: a whole number from 0 below `clusters`.
+
+    No column of the training rows is read for it; `column` names the predicted one. Labels are int64 zeros of shape
+    (n,); the model has an output for each cluster, the squared distance to its centre.
+    """
+
+    clusters: int
+    column: str = "cluster"
+
+    @property
+    def outputs(self) -> int:
+        return self.clusters
+
+
 class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
     """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
 
@@ -460,4 +475,11 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
-Label = RegressionLabel | ClassLabel | RankingLabel | RawLabel
+Label = RegressionLabel | ClassLabel | RankingLabel | ClusterLabel | RawLabel
+
+
+def label_columns(label: Label) -> tuple[str, ...]:
+    """Return the columns that make the labels of training rows."""
+    if isinstance(label, ClusterLabel):
+        return ()
+    return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)

@@ -21,7 +21,7 @@ from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.weights import Weights
 from edl.program import Program, user_code
-from edl.spec import TREES, Rows
+from edl.spec import TREES, ClusterLabel, Rows
 from edl.tasks.curve import Thinned
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
@@ -36,6 +36,7 @@ from edl.worker.learning_rate import program_rates
 from edl.worker.loop import Worker
 from edl.worker.strategies.base import Local, Strategy
 
+FIRST_ROWS = 4096  # for the first centres of clusters
 END_SECS = 5.0  # wait for a checkpoint in progress when the job is over
 Export = Callable[[Outcome, Weights], Outcome]  # writes the model; returns the outcome with its location
 
@@ -102,7 +103,7 @@ class Trainer:
         self._rows = rows
         self._export = export
         blocks = _blocks(program, reader, rows.training, lambda: self._strategy.part)
-        example = blocks.read(0, min(2, rows.training), "train").arrays
+        example = blocks.read(0, min(_examples(program), rows.training), "train").arrays
         seed = program.spec.training.seed
         self.adapter = create(program, example.features, example.labels, seed=seed)
         if weights is not None:
@@ -334,6 +335,11 @@ def _blocks(program: Program, reader: Reader, rows: int, part: Callable[[], tupl
     if program.spec.framework not in TREES:
         return Blocks(program, reader, rows=rows, part=part)
     return Blocks(program, reader, ArrayCache(sys.maxsize), rows, measured=ArrayCache(sys.maxsize), part=part)
+
+
+def _examples(program: Program) -> int:
+    """Return the number of rows from which the model is built: two show the shapes, more give the first centres."""
+    return FIRST_ROWS if isinstance(program.spec.label, ClusterLabel) else 2
 
 
 def _known(values: Figures) -> dict[str, float]:

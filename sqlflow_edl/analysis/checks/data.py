@@ -55,23 +55,27 @@ def is_named_as_id(name: str) -> bool:
 
 
 class DataChecks:
-    """Checks of one training while its rows are read. label, columns: those read, without the row weight."""
+    """Checks of one training while its rows are read. label, columns: those read, without the row weight.
+
+    Of clusters, which have no label, it is empty; then nothing is compared with it.
+    """
 
     def __init__(self, label: str, columns: Sequence[str], schema: Schema, seed: int) -> None:
         self._label = label
         self._columns = [each for each in columns if each != label]
-        self._sample = LabelledRows(label, self._columns, seed)
-        is_flat = self._columns and not any(schema.items(each) for each in self._columns)
+        self._sample = LabelledRows(label, self._columns, seed) if label else None
+        is_flat = label and self._columns and not any(schema.items(each) for each in self._columns)
         self._duplicates = Duplicates(self._columns) if is_flat else None
         self.held_out = ColumnStatistics()  # the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Read the validation rows, before `watch`. Their columns may be in another order and case."""
-        self.held_out = collect(self._held_out(batches), {self._label: Want.COUNTS}, seed=0)[self._label]
+        counted = self._label or self._columns[0]
+        self.held_out = collect(self._held_out(batches), {counted: Want.COUNTS}, seed=0)[counted]
 
     def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with columns named as in the training query; check each batch on the way."""
-        wanted = [self._label, *self._columns]
+        wanted = [*([self._label] if self._label else []), *self._columns]
         for batch in batches:
             schema = Schema(batch.schema)
             named = batch.select([schema.find(each) or each for each in wanted]).rename_columns(wanted)
@@ -82,7 +86,8 @@ class DataChecks:
     def watch(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the training rows unchanged; check each batch on the way."""
         for batch in batches:
-            self._sample.add(batch)
+            if self._sample is not None:
+                self._sample.add(batch)
             if self._duplicates is not None:
                 self._duplicates.add(batch)
             yield batch
@@ -92,6 +97,8 @@ class DataChecks:
 
         classes: the label has classes. Call it after `watch`.
         """
+        if self._sample is None:
+            return {}
         return self._sample.disorders([each for each in columns if each in self._columns], classes=classes)
 
     def warnings(
@@ -106,6 +113,8 @@ class DataChecks:
         """
         label, features = job.label, job.features
         used = dict.fromkeys(column for each in features for column in source_columns(each))
+        if self._sample is None:
+            return list(_ids_and_constants(statistics, used, named))
         scores = {
             each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
         }

@@ -34,7 +34,12 @@ def loss(
     return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
 
 
-_DEFAULTS = {"regression": "mean_squared_error", "ranking": "lambdarank"}  # by task; of classes cross_entropy
+# By task; of classes cross_entropy.
+_DEFAULTS = {
+    "regression": "mean_squared_error",
+    "ranking": "lambdarank",
+    "clustering": "squared_distance",
+}
 
 
 def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:

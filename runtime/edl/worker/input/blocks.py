@@ -23,7 +23,7 @@ from edl.arrays import (
 )
 from edl.data import Reader
 from edl.program import Mode, Program
-from edl.spec import ENSEMBLE, TREES, RankingLabel
+from edl.spec import ENSEMBLE, TREES, RankingLabel, label_columns
 from edl.tasks.ranges import LEAST_ROWS, generator
 from edl.tasks.task import Task
 from edl.worker.input.cache import ArrayCache
@@ -174,6 +174,5 @@ class Blocks:
         names = spec.columns
         if mode == "predict":
             return list(dict.fromkeys([*names, *spec.output.keep]))
-        group = [spec.label.group] if isinstance(spec.label, RankingLabel) else []
         weight = [spec.weights.column] if spec.weights else []
-        return list(dict.fromkeys([*names, spec.label.column, *group, *weight]))
+        return list(dict.fromkeys([*names, *label_columns(spec.label), *weight]))
