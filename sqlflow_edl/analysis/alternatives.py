@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
-    "BoostedTreesRanker; "
+    "BoostedTreesRanker, and KMeans; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
@@ -55,15 +55,20 @@ _KINDS = (
         "a search chooses the model",
         hint="name no model: SELECT … LABEL my_label INTO my_model",
     ),
+    _Kind(
+        "isolation|anomaly|one_?class_?svm|outlier_?factor",
+        "no model finds anomalies",
+        hint="train a KMeans without a LABEL: the rows with the largest cluster_distance are unusual",
+    ),
     _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),
     _Kind(
         "k_?means|k_?medoids|dbscan|cluster|gaussian_?mixture|^gmm",
-        "clustering is planned",
-        hint="models predict a label: train a DNNClassifier with LABEL my_group, or group the rows in the SELECT",
+        "clusters are those of KMeans here",
+        hint="train a KMeans WITH model.n_clusters = 3, without a LABEL",
     ),
     _Kind(
-        "^pca|autoencoder|isolation|anomaly",
+        "^pca|autoencoder",
         "models predict a label",
         hint="train a DNNClassifier or a DNNRegressor with LABEL my_column",
     ),

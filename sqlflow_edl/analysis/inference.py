@@ -202,7 +202,7 @@ def explanation(
             SemanticError(
                 f"{reference} finds clusters, and EXPLAIN is of predicted numbers and classes",
                 span=statement.span,
-                hint=f"DESCRIBE MODEL {reference} shows the centres; TO PREDICT gives each row its cluster",
+                hint="predict the clusters into a table, and compare the means of its columns: GROUP BY cluster",
             )
         )
     raise_all(errors)

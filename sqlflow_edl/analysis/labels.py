@@ -70,9 +70,7 @@ def named(
         return "", None
 
 
-def written(
-    statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]
-) -> ast.Name | None:
+def written(statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]) -> ast.Name | None:
     """Return the one label that the statement names; add errors if it names none or several.
 
     A model of clusters has none.
@@ -239,7 +237,7 @@ def clusters(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
         raise SemanticError(
             f"{rows.training:,} training rows cannot make {number:,} clusters",
             span=plan.settings.span("model.n_clusters") or plan.statement.select_span,
-            hint="write WITH model.n_clusters = 2, or select more rows",
+            hint="write a smaller model.n_clusters, or select more rows",
         )
     return model, spec.ClusterLabel(number)
 

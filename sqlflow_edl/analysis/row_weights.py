@@ -73,7 +73,8 @@ def of_classes(
         return ()
     if not isinstance(label, spec.ClassLabel):
         hint = f"name a column of weights for the rows: {COLUMN}"
-        message = f"{label.column} is a number and has no classes to weigh"
+        what = "a cluster" if isinstance(label, spec.ClusterLabel) else "a number"
+        message = f"{label.column} is {what} and has no classes to weigh"
         errors.append(SemanticError(message, span=written.written.value.span, hint=hint))
         return ()
     if isinstance(written.written.value, ast.MapValue):

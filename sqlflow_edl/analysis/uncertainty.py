@@ -146,6 +146,11 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             f"an interval is of a number, and {reference} ranks the rows of each {label.group}",
             "leave predict.interval out",
         )
+    if isinstance(label, spec.ClusterLabel):
+        return (
+            f"an interval is of a number, and {reference} finds clusters",
+            "leave predict.interval out",
+        )
     if not isinstance(label, spec.RegressionLabel):
         return (
             f"an interval is of a number, and {reference} does not declare what it predicts",

@@ -18,7 +18,12 @@ from edl.spec import ClusterLabel, Label, RankingLabel, RawLabel, RegressionLabe
 
 Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters"]
 _Predicted = Literal["number", "class", "ranking", "cluster"]
-_PLURAL: dict[_Predicted, str] = {"number": "numbers", "class": "classes", "ranking": "rankings", "cluster": "clusters"}
+_PLURAL: dict[_Predicted, str] = {
+    "number": "numbers",
+    "class": "classes",
+    "ranking": "rankings",
+    "cluster": "clusters",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,6 +332,18 @@ def test_a_program_is_what_a_person_would_write(
     golden(f"programs/{name}_{framework}.py", files["model.py"])
 
 
+def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes], None]) -> None:
+    clusters = job(
+        "torch",
+        label=spec.ClusterLabel(5),
+        model=spec.Component("KMeans"),
+        inputs={"features": (spec.Standardize("age", 38.58, 13.64), spec.Standardize("income", 6e4, 1.5e4))},
+        loss=spec.Component("squared_distance"),
+        metrics=("inertia", "silhouette"),
+    )
+    golden("programs/kmeans_torch.py", generate(clusters).files["model.py"])
+
+
 def searched() -> spec.JobSpec:
     """An ensemble of a network and of trees, each with another number of models."""
     network = job("torch", model=spec.Component("LinearRegressor"), words=tuple(range(21)))

@@ -25,10 +25,10 @@ class Results:
     """Result batches of a prediction job.
 
     The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
-    the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a column
-    `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster there is `<column>_distance`, that to its centre. For a number with an interval there are
-    `<column>_low` and `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more
-    than case.
+    the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a
+    column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster there is
+    `<column>_distance`, that to its centre. For a number with an interval there are `<column>_low` and
+    `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more than case.
     """
 
     target: Target

@@ -1,0 +1,76 @@
+"""Clusters from TRAIN without a label to PREDICT and EVALUATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+
+rng = np.random.default_rng(5)
+TRUTH = rng.integers(0, 3, 400)
+CENTRES = np.array([[0.0, 0.0], [8.0, 1.0], [3.0, 9.0]])
+PLACES = CENTRES[TRUTH] + rng.normal(size=(400, 2))
+POINTS = pa.table({"x": PLACES[:, 0], "y": PLACES[:, 1], "truth": TRUTH})
+TRAIN = "SELECT x, y FROM points TO TRAIN KMeans WITH model.n_clusters = 3, train.epoch = 3"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("clusters")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(f"duckdb:///{folder}/clusters.duckdb", create=True) as opened:
+            fill(opened, "points", POINTS)
+            list(opened.run(f"{TRAIN} INTO places"))
+            yield opened
+
+
+def last(session: Session, text: str) -> pa.Table:
+    return list(session.run(text))[-1].to_arrow()
+
+
+def test_rows_of_one_group_get_one_cluster_and_the_distance_to_its_centre(session: Session) -> None:
+    list(session.run("SELECT * FROM points TO PREDICT found.part USING places"))
+
+    found = last(session, "SELECT * FROM found")
+    assert found.column_names == ["x", "y", "truth", "part", "part_distance"]
+    pairs = set(zip(found["truth"].to_pylist(), found["part"].to_pylist(), strict=True))
+    assert len(pairs) == 3
+    places = np.column_stack([found["x"], found["y"]])
+    part, distance = found["part"].to_numpy(), found["part_distance"].to_numpy()
+    scaled = places / places.std(axis=0)
+    for each in range(3):
+        rows = scaled[part == each]
+        wanted = np.linalg.norm(rows - rows.mean(axis=0), axis=1)
+        np.testing.assert_allclose(distance[part == each], wanted, atol=0.15)
+
+
+def test_evaluate_gives_inertia_and_silhouette(session: Session) -> None:
+    [row] = last(session, "SELECT * FROM points TO EVALUATE places").to_pylist()
+
+    assert row["inertia"] == pytest.approx(row["loss"], rel=1e-5)
+    assert 0 < row["inertia"] < 0.3
+    assert row["silhouette"] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT * FROM points TO EXPLAIN places", "finds clusters, and EXPLAIN"),
+        ("SELECT * FROM points TO EVALUATE places LABEL truth", "finds clusters without a label"),
+        ("SELECT * FROM points TO PREDICT WITH predict.interval = 0.9 USING places", "finds clusters"),
+        (f"{TRAIN}, validation.metrics = accuracy INTO other", "for a cluster"),
+        ("SELECT x FROM points LIMIT 2 TO TRAIN KMeans WITH n_clusters = 3 INTO other", "2 training rows"),
+    ],
+)
+def test_what_clusters_cannot_do_is_an_error(session: Session, text: str, message: str) -> None:
+    with pytest.raises(SQLFlowError) as caught:
+        list(session.run(text))
+
+    assert message in f"{caught.value} {caught.value.hint}"
