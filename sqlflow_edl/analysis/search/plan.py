@@ -379,16 +379,17 @@ def _points(
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
     trials = _given(written, settings.TRIALS) or TRIALS
     drafts = tuple(of_space(statement, found, trials, POOL * trials, first))
-    _refuse_ranking(drafts[0].statement, found[0])
+    _refuse_other_tasks(drafts[0].statement, found[0])
     return drafts, written
 
 
-def _refuse_ranking(statement: ast.Statement, dimension: space.Dimension) -> None:
-    """Raise SemanticError if the candidates rank rows: the division of a search cuts groups."""
+def _refuse_other_tasks(statement: ast.Statement, dimension: space.Dimension) -> None:
+    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, or find clusters without a label."""
     model = train.check_settings(statement, [], []).model
-    if model is not None and model.task == "ranking":
+    if model is not None and model.task in ("ranking", "clustering"):
+        does = "ranks rows" if model.task == "ranking" else "finds clusters"
         raise SemanticError(
-            f"a search over values is for numbers and classes, and {model.name} ranks rows",
+            f"a search over values is for numbers and classes, and {model.name} {does}",
             span=dimension.varied.value.span,
             hint="write one value for each attribute and column",
         )
