@@ -79,6 +79,7 @@ COMMANDS = {
     "ui": "ui.ui",
     "report": "report.report",
     "retrain": "retrain.retrain",
+    "lint": "lint.lint",
     "doctor": "doctor.doctor",
     "completion": "completion.completion",
 }
@@ -112,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ui(commands)
     _add_report(commands)
     _add_retrain(commands)
+    _add_lint(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -251,6 +253,14 @@ def _add_retrain(commands: Commands) -> None:
     retrain.add_argument(
         "--dry-run", action="store_true", help="show the plan; nothing is trained or written"
     )
+
+
+def _add_lint(commands: Commands) -> None:
+    lint = _command(commands, "lint", "report errors and warnings of programs, which do not run")
+    lint.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
+    lint.add_argument("--json", action="store_true", help="print a list of objects")
+    _model_store(lint)
+    _model_packages(lint)
 
 
 def _add_doctor(commands: Commands) -> None:

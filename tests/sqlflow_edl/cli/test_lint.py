@@ -1,0 +1,63 @@
+"""`sqlflow lint`: what is found with and without a data source, and its place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.session.session import Session
+
+PROGRAM = """\
+SELECT 1;
+SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 0 LABEL y INTO m;
+SELECT x FROM t TO PREDICT;
+SELECT x, y FROM t TO TRAIN DNNRegressor LABEL z INTO n;
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
+    (tmp_path / "p.sql").write_text(PROGRAM, encoding="utf-8")
+    return str(tmp_path / "p.sql")
+
+
+def found(capsys: pytest.CaptureFixture[str]) -> list[tuple[int, int, str, str]]:
+    rows = json.loads(capsys.readouterr().out)
+    return [(row["line"], row["column"], row["severity"], row["message"]) for row in rows]
+
+
+def test_errors_that_need_no_database_are_found_without_one(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", file, "--json"]) == 1
+    rows = found(capsys)
+    assert rows[0] == (2, 62, "error", "train.epoch = 0 is out of range")
+    assert [row[0] for row in rows] == [2, 3]
+
+
+def test_a_data_source_adds_columns_and_models(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"duckdb:///{tmp_path}/t.duckdb"
+    with Session(url, create=True) as session:
+        list(session.run("CREATE TABLE t (x DOUBLE, y DOUBLE)"))
+    assert main(["lint", file, "--json", "--source", url]) == 1
+    assert (4, 48, "error", "unknown column z") in found(capsys)
+
+
+def test_a_finding_is_a_line_with_its_place(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["lint", file])
+    shown = capsys.readouterr()
+    assert shown.out.startswith(f"{file}:2:62: error: train.epoch = 0 is out of range")
+    assert shown.err == "errors: 2, warnings: 0\n"
+
+
+def test_a_valid_program_has_no_findings(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(file).write_text("SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m;", encoding="utf-8")
+    assert main(["lint", file]) == 0
+    assert capsys.readouterr().out == ""
