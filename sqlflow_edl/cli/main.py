@@ -21,6 +21,7 @@ from sqlflow_edl.display.output import FORMATS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
+RETRY = "run what has not succeeded of the last failed program"
 MOST_WORKERS = 1000
 
 EPILOG = f"""\
@@ -34,7 +35,9 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
-    options = parser.parse_args(run_options.completed(sys.argv[1:] if argv is None else argv))
+    arguments = run_options.completed(sys.argv[1:] if argv is None else argv)
+    options = parser.parse_args(arguments)
+    options.arguments, options.done = arguments[1:], {}
     if getattr(options, "no_color", False):
         os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
     at_terminal = sys.stdin.isatty() and sys.stdout.isatty()
@@ -64,6 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 # Subcommand -> module.function. Only the called one is imported.
 COMMANDS = {
     "run": "run.run",
+    "retry": "retry.retry",
     "console": "console.console",
     "compile": "compile.compile_",
     "export": "export.export",
@@ -106,6 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sqlflow-edl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
+    retry = commands.add_parser("retry", help=RETRY, description=f"{RETRY.capitalize()}.")
+    _display(retry)
     _add_console(commands)
     _add_compile(commands)
     _add_export(commands)

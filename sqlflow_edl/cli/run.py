@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.inputs import Text, texts
 from sqlflow_edl.cli.program.entries import Entry, entries, selected
 from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
+from sqlflow_edl.cli.program.record import keep, left
 from sqlflow_edl.cli.program.runner import Run
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.cli.variables import filled
@@ -55,8 +56,9 @@ def run(options: argparse.Namespace) -> int:
             found = entries(read, session.dialect)
             if options.select:
                 found = selected(found, options.select, session.dialect)
-            with interrupting(session.source.interrupt):
-                code = _run(session, narrator, options, where, output, found)
+            found = left(found, options.done, options.source, session.dialect) if options.done else found
+            with interrupting(session.source.interrupt), _recorded(options, found) as succeeded:
+                code = _run(session, narrator, options, where, output, found, succeeded)
             output.end(failed=code != exit_codes.OK and options.on_error != "continue")
             return code
     except SQLFlowError as error:
@@ -87,6 +89,18 @@ def _session(
     )
 
 
+@contextlib.contextmanager
+def _recorded(options: argparse.Namespace, program: Sequence[Entry]) -> Iterator[set[int]]:
+    """Yield the numbers of succeeded statements, to be filled, and record them for `sqlflow retry`."""
+    succeeded: set[int] = set()
+    try:
+        yield succeeded
+    finally:
+        if not options.dry_run:
+            with contextlib.suppress(OSError):  # a state folder that cannot be written
+                keep(options, program, succeeded, failed=len(succeeded) < len(program))
+
+
 def _run(
     session: Session,
     narrator: Narrator,
@@ -94,6 +108,7 @@ def _run(
     where: Configuration | None,
     output: Output,
     program: Sequence[Entry],
+    succeeded: set[int],
 ) -> int:
     """Check the statements, then run the valid ones; return the exit code."""
     if not options.dry_run:
@@ -114,9 +129,9 @@ def _run(
     if options.parallel > 1 and not options.dry_run:
         from sqlflow_edl.cli.program.parallel import ParallelRun
 
-        beside = ParallelRun(session, narrator, options, where, output)
+        beside = ParallelRun(session, narrator, options, where, output, succeeded)
         return beside.side_by_side(program, lambda: _session(options, where, narrator), options.parallel)
-    return Run(session, narrator, options, where, output).all(program)
+    return Run(session, narrator, options, where, output, succeeded).all(program)
 
 
 def _error(entry: Entry) -> SQLFlowError:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from edl.jobs.job_folder import state_folder
+from sqlflow_edl.session.secrets import holds_secret
 
 FILE = "history"
-
-# Words that stand beside a password, and `user:password@` of a URL. Rather too much is excluded than too little.
-_SECRET = re.compile(
-    r"passw|passphrase|\bpwd\b|identified|secret|credential|token|api_?key|access_?key|://[^/\s]*:[^/\s]*@",
-    re.IGNORECASE,
-)
-
-
-def holds_secret(text: str) -> bool:
-    """Return True if the text may contain a password."""
-    return bool(_SECRET.search(text))
 
 
 class Kept(FileHistory):

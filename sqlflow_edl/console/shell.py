@@ -8,13 +8,13 @@ from edl.run.termination import TerminatedError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
-from sqlflow_edl.console.history import holds_secret
 from sqlflow_edl.console.input import Called, command
 from sqlflow_edl.console.prompt import PROMPT, Prompt
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.reports.text import counted
+from sqlflow_edl.session.secrets import holds_secret
 
 
 class Shell:

@@ -56,11 +56,13 @@ class Run:
         options: argparse.Namespace,
         where: Configuration | None,
         output: Output,
+        succeeded: set[int],
     ) -> None:
         self._session = session
         self._where = where
         self._narrator = narrator
         self._output = output
+        self._succeeded = succeeded  # numbers of statements, for the caller
         self._dry = options.dry_run
         self._detach = options.detach
         self._goes_on = options.on_error == "continue" or options.dry_run
@@ -145,6 +147,7 @@ class Run:
 
     def _succeed(self, turn: Turn, result: Result, footer: str, seconds: float) -> None:
         self._counts["OK"] += 1
+        self._succeeded.add(turn.step.number)
         self._narrator.ends(turn.step, result, footer, seconds)
         turn.sheet.ends("ok", seconds, result=result)
         self._made(turn)

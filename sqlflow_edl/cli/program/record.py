@@ -1,0 +1,103 @@
+"""Record of the last failed program, from which `sqlflow retry` continues: its command line and what has succeeded.
+
+It holds no text of a file, and is not written for a command line that may contain a password.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from edl.data import redacted
+from edl.errors import SemanticError, SQLFlowError
+from edl.jobs.job_folder import state_folder
+from sqlflow_edl.analysis.dependencies import accesses
+from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.parallel import obstacle
+from sqlflow_edl.session.secrets import holds_secret
+
+FILE = "failed-program.json"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """Failed program. done: numbers of the statements that succeeded, with digests of their texts."""
+
+    arguments: list[str]
+    folder: str
+    source: str
+    done: dict[int, str]
+
+
+def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[int], *, failed: bool) -> None:
+    """Write the record of a failed program, or delete that of this program where it succeeded."""
+    if options.command != "run":  # retrain and console run programs that are not on the command line
+        return
+    arguments, folder = options.arguments, str(Path.cwd())
+    if not failed:
+        known = _stored()
+        if known is not None and (known.arguments, known.folder) == (arguments, folder):
+            _path().unlink(missing_ok=True)
+        return
+    files = [*options.files, *options.more_files]
+    if any(map(holds_secret, arguments)) or "-" in files or not (files or options.execute):
+        return  # standard input cannot be read again
+    texts = {entry.step.number: entry.statement.text for entry in program if entry.statement is not None}
+    digests = {number: _digest(texts[number]) for number in done}
+    record = Record(arguments, folder, redacted(options.source), {**options.done, **digests})
+    path = _path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    partial.write_bytes(msgspec.json.encode(record))
+    partial.chmod(0o600)
+    partial.replace(path)
+
+
+def load() -> Record:
+    """Read the record. Raises SQLFlowError if there is none, or if it is of another folder."""
+    found = _stored()
+    if found is None:
+        raise SQLFlowError("no program has failed that could be run again", hint="sqlflow run FILE")
+    if found.folder != str(Path.cwd()):
+        raise SQLFlowError("the last failed program ran in another folder", hint=f"cd {found.folder}")
+    return found
+
+
+def left(program: Sequence[Entry], done: Mapping[int, str], source: str, dialect: str) -> list[Entry]:
+    """Return the statements that have not succeeded yet.
+
+    Raises SemanticError if one of the others has changed, or if they share a connection with these.
+    """
+    for entry in program:
+        digest = done.get(entry.step.number)
+        if entry.statement is not None and digest and _digest(entry.statement.text) != digest:
+            raise SemanticError(
+                f"statement {entry.step.number} ({entry.step.title}) has changed since it succeeded",
+                hint="run the whole program: sqlflow run",
+            )
+    readable = [entry for entry in program if entry.statement is not None]
+    found = accesses([entry.statement for entry in readable if entry.statement is not None], dialect)
+    if done and (why := obstacle(source, readable, found)):
+        raise SemanticError(
+            f"the program cannot be continued: {why}", hint="run the whole program: sqlflow run"
+        )
+    return [entry for entry in program if entry.step.number not in done]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.strip().encode()).hexdigest()
+
+
+def _path() -> Path:
+    return state_folder() / FILE
+
+
+def _stored() -> Record | None:
+    try:
+        return msgspec.json.decode(_path().read_bytes(), type=Record)
+    except (OSError, msgspec.MsgspecError):
+        return None

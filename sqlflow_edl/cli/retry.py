@@ -1,0 +1,28 @@
+"""`sqlflow retry`: run the statements of the last failed program that have not succeeded."""
+
+from __future__ import annotations
+
+import argparse
+
+from edl.data import redacted
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.program.record import load
+from sqlflow_edl.cli.run import run
+
+
+@reported
+def retry(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    from sqlflow_edl.cli.main import _parser
+
+    record = load()
+    again = _parser().parse_args(["run", *record.arguments])
+    again.arguments, again.done = record.arguments, record.done
+    again.debug = again.debug or options.debug
+    if redacted(again.source or "") != record.source:
+        raise SQLFlowError(
+            "the last failed program ran on another data source",
+            hint=f"set SQLFLOW_SOURCE to {record.source}",
+        )
+    return run(again)
