@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sqlite3
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -47,13 +49,27 @@ def test_the_query_gives_what_predict_gives(name: str, filled: Session, trained:
 
 
 def answers(session: Session, query: str) -> pa.Table:
-    """The rows of a query. Python's own SQLite has the mathematical functions, which that of the source lacks."""
+    """The rows of a query. SQLite has mathematical functions only if it was built with them, and TensorFlow's, which
+    takes the place of Python's in a process that has imported it, was not.
+    """
     if session.dialect != "sqlite":
         return session.source.stream(query.rstrip().removesuffix(";")).read_all()
     with contextlib.closing(sqlite3.connect(session.source.url.removeprefix("sqlite:"))) as connection:
+        for name, function in (
+            ("exp", math.exp),
+            ("ln", math.log),
+            ("floor", math.floor),
+            ("sqrt", math.sqrt),
+        ):
+            connection.create_function(name, 1, of_number(function), deterministic=True)
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description]
         return pa.table(dict(zip(names, map(list, zip(*cursor, strict=True)), strict=True)))
+
+
+def of_number(function: Callable[[float], float]) -> Callable[[float | None], float | None]:
+    """The function, which gives NULL for NULL."""
+    return lambda value: None if value is None else function(value)
 
 
 def assert_close(found: pa.Table, wanted: pa.Table) -> None:
