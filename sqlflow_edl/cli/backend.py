@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.cli.variables import assignment
+from sqlflow_edl.cli.program.variables import assignment
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration

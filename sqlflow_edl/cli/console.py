@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def console(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from sqlflow_edl.cli.run import run
+        from sqlflow_edl.cli.program.run import run
 
         return run(options)
     if not options.source:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.variables import assignment
+from sqlflow_edl.cli.program.variables import assignment
 from sqlflow_edl.display.files import writing
 
 

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, completion, exit_codes, export_options, image, listening, run_options
-from sqlflow_edl.cli.variables import assignment
+from sqlflow_edl.cli import backend, completion, exit_codes, image
+from sqlflow_edl.cli.models import export_options, listening
+from sqlflow_edl.cli.program import run_options
+from sqlflow_edl.cli.program.variables import assignment
 from sqlflow_edl.display.output import FORMATS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -66,31 +68,31 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 # Subcommand -> module.function. Only the called one is imported.
 COMMANDS = {
-    "run": "run.run",
-    "retry": "retry.retry",
+    "run": "program.run.run",
+    "retry": "program.retry.retry",
     "console": "console.console",
-    "compile": "compile.compile_",
-    "export": "export.export",
+    "compile": "program.compile.compile_",
+    "export": "models.export.export",
     "samples": "samples.samples",
-    "jobs": "jobs.jobs",
-    "job": "job.job",
-    "logs": "logs.logs",
-    "attach": "attach.attach",
-    "resume": "resume.resume_",
-    "cancel": "cancel.cancel",
+    "jobs": "jobs.jobs.jobs",
+    "job": "jobs.job.job",
+    "logs": "jobs.logs.logs",
+    "attach": "jobs.attach.attach",
+    "resume": "jobs.resume.resume_",
+    "cancel": "jobs.cancel.cancel",
     "image": "image.image",
-    "serve": "serve.serve",
-    "ui": "ui.ui",
-    "report": "report.report",
-    "retrain": "retrain.retrain",
-    "lint": "lint.lint",
+    "serve": "models.serve.serve",
+    "ui": "models.ui.ui",
+    "report": "models.report.report",
+    "retrain": "models.retrain.retrain",
+    "lint": "program.lint.lint",
     "doctor": "doctor.doctor",
     "completion": "completion.completion",
 }
 
 
 def _load(command: str) -> Callable[[argparse.Namespace], int]:
-    module, _, function = COMMANDS[command].partition(".")
+    module, _, function = COMMANDS[command].rpartition(".")
     loaded: Callable[[argparse.Namespace], int] = getattr(
         import_module(f"sqlflow_edl.cli.{module}"), function
     )

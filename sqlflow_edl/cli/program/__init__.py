@@ -1,1 +1,1 @@
-"""Parts of `sqlflow run`: the statements of a command line, their order, their output."""
+"""Commands for programs: running, compiling, checking, and the parts of these."""

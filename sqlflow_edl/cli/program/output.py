@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Self
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.cli.inputs import Text
+from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Step

@@ -49,10 +49,14 @@ def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[i
     texts = {entry.step.number: entry.statement.text for entry in program if entry.statement is not None}
     digests = {number: _digest(texts[number]) for number in done}
     record = Record(arguments, folder, redacted(options.source), {**options.done, **digests})
+    try:
+        content = msgspec.json.encode(record)
+    except UnicodeEncodeError:  # bytes that are not UTF-8, with which no program runs
+        return
     path = _path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}.partial")
-    partial.write_bytes(msgspec.json.encode(record))
+    partial.write_bytes(content)
     partial.chmod(0o600)
     partial.replace(path)
 

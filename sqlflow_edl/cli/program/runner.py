@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from edl.errors import SQLFlowError
 from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.inputs import Text
 from sqlflow_edl.cli.program.entries import Entry
+from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.cli.program.output import Output, Sheet
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from edl.errors import ErrorList, SQLFlowError
-from sqlflow_edl.cli.inputs import Text
+from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.cli.program.output import Sheet
 from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.display.output import objects

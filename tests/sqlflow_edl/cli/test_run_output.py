@@ -11,7 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.cli.run_options import completed
+from sqlflow_edl.cli.program.run_options import completed
 
 
 @pytest.fixture(autouse=True)

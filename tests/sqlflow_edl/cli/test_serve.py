@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlflow_edl.cli import listening
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.cli.models import listening
 
 
 def test_a_server_for_others_needs_a_token(capsys: pytest.CaptureFixture[str]) -> None:

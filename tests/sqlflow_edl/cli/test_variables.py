@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from sqlflow_edl.cli.variables import assignment, filled
+from sqlflow_edl.cli.program.variables import assignment, filled
 
 
 def test_an_assignment_is_a_name_and_any_value() -> None:

@@ -12,7 +12,7 @@ from edl.models.archive import read_archive
 from edl.models.registry.records import split_reference
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.run import run
+from sqlflow_edl.cli.program.run import run
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.session.session import Session
 

@@ -10,8 +10,8 @@ import sys
 
 from sqlflow_edl.backends import find, resume
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.attach import follow
 from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.jobs.attach import follow
 
 
 @reported

@@ -6,7 +6,7 @@ import argparse
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.listening import check_installed, say, token_for
+from sqlflow_edl.cli.models.listening import check_installed, say, token_for
 from sqlflow_edl.cli.source import no_source
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from edl.errors import JobError, SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.export_options import complaint
+from sqlflow_edl.cli.models.export_options import complaint
 from sqlflow_edl.cli.source import no_source
 
 if TYPE_CHECKING:

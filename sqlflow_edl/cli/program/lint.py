@@ -11,7 +11,7 @@ import msgspec
 from edl.errors import ErrorList, Span, SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.inputs import texts
+from sqlflow_edl.cli.program.inputs import texts
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.parse import read

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import backend, exit_codes
-from sqlflow_edl.cli.inputs import Text, texts
 from sqlflow_edl.cli.program.entries import Entry, entries, selected
+from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
 from sqlflow_edl.cli.program.record import keep, left
 from sqlflow_edl.cli.program.runner import Run
+from sqlflow_edl.cli.program.variables import filled
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.session.interrupts import interrupting

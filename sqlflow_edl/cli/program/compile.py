@@ -9,9 +9,9 @@ from pathlib import Path
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.inputs import texts
+from sqlflow_edl.cli.program.inputs import texts
+from sqlflow_edl.cli.program.variables import filled
 from sqlflow_edl.cli.source import no_source
-from sqlflow_edl.cli.variables import filled
 from sqlflow_edl.display.files import path_of, writing
 from sqlflow_edl.display.narrator import Narrator
 from sqlflow_edl.errors.render import render, traceback_of

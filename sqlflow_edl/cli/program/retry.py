@@ -8,7 +8,7 @@ from edl.data import redacted
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.record import load
-from sqlflow_edl.cli.run import run
+from sqlflow_edl.cli.program.run import run
 
 
 @reported

@@ -1,0 +1,1 @@
+"""Commands for jobs: lists, details, logs, following, resuming and cancelling."""

@@ -1,0 +1,1 @@
+"""Commands for models: export, report, training again, serving, and pages in a browser."""
