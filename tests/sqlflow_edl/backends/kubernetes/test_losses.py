@@ -70,6 +70,22 @@ def test_a_server_is_deleted_and_a_worker_evicted(points: Place, capsys: pytest.
     nothing_left(points)
 
 
+def test_a_worker_that_grows_trees_is_deleted(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    trees = (
+        "SELECT a, b, y FROM points TO TRAIN BoostedTreesRegressor "
+        "WITH num_workers = 2, train.num_boost_round = 150, train.checkpoint_steps = 10 LABEL y INTO m"
+    )
+    with sqlflow("run", "-e", trees, *brief(points)) as said:
+        until(lambda: points.pod("worker-1"))
+        said.until("epoch ")
+        points.delete(points.pod("worker-1"), grace=0)
+        assert said.end() == exit_codes.OK, said
+    assert "trained BoostedTreesRegressor m@1 on 5,400 rows" in str(said)
+    assert report(capsys, last_job().id)["state"] == "done"
+    assert relaunches(report(capsys, last_job().id))["worker-1"] >= 1
+    nothing_left(points)
+
+
 def test_all_pods_are_deleted_at_once(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with sqlflow("run", "-e", TRAIN.format(epochs=8, how="num_workers = 2"), *brief(points)) as said:
         said.until("epoch 1:")
