@@ -1,4 +1,5 @@
-"""What a person would train on a table by hand: LightGBM, scikit-learn's HistGradientBoosting and a linear model.
+"""What a person would train on a table by hand: LightGBM, XGBoost, scikit-learn's HistGradientBoosting and a linear
+model.
 
 Each takes training and held-out rows as data frames with the column `label`, learns with its own defaults, and returns
 predictions for the held-out rows: numbers, or probabilities of the classes in their natural order.
@@ -18,6 +19,17 @@ def lightgbm(train: Any, held_out: Any) -> Any:
 
     features, others = _coded(train, held_out, most=None)
     return _predicted(LGBMRegressor(verbose=-1), LGBMClassifier(verbose=-1), train, features, others)
+
+
+def xgboost(train: Any, held_out: Any) -> Any:
+    import pandas as pd
+    from xgboost import XGBClassifier, XGBRegressor
+
+    features, others = _coded(train, held_out, most=None)
+    models = XGBRegressor(enable_categorical=True), XGBClassifier(enable_categorical=True)
+    if not pd.api.types.is_numeric_dtype(train[LABEL].dtype):  # it takes classes as numbers only
+        train = train.assign(**{LABEL: train[LABEL].astype("category").cat.codes.astype("category")})
+    return _predicted(*models, train, features, others)
 
 
 def hist_gradient_boosting(train: Any, held_out: Any) -> Any:
@@ -50,6 +62,7 @@ def linear(train: Any, held_out: Any) -> Any:
 
 MODELS: Mapping[str, Callable[[Any, Any], Any]] = {
     "LightGBM": lightgbm,
+    "XGBoost": xgboost,
     "HistGradientBoosting": hist_gradient_boosting,
     "linear": linear,
 }
