@@ -105,7 +105,7 @@ class Cluster:
         self.ask("POST", "/double/cut", 0)
 
     def calls(self, user: str) -> list[dict[str, str]]:
-        """What the user did, allowed or not: verb, group, resource, namespace and name of each of the last calls."""
+        """Return the user's last calls, allowed or not: verb, group, resource, namespace and name of each."""
         return [call for name, call in self.ask("POST", "/double/calls") if name == user]
 
     def requests(self) -> list[str]:

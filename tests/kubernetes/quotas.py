@@ -63,7 +63,7 @@ def _counted(store: Store, namespace: str, name: str) -> list[Object]:
 
 
 def _kind(name: str) -> Kind | None:
-    """Of what a quota limits; None if the double has none of it."""
+    """Return the kind of object that a quota limits; None if the double has none of it."""
     if not name.startswith("count/"):
         return POD
     return next((kind for kind in KINDS if kind.qualified == name.removeprefix("count/")), None)

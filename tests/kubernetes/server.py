@@ -133,7 +133,7 @@ class Double:
         return messages.told(None)
 
     def _heard(self, what: str) -> Any:
-        """What clients asked."""
+        """Return the calls of clients."""
         if what == "calls":
             return [(user, vars(call)) for user, call in list(self.api.calls)]
         told, self.requests = self.requests, []

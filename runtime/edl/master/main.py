@@ -29,16 +29,7 @@ LEASE_SECS = 10.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    supervised = parser("edl.master.main")
-    supervised.add_argument("--port", type=int, required=True, help="port to listen on")
-    supervised.add_argument(
-        "--cluster-fd", type=int, required=True, help="descriptor of the supervisor's socket"
-    )
-    options = supervised.parse_args(arguments)
-    folder = ClusterFolder(options.job)
-    dump_stacks_on_signal()
-    if (supervisor := folder.process("supervisor")) is not None:
-        continue_at_end_of(supervisor.pid)
+    options, folder = begin("edl.master.main", arguments)
     try:
         state_store = FileStateStore(folder.state)
     except ClusterError as error:  # the other master continues, and reports the job's end
@@ -62,6 +53,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"error: {error.message}", file=sys.stderr)
             events.write(to_failed(error, folder.shown_log("master")))
             return exit_codes.JOB_FAILED
+
+
+def begin(name: str, arguments: Sequence[str] | None) -> tuple[argparse.Namespace, ClusterFolder]:
+    """Read the arguments of a master whose process ends with its supervisor's; return them and the job's folder."""
+    supervised = parser(name)
+    supervised.add_argument("--port", type=int, required=True, help="port to listen on")
+    supervised.add_argument(
+        "--cluster-fd", type=int, required=True, help="descriptor of the supervisor's socket"
+    )
+    options = supervised.parse_args(arguments)
+    folder = ClusterFolder(options.job)
+    dump_stacks_on_signal()
+    if (supervisor := folder.process("supervisor")) is not None:
+        continue_at_end_of(supervisor.pid)
+    return options, folder
 
 
 def parser(name: str) -> argparse.ArgumentParser:

@@ -23,8 +23,6 @@ from edl import exit_codes
 from edl.cluster import Change, Instance
 from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
-from edl.cluster.local.parent_watch import continue_at_end_of
-from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs import script_run
 from edl.jobs.event_log import Event, EventLog
@@ -36,7 +34,7 @@ from edl.jobs.script_run import Attempt, ScriptRun, Workload
 from edl.jobs.snapshot import Row, Snapshot
 from edl.logs import log
 from edl.master.backend import Backend, ClientResultStore, Events
-from edl.master.main import parser
+from edl.master.main import begin
 from edl.master.master import run
 from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore
@@ -50,16 +48,7 @@ UNREGISTERED_SECS = 3600.0  # time for a script to reach edl.elastic after anoth
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    supervised = parser("edl.master.scripts")
-    supervised.add_argument("--port", type=int, required=True, help="port to listen on")
-    supervised.add_argument(
-        "--cluster-fd", type=int, required=True, help="descriptor of the supervisor's socket"
-    )
-    options = supervised.parse_args(arguments)
-    folder = ClusterFolder(options.job)
-    dump_stacks_on_signal()
-    if (supervisor := folder.process("supervisor")) is not None:
-        continue_at_end_of(supervisor.pid)
+    options, folder = begin("edl.master.scripts", arguments)
     with EventLog(folder.events) as events, contextlib.closing(ProcessCluster(options.cluster_fd)) as cluster:
         try:
             scripts = ScriptMaster(folder, cluster, events)

@@ -35,7 +35,7 @@ def trained(
     micro: int = 0,
     more: tuple[str, ...] = (),
 ) -> str:
-    """What `edl run` has printed."""
+    """Run the script with `edl run`; return its output."""
     folder.mkdir()
     command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", str(workers), *more]
     return subprocess.run(
@@ -53,7 +53,7 @@ def weights(folder: Path) -> list[float]:
 
 
 def counted(folder: Path) -> tuple[Counter[tuple[int, int]], set[int]]:
-    """How often each row of each epoch was in a step, and the sizes of the groups."""
+    """Count the steps of each row of each epoch; return them with the sizes of the groups."""
     rows, sizes = Counter[tuple[int, int]](), set()
     for file in folder.glob("rows-*"):
         for line in file.read_text().splitlines():

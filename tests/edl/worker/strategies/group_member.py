@@ -91,7 +91,7 @@ class Member:
         return {"address": host.address}
 
     def told(self) -> dict[str, Any]:
-        """What it says of those that it cannot reach."""
+        """Return the lines that it reports about members that it cannot reach."""
         return {"told": self._told}
 
     def join(self) -> dict[str, Any]:

@@ -91,7 +91,7 @@ class Place:
         return msgspec.json.decode(answer)["items"]  # type: ignore[no-any-return]
 
     def pod(self, name: str, incarnation: int | None = None) -> dict[str, Any] | None:
-        """Of an instance, by default of its last start; None if there is none."""
+        """Find the pod of an instance, by default of its last start; None if there is none."""
         found = {
             int(pod["metadata"]["labels"]["sqlflow-edl/incarnation"]): pod
             for pod in self.pods()

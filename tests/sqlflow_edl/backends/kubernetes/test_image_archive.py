@@ -40,7 +40,7 @@ class Archive:
         return json.loads(self._files[name])
 
     def blob(self, described: dict[str, Any]) -> bytes:
-        """What is described, as it is described."""
+        """Read the content that a descriptor names, and check that it is as described."""
         data = self._files["blobs/" + described["digest"].replace(":", "/")]
         assert len(data) == described["size"]
         assert f"sha256:{hashlib.sha256(data).hexdigest()}" == described["digest"]
