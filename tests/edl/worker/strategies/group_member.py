@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,6 +59,16 @@ def halved(first: int, count: int) -> np.ndarray:
     return (0.02 / 2 ** np.arange(first, first + count)).astype(np.float32)
 
 
+class PromptPeer(Peer):
+    """Peer whose reason is reported before `failed` returns, so that no answer can come before it."""
+
+    def failed(self, find: Callable[[], str] | None = None) -> None:
+        super().failed(find)
+        for thread in threading.enumerate():
+            if thread.name == "edl-reachability":
+                thread.join()
+
+
 class Member:
     """Does what it is told, and is the rendezvous of its own strategy: the test forms the rings."""
 
@@ -86,7 +97,7 @@ class Member:
         self.adapter = create(Path(program), seed)
         host = Host()
         self.strategy = AllReduce(self.adapter, self, host, self._name)
-        peer = Peer("the other members of its group", "", tell=self._told.append, seconds=0.0)
+        peer = PromptPeer("the other members of its group", "", tell=self._told.append, seconds=0.0)
         self.strategy._others = peer
         return {"address": host.address}
 
