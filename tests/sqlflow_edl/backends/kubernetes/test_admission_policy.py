@@ -128,13 +128,13 @@ def container(**fields: Any) -> Callable[[Object], None]:
     return lambda made: made["spec"]["containers"][0].update(fields)
 
 
-def secret_of(field: str, reference: Object) -> Callable[[Object], None]:
-    return container(**{field: [reference]})
+def reference(field: str, source: Object) -> Callable[[Object], None]:
+    return container(**{field: [source]})
 
 
 def init_container(made: Object) -> None:
     found = copy.deepcopy(made["spec"]["containers"][0])
-    found["envFrom"] = [{"secretRef": {"name": "passwords"}}]
+    found.update(name="prepare", envFrom=[{"secretRef": {"name": "passwords"}}])
     made["spec"]["initContainers"] = [found]
 
 
@@ -159,10 +159,16 @@ ATTACKS: dict[str, tuple[Callable[[Object], None], str]] = {
     "a claim of others": (volume(persistentVolumeClaim={"claimName": "data"}), "mount"),
     "a driver": (volume(csi={"driver": "secrets-store.csi.k8s.io"}), "mount"),
     "a key of a Secret": (
-        secret_of("env", {"name": "X", "valueFrom": {"secretKeyRef": {"name": "passwords", "key": "a"}}}),
+        reference("env", {"name": "X", "valueFrom": {"secretKeyRef": {"name": "passwords", "key": "a"}}}),
         "variables",
     ),
-    "all keys of a Secret": (secret_of("envFrom", {"secretRef": {"name": "passwords"}}), "variables"),
+    "all keys of a Secret": (reference("envFrom", {"secretRef": {"name": "passwords"}}), "variables"),
+    "a key of a ConfigMap": (
+        reference("env", {"name": "X", "valueFrom": {"configMapKeyRef": {"name": "others", "key": "a"}}}),
+        "variables",
+    ),
+    "all keys of a ConfigMap": (reference("envFrom", {"configMapRef": {"name": "others"}}), "variables"),
+    "a ConfigMap as a volume": (volume(configMap={"name": "others"}), "mount"),
     "an init container": (init_container, "variables"),
     "another account": (spec(serviceAccountName="admin"), "account"),
     "a token": (spec(automountServiceAccountToken=True), "account"),
@@ -173,7 +179,9 @@ ATTACKS: dict[str, tuple[Callable[[Object], None], str]] = {
     "another role": (labels(role="master"), "workers"),
     "no owner": (lambda made: made["metadata"].pop("ownerReferences"), "belong"),
     "another owner": (
-        lambda made: made["metadata"]["ownerReferences"].append({"kind": "Job", "name": "other"}),
+        lambda made: made["metadata"]["ownerReferences"].append(
+            {"apiVersion": "batch/v1", "kind": "Job", "name": "other", "uid": "1"}
+        ),
         "belong",
     ),
     "another name": (lambda made: made["metadata"].update(name="database-0"), "workers"),
