@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search import local, portfolio
 from sqlflow_edl.analysis.search.portfolio import Variant
 
 ROUNDS = 25
@@ -29,7 +29,8 @@ def small() -> tuple[Variant, ...]:
 
 @contextmanager
 def short(trials: int | None = None) -> Iterator[None]:
-    """Search among small models: all of them, or the first `trials`."""
+    """Search among small models: all of the portfolio, or the first `trials`."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local, "points", lambda variants, most: [])
         patch.setattr(portfolio, "PORTFOLIO", small()[:trials])
         yield

@@ -37,20 +37,20 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
     yield "search", "folds", f"{search.folds:,}", origin(settings.FOLDS, by_rows)
     yield "search", "refit", "yes" if search.refit else "no", origin(settings.REFIT)
     yield "search", "max_members", f"{search.max_members:,}", origin(settings.MEMBERS)
-    if search.count < len(search.candidates):
-        tried = f"{search.count:,} of {len(search.candidates):,} points"
-        yield (
-            "search",
-            "trials",
-            tried,
-            "after the first third, chosen by the results; with workers, the first",
-        )
+    listed = search.ordered or search.count
+    if search.ordered:
+        of_all = f" of {len(search.candidates):,}" if search.count < len(search.candidates) else ""
+        tried = f"at most {search.count:,}{of_all} candidates"
+        yield "search", "trials", tried, f"after the first {listed:,}, chosen by the results"
     if search.screening:
         first = f"first on {search.screening:,} training rows, the best third on all"
         yield "search", "halving", first, origin(settings.HALVING)
-    for number, candidate in enumerate(search.candidates[: search.count], 1):
+    for number, candidate in enumerate(search.candidates[:listed], 1):
         model, _, parameters = candidate.name.partition(", ")
         yield "candidates", f"{number} {model}", parameters, origin(settings.MODELS, "")
+    if search.ordered:
+        others = f"{len(search.candidates) - listed:,} with other settings"
+        yield "candidates", "others", others, "those near the best are tried, while there is time"
     for column in spec.columns:
         yield "columns", column, "", ""
     left_out = {", ".join(each.columns): each.why for each in plan.decisions if each.fitted is None}

@@ -15,7 +15,8 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the share of the model in the ensemble, 0 if it is not in it. `epochs` is the length of its training up to the
     weights that it kept, the mean of its folds; `epoch_seconds` is the duration of one. `ending` tells why the training
     ended early. With `refit` epochs the model in the ensemble was trained once more, on all rows; 0 if the search ended
-    before that.
+    before that. `screened` is the metric after a training on some of the rows, which chose the candidates that were
+    trained on all.
     """
 
     number: int
@@ -29,4 +30,5 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch_seconds: float = 0.0
     refit: int | None = None
     ending: str = ""
+    screened: float | None = None
     error: str = ""

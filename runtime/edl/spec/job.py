@@ -6,6 +6,7 @@ what will run; it is stored with the model, so PREDICT, EVALUATE and EXPLAIN nev
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import msgspec
@@ -254,6 +255,9 @@ class Member(Struct, frozen=True):
     folds: int = 1
 
 
+REDUCTION = 3  # candidates of a screening of which one is trained on all rows
+
+
 class Candidate(Struct, frozen=True):
     """Model that a search may try. `spec.statement` trains it by itself.
 
@@ -268,13 +272,13 @@ class Candidate(Struct, frozen=True):
 class Search(Struct, frozen=True):
     """Search for an ensemble of models that predicts the validation rows best.
 
-    The search trains `candidates` until `time_limit`, in seconds, is up; 0 is no limit. It trains them in their order,
-    or at most `trials` of them, chosen by what it finds; 0 is all. With `screening` they are trained on so many of the
-    training rows first, and only the best third on all. `metric` of
-    the validation rows chooses at most `max_members` of them. The last `test` rows are neither trained nor validated
-    on: the figures of the ensemble are of them, if there are any. With several `folds` each candidate is trained as
-    many times, and each time another part of the other rows is its validation rows. `refit`: the chosen models are
-    trained once more, on all rows, as far as the time allows.
+    The search trains `candidates` until `time_limit`, in seconds, is up; 0 is no limit. It trains at most `trials` of
+    them, 0 is all: the first `ordered` ones in their order, and then those that its results make most likely to be
+    good. 0 keeps the order of all. With `screening` they are trained on so many of the training rows first, and only
+    the best third on all. `metric` of the validation rows chooses at most `max_members` of them. The last `test` rows
+    are neither trained nor validated on: the figures of the ensemble are of them, if there are any. With several
+    `folds` each candidate is trained as many times, and each time another part of the other rows is its validation
+    rows. `refit`: the chosen models are trained once more, on all rows, as far as the time allows.
     """
 
     candidates: tuple[Candidate, ...]
@@ -286,11 +290,17 @@ class Search(Struct, frozen=True):
     refit: bool = False
     trials: int = 0
     screening: int = 0
+    ordered: int = 0
 
     @property
     def count(self) -> int:
         """Number of trials."""
         return self.trials or len(self.candidates)
+
+    @property
+    def turns(self) -> int:
+        """Number of trainings of candidates at most, with those on some of the rows."""
+        return self.count + (math.ceil(self.count / REDUCTION) if self.screening else 0)
 
 
 class JobSpec(Struct, frozen=True):

@@ -31,7 +31,7 @@ from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task
 
 class Plan(msgspec.Struct, frozen=True):
     """Work of a job. `rows` are trained on, evaluated or predicted, starting at row 0; `validation` rows follow them.
-    `streamed` is the number of rows of an evaluation or prediction task. Of a search, the rows are its candidates.
+    `streamed` is the number of rows of an evaluation or prediction task. Of a search, the rows are its turns.
     """
 
     kind: Work
@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan(spec: JobSpec, rows: Rows) -> Plan:
     """Return the plan of a job spec with these rows."""
     if spec.search is not None:
-        return Plan("search", spec.search.count, streamed=1)
+        return Plan("search", spec.search.turns, streamed=1)
     if spec.kind == "train":
         return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
     return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.search import portfolio, space, split
+from sqlflow_edl.analysis.search import local, portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.validation import FRACTION, SELECT, TEST
@@ -100,7 +100,7 @@ class CandidateDraft:
 def of_portfolio(
     statement: ast.Statement, variants: Iterable[portfolio.Variant], written: Mapping[str, Resolved]
 ) -> Iterator[CandidateDraft]:
-    """Yield the candidates of the short form."""
+    """Yield the candidates of the short form, of the portfolio and around it."""
     span = statement.labels[0].span if statement.labels else statement.span
     kept = tuple(each.written for name, each in written.items() if name in settings.SHARED)
     apart = shares(statement, written)
@@ -110,7 +110,8 @@ def of_portfolio(
         model = ast.Name((variant.family,), variant.family, span)
         train = replace(statement, kind="train", model=model, attributes=(*kept, *own))
         texts = tuple((name, _text(value)) for name, value in values.items())
-        yield CandidateDraft(train, "", kept, texts, encodes=variant.encodes)
+        point = local.coordinates(variant)
+        yield CandidateDraft(train, "", kept, texts, point=point, encodes=variant.encodes)
 
 
 def of_space(

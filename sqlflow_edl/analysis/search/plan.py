@@ -5,9 +5,10 @@ A candidate's JobSpec is that of its statement, which a user could run to train 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -19,7 +20,7 @@ from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.search import portfolio, space
+from sqlflow_edl.analysis.search import local, portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
@@ -39,6 +40,10 @@ MOST_SECONDS = 300.0
 TRIALS = 20  # points of a search space by default
 POOL = 4  # points of a search space for each trial, among which trials are chosen by the results of others
 LEAST_TRIALS = 10  # for which that pays
+SPREAD, LEAST_SPREAD = 1 / 3, 5  # share and least number of those trials that are spread over the space
+MOST_COLUMNS = (
+    100  # of the short form, up to which it goes on around the portfolio: each candidate is planned
+)
 SCREENED_ROWS, SCREENING = (
     50_000,
     9,
@@ -60,6 +65,7 @@ class SearchPlan:
     splitting: Splitting
     written: Mapping[str, Resolved]
     trials: int = 0  # at most
+    ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
     validation: spec.Query | None = None
     notes: list[str] = field(default_factory=list)
@@ -133,6 +139,7 @@ class SearchPlan:
             raise self._too_few(rows.total)
         found: list[spec.Candidate] = []
         failed: list[SQLFlowError] = []
+        tried_first = 0
         label = expressions.name(self.label, self.query.dialect)
         shares = self._shares(divided)
         held_out = replace(self.held_out, test=0.0)
@@ -148,12 +155,13 @@ class SearchPlan:
             name = draft.name(draft.model or fitted.model.name)
             job = msgspec.structs.replace(fitted, statement=text)
             found.append(spec.Candidate(name, job, draft.point))
+            tried_first += number <= self.ordered
         self.notes.extend(
             dict.fromkeys(note for plan in self.plans for note in plan.notes if labels.CHOSEN not in note)
         )
         if not found:
             raise failed[0]
-        return self._spec(found, divided)
+        return self._spec(found, divided, tried_first)
 
     def _encoded(
         self, draft: CandidateDraft, own: train.TrainingPlan, statistics: Statistics
@@ -173,7 +181,7 @@ class SearchPlan:
             hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
-    def _spec(self, found: list[spec.Candidate], divided: Division) -> spec.JobSpec:
+    def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
         limit = _given(self.written, settings.TIME_LIMIT)
@@ -206,6 +214,7 @@ class SearchPlan:
                 self._refit(divided.folds),
                 self.trials if self.trials < len(found) else 0,
                 self._screening(divided),
+                ordered,
             ),
         )
 
@@ -270,7 +279,7 @@ def check_without_columns(statement: ast.Statement) -> None:
     errors: list[SQLFlowError] = []
     notes: list[str] = []
     try:
-        drafts, _ = _drafts(statement, notes)
+        drafts, _, _ = _drafts(statement, notes)
         train.check_without_columns(drafts[0].statement)
     except SQLFlowError as error:
         errors.append(error)
@@ -280,9 +289,7 @@ def check_without_columns(statement: ast.Statement) -> None:
 def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchPlan:
     """Check the statement of a search against its query's columns; raises all errors of one candidate together."""
     notes: list[str] = []
-    drafts, written = _drafts(statement, notes)
-    if statement.kind == "auto" and settings.TRIALS not in written and len(schema.names) > portfolio.WIDE:
-        drafts = drafts[: portfolio.FEWER]
+    drafts, ordered, written = _drafts(statement, notes, columns=len(schema.names))
     plans = [train.plan(each.statement, query, schema) for each in drafts]
     texts = _texts(schema, plans[0])
     drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
@@ -291,13 +298,11 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
         for draft, plan in zip(drafts, plans, strict=True)
     ]
     trials = _given(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
-    if statement.kind != "auto" and (trials < LEAST_TRIALS or len(schema.names) > portfolio.WIDE):
-        drafts, plans = drafts[:trials], plans[:trials]
     own, folds = plans[0].held_out, _given(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
     found = SearchPlan(
-        statement, drafts, tuple(plans), own, plans[0].splitting, written, trials, folds, notes=notes
+        statement, drafts, tuple(plans), own, plans[0].splitting, written, trials, ordered, folds, notes=notes
     )
     if own.query and _given(written, settings.REFIT):
         raise SemanticError(
@@ -328,13 +333,19 @@ def _is_useless(column: str, found: ColumnStatistics) -> bool:
     return found.constant or found.nulls == found.rows or is_id(column, found)
 
 
-def _drafts(
-    statement: ast.Statement, notes: list[str]
-) -> tuple[tuple[CandidateDraft, ...], dict[str, Resolved]]:
+class _Drafts(NamedTuple):
+    """Candidates, the number of those that are tried in their order (0: all), and the attributes of the search."""
+
+    candidates: tuple[CandidateDraft, ...]
+    ordered: int
+    written: dict[str, Resolved]
+
+
+def _drafts(statement: ast.Statement, notes: list[str], columns: int = 0) -> _Drafts:
     """Return the candidates and the checked attributes of the search; raises all errors together."""
     errors: list[SQLFlowError] = []
     if statement.kind != "auto":
-        return _points(statement, notes, errors)
+        return _points(statement, notes, errors, columns)
     if several := space.searched(statement):
         raise SemanticError(
             "without a model, a search has candidates of its own",
@@ -346,6 +357,8 @@ def _drafts(
     raise_all(errors)
     models, trials = (_given(written, name) for name in (settings.MODELS, settings.TRIALS))
     variants, missing = portfolio.variants(models or (), trials or 0)
+    if not trials and columns > portfolio.WIDE:
+        variants = variants[: portfolio.FEWER]
     if missing:
         notes.append(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and not tried"
@@ -356,13 +369,15 @@ def _drafts(
             span=statement.span,
             hint="pip install 'sqlflow-edl[lightgbm,torch]'",
         )
-    return tuple(of_portfolio(statement, variants, written)), written
+    further: list[portfolio.Variant] = []
+    if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
+        further = local.points(variants, POOL * (trials - len(variants)) if trials else local.COUNT)
+    drafts = tuple(of_portfolio(statement, [*variants, *further], written))
+    return _Drafts(drafts, len(variants) if further else 0, written)
 
 
-def _points(
-    statement: ast.Statement, notes: list[str], errors: list[SQLFlowError]
-) -> tuple[tuple[CandidateDraft, ...], dict[str, Resolved]]:
-    """Return a candidate for each point of the statement's search space."""
+def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> _Drafts:
+    """Return a candidate for each point of the statement's search space, or for as many as are tried."""
     if statement.using is not None:
         errors.append(
             SemanticError(
@@ -378,9 +393,11 @@ def _points(
     seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
     first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
     trials = _given(written, settings.TRIALS) or TRIALS
-    drafts = tuple(of_space(statement, found, trials, POOL * trials, first))
+    chooses = trials >= LEAST_TRIALS and columns <= portfolio.WIDE
+    drafts = tuple(of_space(statement, found, trials, POOL * trials if chooses else trials, first))
     _refuse_other_tasks(drafts[0].statement, found[0])
-    return drafts, written
+    spread = max(LEAST_SPREAD, math.ceil(SPREAD * trials))
+    return _Drafts(drafts, spread if len(drafts) > trials else 0, written)
 
 
 def _refuse_other_tasks(statement: ast.Statement, dimension: space.Dimension) -> None:

@@ -97,9 +97,9 @@ def points(space: list[Dimension], trials: int, count: int, seed: int) -> Iterat
     if all(each.candidates for each in space) and math.prod(len(each.candidates) for each in space) <= trials:
         places = itertools.product(*(_middles(len(each.candidates)) for each in space))
     else:
-        steps = _steps(len(space))
+        moves = steps(len(space))
         turns = range(1, TURNS * count + 1)
-        places = (tuple((0.5 + (seed + number) * step) % 1.0 for step in steps) for number in turns)
+        places = (tuple((0.5 + (seed + number) * step) % 1.0 for step in moves) for number in turns)
     seen: set[tuple[ast.Value, ...]] = set()
     for place in places:
         values = tuple(each.value(at) for each, at in zip(space, place, strict=True))
@@ -112,7 +112,7 @@ def _middles(count: int) -> list[float]:
     return [(number + 0.5) / count for number in range(count)]
 
 
-def _steps(count: int) -> list[float]:
+def steps(count: int) -> list[float]:
     """Return the steps of the recurrence: powers of the inverse of the root of x^(count + 1) = x + 1."""
     root = 1.5
     for _ in range(64):

@@ -42,19 +42,17 @@ def run(
     def left() -> float | None:
         return pool.left if search.time_limit else None
 
-    def ended(number: int, result: TrialResult) -> float | None:
-        trial = judge.record(number, result)
+    def ended(turn: int, number: int, result: TrialResult) -> float | None:
+        trial = judge.record(turn, number, result)
         others = [each for place, each in judge.trials().items() if place != number]
         observer(event(search, trial, best=is_best(judge, trial, others), left=left()))
         observer(Progress("search", min(search.count, len(others) + 1), search.count, 0.0))
         return None if trial.value is None else judge.measure.error(trial.value)
 
-    def screened(number: int, result: TrialResult) -> float | None:
-        trial, value = judge.record_screening(number, result)
-        name = f"{trial.name}, on {search.screening:,} rows"
-        shown = msgspec.structs.replace(trial, name=name, value=value)
-        observer(event(search, shown, left=left()))
-        return None if value is None else judge.measure.error(value)
+    def screened(turn: int, number: int, result: TrialResult) -> float | None:
+        trial = judge.record_screening(turn, number, result)
+        observer(event_of_screening(search, trial, left=left()))
+        return None if trial.screened is None else judge.measure.error(trial.screened)
 
     pool = TrialPool(
         search,
@@ -93,6 +91,12 @@ def event(search: Search, trial: Trial, *, best: bool = False, left: float | Non
         error=trial.error,
         left=left,
     )
+
+
+def event_of_screening(search: Search, trial: Trial, *, left: float | None = None) -> TrialEnd:
+    """Return the event of the end of a training on some of the rows."""
+    name = f"{trial.name}, on {search.screening:,} rows"
+    return event(search, msgspec.structs.replace(trial, name=name, value=trial.screened), left=left)
 
 
 def is_best(judge: Judge, trial: Trial, others: list[Trial]) -> bool:

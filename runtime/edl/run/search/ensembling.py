@@ -67,8 +67,9 @@ class Ensembling:
         it was interrupted.
         """
         trials = self.judge.trials()
-        missing = self.judge.search.count - len(trials)
-        limit = f"the time limit of {self.judge.search.time_limit:g} s" if missing else ""
+        search = self.judge.search
+        missing = (search.ordered or search.count) - len(trials)
+        limit = f"the time limit of {search.time_limit:g} s" if missing > 0 else ""
         part = self.judge.reported
         weighted = [weight * self.judge.scores(number)[part] for number, weight in weights.items()]
         mean = functools.reduce(np.add, weighted)

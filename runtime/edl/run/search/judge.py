@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -31,7 +32,8 @@ from edl.run.search.trial_runner import TrialResult, folder_of, screening_folder
 from edl.spec import JobSpec, Search, Uncertainty
 from edl.worker.evaluation import calibrating
 
-RECORD = "trial.json"  # beside the folders of a trial's folds
+RECORD, SCREENING_RECORD = "trial.json", "screening.json"  # beside the folders of a trial's folds
+SKIPPED = "skipped"  # folder with a file for each turn that had no time
 
 
 class Judge:
@@ -94,9 +96,8 @@ class Judge:
         }
         return calibrating.uncertainty(found, states)
 
-    def record(self, number: int, result: TrialResult) -> Trial:
-        """Measure a trial, and write and return its record."""
-        candidate = self.search.candidates[number]
+    def record(self, turn: int, number: int, result: TrialResult) -> Trial:
+        """Measure a trial, and write and return its record. turn: its place among the trials, from 0."""
         value: float | None = None
         figures: Figures = {}
         error = result.error
@@ -107,63 +108,87 @@ class Judge:
                 figures = self.figures(scores, self.validation)
             except (SQLFlowError, OSError, ValueError) as caught:
                 error = caught.message if isinstance(caught, SQLFlowError) else str(caught)
-        return self._write(
-            number,
-            Trial(
-                self._place(number),
-                candidate.name,
-                candidate.spec.statement,
-                value,
-                figures,
-                result.seconds,
-                epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
-                epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
-                ending=_ending(result.outcomes),
-                error=error,
-            ),
+        trial = msgspec.structs.replace(
+            self._begun(turn, number, result),
+            value=value,
+            figures=figures,
+            epochs=_mean([each.kept_epoch or each.epochs for each in result.outcomes]),
+            epoch_seconds=result.seconds / max(1, sum(each.epochs for each in result.outcomes)),
+            ending=_ending(result.outcomes),
+            error=error,
         )
+        return _write(self._record(number, RECORD), trial)
 
-    def record_screening(self, number: int, result: TrialResult) -> tuple[Trial, float | None]:
-        """Measure a trial on some of the training rows, and write its record. Return it and the search's metric."""
-        candidate, value, ending = self.search.candidates[number], None, ""
+    def record_screening(self, turn: int, number: int, result: TrialResult) -> Trial:
+        """Measure a training on some of the training rows, and write and return its record."""
+        value, ending = None, ""
         if result.outcomes:
             scores = np.load(screening_folder_of(self._job, number).path / SCORES)[self.validation]
             value = finite(self.measure.value(scores))
             ending = f"{self.search.metric} {value:.4g} when trained on {self.search.screening:,} rows only"
-        trial = Trial(
-            self._place(number),
-            candidate.name,
-            candidate.spec.statement,
-            seconds=result.seconds,
-            ending=ending,
-            error=result.error,
-        )
-        return self._write(number, trial), value
+        trial = msgspec.structs.replace(self._begun(turn, number, result), ending=ending, screened=value)
+        return _write(self._record(number, SCREENING_RECORD), trial)
 
-    def _place(self, number: int) -> int:
-        """Return the number of a trial for people, from 1: that of its candidate, or of a space its turn."""
-        if self.search.count == len(self.search.candidates):
-            return number + 1
-        known = self.trials()
-        return known[number].number if number in known else len(known) + 1
-
-    def _write(self, number: int, trial: Trial) -> Trial:
-        path = self._job.search / f"{number:03}" / RECORD
+    def skip(self, turn: int) -> None:
+        """Record that the time is too short for a turn."""
+        path = self._job.search / SKIPPED / f"{turn:03}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(msgspec.json.encode(trial))
-        partial.replace(path)
-        return trial
+        path.touch()
 
     def trials(self) -> dict[int, Trial]:
-        """Return the records of all ended trials by number, from 0. Raises SpecError for a damaged one."""
+        """Return the records of all ended trials by number, from 0; of those that were screened only, these.
+
+        Raises SpecError for a damaged one.
+        """
+        return self.screened() | self.trained()
+
+    def screened(self) -> dict[int, Trial]:
+        """Return the records of the trainings on some of the rows, by number."""
+        return self._read(SCREENING_RECORD)
+
+    def trained(self) -> dict[int, Trial]:
+        """Return the records of the trainings on all training rows, by number."""
+        return self._read(RECORD)
+
+    def errors(self) -> dict[int, float]:
+        """Return the errors of the trials that ended with a model, by number."""
+        found = {number: each.value for number, each in self.trained().items()}
+        return {number: self.measure.error(value) for number, value in found.items() if value is not None}
+
+    def screening_errors(self) -> dict[int, float]:
+        """Return the errors of the models that were trained on some of the rows, by number."""
+        found = {number: each.screened for number, each in self.screened().items()}
+        return {number: self.measure.error(value) for number, value in found.items() if value is not None}
+
+    def ended(self) -> set[int]:
+        """Return the turns whose trials have ended, in a screening or on all rows, and those without time."""
+        skipped = {int(path.name) for path in self._job.search.glob(f"{SKIPPED}/*")}
+        return skipped | {trial.number - 1 for trial in self.trials().values()}
+
+    def _begun(self, turn: int, number: int, result: TrialResult) -> Trial:
+        candidate = self.search.candidates[number]
+        statement = candidate.spec.statement
+        return Trial(turn + 1, candidate.name, statement, seconds=result.seconds, error=result.error)
+
+    def _record(self, number: int, name: str) -> Path:
+        return self._job.search / f"{number:03}" / name
+
+    def _read(self, name: str) -> dict[int, Trial]:
         found = {}
-        for path in sorted(self._job.search.glob(f"*/{RECORD}")):
+        for path in sorted(self._job.search.glob(f"*/{name}")):
             try:
                 found[int(path.parent.name)] = msgspec.json.decode(path.read_bytes(), type=Trial)
             except (msgspec.MsgspecError, ValueError) as error:
                 raise SpecError(f"{path} is damaged: {error}") from None
         return found
+
+
+def _write(path: Path, trial: Trial) -> Trial:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_bytes(msgspec.json.encode(trial))
+    partial.replace(path)
+    return trial
 
 
 def _ending(folds: Sequence[Outcome]) -> str:

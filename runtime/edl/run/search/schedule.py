@@ -1,8 +1,8 @@
 """Order in which a search tries its candidates: that of their list, or by what ended trials show of a search space.
 
-In a space of which only some points are tried, the first points are spread over it. Each later one is chosen by a
-tree-structured Parzen estimator (Bergstra et al., 2011; multivariate as in BOHB, Falkner et al., 2018) among the points
-that were compiled: the one whose neighbours are most likely among the good trials in comparison with the others.
+A search may try its first candidates in their order. Each later one is chosen by a tree-structured Parzen estimator
+(Bergstra et al., 2011; multivariate as in BOHB, Falkner et al., 2018) among the candidates that were compiled: the one
+whose neighbours are most likely among the good trials in comparison with the others.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from edl.arrays import Array
-from edl.spec import Candidate, Search
+from edl.spec import REDUCTION, Candidate, Search
 
-SPREAD = 1 / 3  # share of the trials whose points are spread over the space
-LEAST_SPREAD = 5  # of them at least
+LEAST_KNOWN = 4  # trials that have ended before one is chosen by them
+LAG = (
+    2  # trials for each slot or worker that may be under way when another one is chosen by those before them
+)
 GOOD = 0.15  # share of the ended trials that count as good
 OTHER_NAME = 0.2  # kernel of two points that differ in a name
 
@@ -34,9 +36,14 @@ class Schedule:
         self._count = search.count if numbers is None else len(numbers)
         self._lag = lag
         self._begun: list[int] = []
-        self._chooses = numbers is None and search.count < len(search.candidates)
-        self._spread = max(LEAST_SPREAD, math.ceil(SPREAD * search.count))
-        self._kernel = kernel(search.candidates) if self._chooses else np.empty((0, 0))
+        self._ordered = search.ordered if search.ordered and numbers is None else self._count
+        chooses = self._ordered < self._count
+        self._kernel = kernel(search.candidates) if chooses else np.empty((0, 0))
+
+    @property
+    def begun(self) -> int:
+        """Number of trials that have begun."""
+        return len(self._begun)
 
     @property
     def waiting(self) -> int:
@@ -64,12 +71,30 @@ class Schedule:
 
     @property
     def _is_choice(self) -> bool:
-        return self._chooses and len(self._begun) >= self._spread and len(self._known) >= LEAST_SPREAD - 1
+        return len(self._begun) >= self._ordered and len(self._known) >= LEAST_KNOWN
 
     @property
     def _known(self) -> list[int]:
         """Trials by which the next one is chosen."""
         return self._begun[: max(0, len(self._begun) - self._lag)]
+
+
+def chosen(search: Search, turn: int, errors: Mapping[int, float], *, lag: int) -> int:
+    """Return the candidate of a turn from 0, which needs the results of the turns more than `lag` before it.
+
+    errors: of the trials that ended with a model, by number.
+    """
+    schedule = Schedule(search, lag=lag)
+    numbers = [schedule.take(errors) for _ in range(turn + 1)]
+    if (number := numbers[-1]) is None:
+        raise ValueError(f"the search has no turn {turn}")
+    return number
+
+
+def promoted(errors: Mapping[int, float]) -> list[int]:
+    """Return the best third of the candidates of a screening by their errors, the best one first."""
+    best = sorted(errors, key=lambda number: (errors[number], number))
+    return best[: math.ceil(len(best) / REDUCTION)]
 
 
 def kernel(candidates: Sequence[Candidate]) -> Array:

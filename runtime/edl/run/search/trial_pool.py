@@ -17,19 +17,17 @@ from edl.jobs.outcome import JobCancelledError
 from edl.logs import log
 from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.refitting import Refit
-from edl.run.search.schedule import Schedule
+from edl.run.search.schedule import LAG, Schedule, promoted
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner
 from edl.spec import Search
 
 LEAST_SECONDS = 1.0  # that are left when a trial begins
-LAG = 2  # trials for each slot that may be under way when another one is chosen by those before them
 SCREENING = 1 / 3  # share of the time in which candidates are trained on some of the rows
-REDUCTION = 3  # candidates of which one is trained on all rows afterwards
 NOT_BEGUN = "there was no time for it"
 SHARE = 0.5  # of the remaining time that a trial may take while others wait
 _POLL_SECONDS = 0.1
 
-Ended = Callable[[int, TrialResult], float | None]
+Ended = Callable[[int, int, TrialResult], float | None]
 Train = Callable[[TrialRunner, int, float], TrialResult]
 
 
@@ -40,6 +38,11 @@ def trial_seconds(left: float, needed: float, *, last: bool) -> float:
     """
     left = max(left, LEAST_SECONDS)
     return left if last else max(left * SHARE, min(left, needed * GRACE))
+
+
+def until_screened(search: Search) -> float:
+    """Return the seconds that a screening leaves to the trainings on all rows."""
+    return (1 - SCREENING) * search.time_limit
 
 
 def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> float:
@@ -59,9 +62,9 @@ def needed_seconds(search: Search, ended: Mapping[int, float], number: int) -> f
 class TrialPool:
     """Pool of `slots` training processes with `threads` threads each.
 
-    programs: folder with the candidates' programs. ended: called with the number and the result of each trial, by one
-    thread at a time; it returns the error of the model, None without one. screened: the same, of trainings on some of
-    the rows. reserved: returns the seconds that trials leave to the refits.
+    programs: folder with the candidates' programs. ended: called with the turn, the number and the result of each
+    trial, by one thread at a time; it returns the error of the model, None without one. screened: the same, of
+    trainings on some of the rows. reserved: returns the seconds that trials leave to the refits.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class TrialPool:
         slots = min(slots, search.count)
         self._schedule = Schedule(search, lag=LAG * slots)
         self._errors: dict[int, float] = {}
+        self._turns: dict[int, int] = {}  # of each candidate that has begun
         self._until = 0.0  # seconds of the search that remain for what comes after the trials
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runners = [TrialRunner(search, programs, job, self._idle) for _ in range(slots)]
@@ -109,11 +113,9 @@ class TrialPool:
 
     def _screen(self, cancelled: threading.Event) -> None:
         """Train candidates on some of the rows, and let the best third be those that are trained on all."""
-        self._until = (1 - SCREENING) * self._search.time_limit
+        self._until = until_screened(self._search)
         self._run(partial(self._run_trials, TrialRunner.screen, self._screened), cancelled)
-        best = sorted(self._errors, key=lambda number: (self._errors[number], number))
-        kept = best[: math.ceil(len(best) / REDUCTION)]
-        self._schedule = Schedule(self._search, lag=0, numbers=kept)
+        self._schedule = Schedule(self._search, lag=0, numbers=promoted(self._errors))
         self._until, self._errors, self.results = 0.0, {}, {}
 
     def refit(self, refits: Sequence[Refit], cancelled: threading.Event) -> Mapping[int, int]:
@@ -182,7 +184,7 @@ class TrialPool:
             result = train(runner, number, trial_seconds(self._left_to_trials, needed, last=last))
             with self._lock:
                 self.results[number] = result
-                error = ended(number, result)
+                error = ended(self._turns[number], number, result)
                 if error is not None:
                     self._errors[number] = error
                 self._lock.notify_all()
@@ -211,6 +213,7 @@ class TrialPool:
                 number = self._schedule.take(self._errors)
                 if number is None:
                     return None
+                self._turns.setdefault(number, len(self._turns))
                 if needed_seconds(self._search, self._ended_seconds, number) <= self._left_to_trials:
                     return number
                 self.results[number] = TrialResult((), 0.0, NOT_BEGUN)

@@ -1,6 +1,7 @@
 """Exchange of trials between workers that share no disk, through the store of the job's checkpoints.
 
-A trial is a named folder there: the model and the scores of each fold, and its record, which completes it.
+A trial is a named folder there: the model and the scores of each fold, and its record, which completes it. Of a
+training on some of the rows there is the record alone, and of a turn without time an empty file.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from pathlib import Path
 
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.jobs.job_folder import JobFolder
-from edl.run.search.judge import RECORD
+from edl.run.search.judge import RECORD, SCREENING_RECORD, SKIPPED
 from edl.run.search.trial import SCORES
 
-_TRIAL, _BEGAN = "trial-", "began-"
+_TRIAL, _SCREENING, _SKIPPED, _BEGAN = "trial-", "screening-", "skipped-", "began-"
 
 
 class TrialStore:
@@ -40,13 +41,28 @@ class TrialStore:
         files: dict[str, Path | bytes] = {f"{path.parent.name}.{path.name}": path for path in models}
         self._publish(f"{_TRIAL}{number:03}", {**files, RECORD: folder / RECORD})
 
+    def publish_screening(self, number: int) -> None:
+        """Publish a training of this worker's on some of the rows."""
+        record = self._search / f"{number:03}" / SCREENING_RECORD
+        self._publish(f"{_SCREENING}{number:03}", {SCREENING_RECORD: record})
+
+    def publish_skipped(self, turn: int) -> None:
+        """Publish that a turn had no time."""
+        self._publish(f"{_SKIPPED}{turn:03}", {SKIPPED: b""})
+
     def fetch(self) -> None:
-        """Fetch the trials that other workers have published."""
-        for name in self._store.names(having=RECORD):
-            folder = self._search / name.removeprefix(_TRIAL)
-            if name.startswith(_TRIAL) and not (folder / RECORD).exists():
-                with contextlib.suppress(GoneError):
-                    _place(self._store.fetch(name), folder)
+        """Fetch what other workers have published."""
+        for name in self._store.names():
+            if name.startswith(_SKIPPED):
+                path = self._search / SKIPPED / name.removeprefix(_SKIPPED)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.touch()
+        for kind, record in ((_TRIAL, RECORD), (_SCREENING, SCREENING_RECORD)):
+            for name in self._store.names(having=record):
+                folder = self._search / name.removeprefix(kind)
+                if name.startswith(kind) and not (folder / record).exists():
+                    with contextlib.suppress(GoneError):
+                        _place(self._store.fetch(name), folder, record)
 
     def _publish(self, name: str, files: Mapping[str, Path | bytes]) -> None:
         """Publish files, given by a path or their content, under a name."""
@@ -59,9 +75,9 @@ class TrialStore:
         self._store.publish(name, *files)
 
 
-def _place(fetched: Path, folder: Path) -> None:
+def _place(fetched: Path, folder: Path, record: str) -> None:
     """Copy a fetched trial to its folder, the record last."""
-    for path in sorted(fetched.iterdir(), key=lambda each: each.name == RECORD):
-        fold, _, file = path.name.partition(".") if path.name != RECORD else ("", "", RECORD)
+    for path in sorted(fetched.iterdir(), key=lambda each: each.name == record):
+        fold, _, file = path.name.partition(".") if path.name != record else ("", "", record)
         (folder / fold).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, folder / fold / file)

@@ -1,7 +1,8 @@
 """Worker of a search with a master: it runs the trials that it is assigned, and one worker makes the ensemble.
 
-A trial is a task under a lease: that of a lost worker is assigned to another one. Workers on one machine have all
-trials in the folder of the job; others exchange them through a store.
+A trial is a task under a lease: that of a lost worker is assigned to another one. A task is a turn, and the candidate
+of a turn follows from the trials before it, so that it does not matter which worker has it. Workers on one machine have
+all trials in the folder of the job; others exchange them through a store.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
-from edl.run.search.driver import event, is_best
+from edl.run.search.choices import Choice, Choices
+from edl.run.search.driver import event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
 from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
-from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds
+from edl.run.search.schedule import LAG
+from edl.run.search.trial_pool import LEAST_SECONDS, needed_seconds, trial_seconds, until_screened
 from edl.run.search.trial_runner import TrialRunner, refit_folder_of
 from edl.run.search.trial_store import TrialStore
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskSource
 
 BEGAN = "began"  # file with the second at which the search began
 _WATCH_SECONDS = 0.2
+_WAIT_SECONDS = 5.0  # for trials of other workers, before the queue is asked again
 
 
 class SearchWorker:
@@ -62,6 +66,7 @@ class SearchWorker:
         self._began = _began(job) if store is None else store.began()
         self._idle = IdleProcesses(MOST_IDLE, threads)
         self._runner = TrialRunner(self._judge.search, program.folder / CANDIDATES, job, self._idle)
+        self._choices = Choices(self._judge, lag=LAG * workers)
 
     def run(self) -> None:
         """Run trials, and export the model at the end, until there are no tasks."""
@@ -82,32 +87,88 @@ class SearchWorker:
         return self._judge.trials()
 
     def _run_trial(self, task: Task) -> None:
-        search, trials = self._judge.search, self._trials()
-        has_model = any(each.value is not None for each in trials.values())
-        left = self._left - reserved(self._judge, 1)
-        ended = {number: each.seconds for number, each in trials.items() if each.value is not None}
-        needed = needed_seconds(search, ended, task.start)
-        if task.start in trials:  # recorded by a worker that was lost before it could report
-            trial = trials[task.start]
-        elif has_model and left < max(LEAST_SECONDS, needed):
+        """Run the trial of a turn, when the results that it is chosen by are there."""
+        if not self._ready(task):
+            self._tasks.give_back(Report(task))
+            return
+        ready = self._choices.ready(task.start)
+        choice = self._choices.find(task.start) if ready else None  # not ready: the time is up
+        left, needed = self._left_to(task.start), 0.0
+        if choice is not None:
+            trials = self._judge.screened() if choice.screening else self._judge.trained()
+            ended = {number: each.seconds for number, each in trials.items() if _has_model(each)}
+            needed = needed_seconds(self._judge.search, ended, choice.number)
+        if choice is None or (self._has_model and left < max(LEAST_SECONDS, needed)):
+            self._skip(task.start)
             self._tasks.report(Report(task, task.rows))
             return
+        last = self._judge.search.turns - task.start <= self._workers
+        try:
+            trial = self._trained(task, choice, trial_seconds(left, needed, last=last))
+        except JobCancelledError:
+            self._tasks.give_back(Report(task))
+            return
+        if trial is None:
+            return
+        search, left_or_none = self._judge.search, self._left_or_none
+        if choice.screening:
+            found = event_of_screening(search, trial, left=left_or_none)
         else:
-            last = search.count - task.start <= self._workers
-            try:
-                with self._watched(has_model):
-                    result = self._runner.run(task.start, trial_seconds(left, needed, last=last))
-            except JobCancelledError:
-                self._tasks.give_back(Report(task))
-                return
-            if not self._tasks.valid(task):  # another worker has it by now
-                return
-            trial = self._judge.record(task.start, result)
-            if self._store is not None:
-                self._store.publish(task.start)
-        others = [each for number, each in trials.items() if number != task.start]
-        found = event(search, trial, best=is_best(self._judge, trial, others), left=self._left_or_none)
+            others = [each for number, each in self._judge.trials().items() if number != choice.number]
+            found = event(search, trial, best=is_best(self._judge, trial, others), left=left_or_none)
         self._tasks.report(Report(task, task.rows, conclusion=Conclusion(trial=found)))
+
+    def _trained(self, task: Task, choice: Choice, seconds: float) -> Trial | None:
+        """Train a candidate and publish its record. Return None if another worker has the task by now.
+
+        Raises JobCancelledError if this worker has to leave.
+        """
+        turn, number = self._choices.turn(task.start, choice.number), choice.number
+        if (
+            known := self._choices.record(choice)
+        ) is not None:  # of a worker that was lost before it could report
+            return known
+        with self._watched(self._has_model):
+            train = self._runner.screen if choice.screening else self._runner.run
+            result = train(number, seconds)
+        if not self._tasks.valid(task):
+            return None
+        record = self._judge.record_screening if choice.screening else self._judge.record
+        trial = record(turn, number, result)
+        if self._store is not None:
+            publish = self._store.publish_screening if choice.screening else self._store.publish
+            publish(number)
+        return trial
+
+    def _ready(self, task: Task) -> bool:
+        """Wait for the trials by which that of the task is chosen. Return False if the task must be given back.
+
+        An earlier task may have been returned by a worker that was lost: the queue assigns it first.
+        """
+        until = time.monotonic() + _WAIT_SECONDS
+        self._trials()
+        while not self._choices.ready(task.start):
+            if self._has_model and self._left_to(task.start) < LEAST_SECONDS:
+                return True
+            if self._draining.wait(_WATCH_SECONDS) or time.monotonic() > until:
+                return False
+            self._trials()
+        return True
+
+    def _skip(self, turn: int) -> None:
+        self._judge.skip(turn)
+        if self._store is not None:
+            self._store.publish_skipped(turn)
+
+    def _left_to(self, turn: int) -> float:
+        """Return the seconds that are left to the trials of a turn's kind."""
+        search = self._judge.search
+        screens = search.screening and turn < search.count
+        return self._left - max(reserved(self._judge, 1), until_screened(search) if screens else 0.0)
+
+    @property
+    def _has_model(self) -> bool:
+        return any(map(_has_model, self._judge.trials().values()))
 
     def _export(self, task: Task) -> None:
         ensembling = Ensembling(self._program, self._job, self._judge, self._began)
@@ -176,6 +237,10 @@ class SearchWorker:
     @property
     def _left_or_none(self) -> float | None:
         return self._left if self._judge.search.time_limit else None
+
+
+def _has_model(trial: Trial) -> bool:
+    return trial.value is not None or trial.screened is not None
 
 
 def _began(job: JobFolder) -> float:

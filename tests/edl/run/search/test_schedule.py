@@ -13,7 +13,7 @@ from edl.run.search.schedule import Schedule
 from edl.spec import Candidate, Search
 from tests.edl.run.search.conftest import searching
 
-POOL, TRIALS = 80, 20
+POOL, TRIALS, ORDERED = 80, 20, 7
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def space(template: Search, seed: int, names: bool = False) -> Search:
         Candidate(f"{number}", spec, (*draw.uniform(size=2).tolist(), *([f"{number % 3}"] if names else [])))
         for number in range(POOL)
     )
-    return msgspec.structs.replace(template, candidates=found, trials=TRIALS)
+    return msgspec.structs.replace(template, candidates=found, trials=TRIALS, ordered=ORDERED)
 
 
 def bowl(candidate: Candidate) -> float:
@@ -49,7 +49,7 @@ def ran(search: Search, error: Callable[[Candidate], float] = bowl, *, lag: int 
 
 
 def test_candidates_of_a_list_are_tried_in_its_order(template: Search) -> None:
-    search = msgspec.structs.replace(space(template, 0), trials=0)
+    search = msgspec.structs.replace(space(template, 0), trials=0, ordered=0)
     schedule = Schedule(search, lag=2)
     assert [schedule.take({}) for _ in range(POOL + 1)] == [*range(POOL), None]
 
@@ -57,7 +57,7 @@ def test_candidates_of_a_list_are_tried_in_its_order(template: Search) -> None:
 def test_the_first_trials_are_the_first_points_and_no_point_is_tried_twice(template: Search) -> None:
     schedule = Schedule(space(template, 1), lag=2)
     found = [schedule.take({}) for _ in range(TRIALS)]
-    assert found[:7] == list(range(7))
+    assert found[:ORDERED] == list(range(ORDERED))
     assert len(set(found)) == TRIALS
     assert schedule.take({}) is None
     assert schedule.waiting == 0

@@ -8,16 +8,19 @@ import pytest
 
 from edl import spec
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.search import portfolio
+from sqlflow_edl.analysis.search import local, portfolio
 from sqlflow_edl.analysis.search.plan import default_seconds
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.searches import small
 
+AROUND = local.points
+
 
 @pytest.fixture(autouse=True)
 def candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(portfolio, "PORTFOLIO", small())
+    monkeypatch.setattr(local, "points", lambda variants, most: [])
     monkeypatch.setattr(portfolio, "installed", lambda framework: True)
 
 
@@ -193,8 +196,10 @@ def test_a_space_has_more_points_than_trials_and_the_plan_names_both(duckdb: Ses
     [plan] = duckdb.run(f"EXPLAIN {text}")
     assert plan.rows is not None
     rows = plan.to_arrow().to_pylist()
-    assert [row["value"] for row in rows if row["name"] == "trials"] == ["10 of 40 points"]
-    assert sum(row["section"] == "candidates" for row in rows) == 10
+    assert [row["value"] for row in rows if row["name"] == "trials"] == ["at most 10 of 40 candidates"]
+    shown = [row["value"] for row in rows if row["section"] == "candidates"]
+    assert len(shown) == 6
+    assert shown[-1] == "35 with other settings"
 
 
 def test_candidates_are_first_compared_on_fewer_rows_where_that_is_written(duckdb: Session) -> None:
@@ -221,3 +226,19 @@ def test_some_trees_of_the_short_form_see_the_labels_of_other_rows_in_place_of_t
     assert [each.name for each in found if each.name.endswith("texts encoded")] == [
         each.name for each, own in zip(found, means, strict=True) if own
     ]
+
+
+def test_the_short_form_goes_on_around_the_portfolio(
+    duckdb: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "points", AROUND)
+    text = "SELECT age, city, income FROM people LABEL income WITH auto.models = [trees, networks] INTO m"
+    found = searched(duckdb, text)
+    first = sum(each.kinds[0] != "linear" for each in portfolio.PORTFOLIO)
+    assert found.ordered == first
+    assert found.count == len(found.candidates) == first + local.COUNT
+    assert len({each.spec.statement for each in found.candidates}) == found.count
+    few = searched(duckdb, text.replace("networks]", f"networks], auto.trials = {first + 2}"))
+    assert (few.ordered, few.count, len(few.candidates)) == (first, first + 2, first + 8)
+    fewer = searched(duckdb, text.replace("networks]", "networks], auto.trials = 3"))
+    assert (fewer.ordered, fewer.count, len(fewer.candidates)) == (0, 3, 3)

@@ -1,0 +1,58 @@
+"""Choice of what is trained at each turn of a search, for workers that may take any of them.
+
+The choice follows from the records of trials alone, so a worker that takes over a turn trains the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from edl.jobs.trials import Trial
+from edl.run.search.judge import Judge
+from edl.run.search.schedule import chosen, promoted
+
+
+class Choice(NamedTuple):
+    """Candidate to train, on some of the rows or on all."""
+
+    number: int
+    screening: bool
+
+
+class Choices:
+    """Choices of a search. With a screening, turns from `search.count` on train its best candidates on all rows.
+
+    lag: see `schedule.Schedule`.
+    """
+
+    def __init__(self, judge: Judge, *, lag: int) -> None:
+        self._judge = judge
+        self._lag = lag
+
+    def ready(self, turn: int) -> bool:
+        """Return True if the trials have ended by which that of a turn is chosen."""
+        search = self._judge.search
+        if turn >= search.count:
+            return set(range(search.count)) <= self._judge.ended()
+        if not search.ordered or turn < search.ordered:
+            return True
+        return set(range(turn - self._lag)) <= self._judge.ended()
+
+    def find(self, turn: int) -> Choice | None:
+        """Return what is trained at a turn; None if there are fewer candidates. The turn must be `ready`."""
+        search = self._judge.search
+        errors = self._judge.screening_errors() if search.screening else self._judge.errors()
+        if turn < search.count:
+            return Choice(chosen(search, turn, errors, lag=self._lag), bool(search.screening))
+        best = promoted(errors)
+        return Choice(best[turn - search.count], False) if turn - search.count < len(best) else None
+
+    def turn(self, turn: int, number: int) -> int:
+        """Return the turn by which people know a candidate: that of its screening, if there is one."""
+        known = self._judge.trials().get(number)
+        return turn if known is None else known.number - 1
+
+    def record(self, choice: Choice) -> Trial | None:
+        """Return the record of a trial that has ended, or None."""
+        records = self._judge.screened() if choice.screening else self._judge.trained()
+        return records.get(choice.number)
