@@ -27,6 +27,12 @@ from tests.sqlflow_edl.test_search import HOUSES
 SEARCH = (
     "SELECT x, y, city, price FROM houses LABEL price WITH auto.models = lightgbm, auto.folds = 2 INTO prices"
 )
+SPACE = (
+    "SELECT x, y, city, price FROM houses TO TRAIN BoostedTreesRegressor "
+    "WITH num_leaves = RANGE(4, 64, log), learning_rate = RANGE(0.05, 0.5), model.framework = lightgbm, "
+    "train.num_boost_round = 25, train.time_limit = 300, auto.trials = 12, auto.halving = {halving} "
+    "LABEL price INTO prices"
+)
 
 
 class Killing(Silent):
@@ -60,23 +66,39 @@ def database(tmp_path: Path) -> str:
     return url
 
 
-def searched(url: str, folder: Path, **options: object) -> tuple[Result, Archive]:
+def searched(url: str, folder: Path, text: str = SEARCH, **options: object) -> tuple[Result, Archive]:
     with short(), Session(url, **options) as session:  # type: ignore[arg-type]
-        [result] = session.run(SEARCH)
+        [result] = session.run(text)
         session.registry.load(result.model, folder / "model.zip")
         return result, read_archive(folder / "model.zip")
 
 
 def without_seconds(trials: tuple[Trial, ...]) -> list[tuple[object, ...]]:
-    return [(each.number, each.name, each.value, each.figures, each.weight, each.error) for each in trials]
+    return [
+        (each.number, each.name, each.value, each.figures, each.weight, each.screened, each.error)
+        for each in trials
+    ]
 
 
-def test_a_killed_worker_changes_neither_the_trials_nor_the_choice(database: str, tmp_path: Path) -> None:
-    alone, by_itself = searched(database, tmp_path)
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(SEARCH, marks=pytest.mark.soak, id="list"),
+        pytest.param(SPACE.format(halving="false"), marks=pytest.mark.soak, id="chosen"),
+        pytest.param(SPACE.format(halving="true"), id="halving"),
+    ],
+)
+def test_a_killed_worker_changes_neither_the_trials_nor_the_choice(
+    database: str, tmp_path: Path, text: str
+) -> None:
+    alone, by_itself = searched(database, tmp_path, text)
     observer = Killing()
-    result, archive = searched(database, tmp_path, workers=2, observer=observer)
+    result, archive = searched(database, tmp_path, text, workers=2, observer=observer)
     assert observer.killed
-    assert len(observer.trials) == len(result.trials)
+    screened = sum(each.screened is not None for each in result.trials)
+    promoted = sum(each.screened is not None and each.value is not None for each in result.trials)
+    assert (screened, promoted) == ((12, 4) if "true" in text else (0, 0))
+    assert len(observer.trials) == len(result.trials) + promoted
     assert without_seconds(result.trials) == without_seconds(alone.trials)
     assert result.figures == alone.figures
     assert [member.weight for member in archive.spec.members] == [

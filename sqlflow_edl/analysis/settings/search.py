@@ -18,7 +18,7 @@ SEARCH = (
     Attribute(
         TRIALS,
         "integer",
-        "Candidates to try at most; by default all of the portfolio, as far as the time allows.",
+        "Candidates to try at most; by default all of the portfolio and of those around it, as far as the time allows.",
         low=1,
         high=1000,
         aliases=("auto.max_trials", "max_trials", "num_trials"),
@@ -55,7 +55,7 @@ SEARCH = (
         HALVING,
         "boolean",
         "Train candidates on a ninth of the training rows first, and only the best third on all. By default true for "
-        "10 trials or more of RANGE and CANDIDATES from 50,000 training rows. Without workers, and not in folds.",
+        "10 trials or more of RANGE and CANDIDATES from 50,000 training rows. Not in folds.",
         aliases=("auto.successive_halving",),
     ),
     Attribute(

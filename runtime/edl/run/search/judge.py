@@ -117,6 +117,8 @@ class Judge:
             ending=_ending(result.outcomes),
             error=error,
         )
+        if (screened := self.screened().get(number)) is not None:
+            trial = msgspec.structs.replace(trial, screened=screened.screened)
         return _write(self._record(number, RECORD), trial)
 
     def record_screening(self, turn: int, number: int, result: TrialResult) -> Trial:
