@@ -13,6 +13,7 @@ from edl.errors import ClusterError
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
 GUIDE = "docs/kubernetes.md lists the required permissions"
+GIVEN = f"set kubernetes.service_account to one that an administrator made; {GUIDE}"
 
 
 class Right(NamedTuple):
@@ -124,7 +125,7 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
 def _cannot_give() -> ClusterError:
     return ClusterError(
         "you may not grant the job's master permissions that you do not have",
-        hint=f"set kubernetes.service_account to one that an administrator made; {GUIDE}",
+        hint=GIVEN,
     )
 
 
@@ -133,7 +134,8 @@ def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:
     for right in lacking:
         verbs.setdefault(right.named, []).append(right.verb)
     missing = "; ".join(f"{', '.join(each)} {name}" for name, each in verbs.items())
+    granted = f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}"
     return ClusterError(
         f"you may not {missing} in the namespace {namespace}",
-        hint=f"an administrator grants it with a Role and a RoleBinding there; {GUIDE}",
+        hint=GIVEN if set(lacking) <= set(WITHOUT_ACCOUNT) else granted,
     )

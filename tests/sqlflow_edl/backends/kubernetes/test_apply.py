@@ -248,6 +248,16 @@ def test_what_a_user_lacks_is_told_together_before_anything_is_made(
         check(settings())
 
 
+def test_who_lacks_only_the_rights_to_make_an_account_is_told_to_name_one(
+    namespace: str, account: Callable[..., None]
+) -> None:
+    account(rules(*permissions.NEEDED))
+    with pytest.raises(ClusterError) as refused:
+        check(settings())
+    assert refused.value.message.startswith("you may not create serviceaccounts; create roles.rbac")
+    assert "set kubernetes.service_account to one" in str(refused.value.hint)
+
+
 def test_a_user_with_the_rights_that_are_needed_runs_a_job(
     kubernetes: Cluster, namespace: str, job: JobFolder, account: Callable[..., None]
 ) -> None:
