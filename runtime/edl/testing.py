@@ -91,6 +91,12 @@ def _group() -> Any:
     return Group
 
 
+def _network() -> Any:
+    from edl.frameworks.trees.xgboost_network import Network
+
+    return Network
+
+
 def _calls() -> Any:
     from edl.worker.strategies.ps_client import ParameterServers
 
@@ -128,6 +134,7 @@ POINTS = {
     "after report": Point(_remote, "report", "after"),
     "while writing a checkpoint": Point(_checkpointer, "_write", "before"),
     "in an exchange": Point(_group, "all_to_all", "before"),
+    "in a collective call": Point(_network, "call", "before"),
     "between two pushes": Point(_calls, "send", "before", _second_push),
     "in a push": Point(_server, "_push", "before"),
     "after a push": Point(_server, "_push", "after"),

@@ -32,6 +32,7 @@ class Group(Protocol):
     rank: int
     size: int
     timeout: float  # seconds to wait for the other members in a call
+    host: str  # name or address at which the others reach rank 0
 
     @property
     def store(self) -> Store: ...

@@ -52,6 +52,7 @@ class Group:
         self.rank = rank
         self.size = size
         self.timeout = timeout
+        self.host = address.rpartition(":")[0].strip("[]")
         self.store = Store(address, number, timeout)
         self._summing = distributed.AllreduceOptions()  # the quickest way to pass a timeout
         options = distributed.ProcessGroupGloo._Options()

@@ -63,9 +63,9 @@ def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
         message = "trees have no gradients that parameter servers could apply"
         hint = "leave out train.num_ps and train.strategy: several workers add up their histograms"
         fields = ("parameter_servers", "strategy")
-    elif written.workers > 1 and settings.framework == "xgboost":
-        message = "trees of XGBoost are trained by one worker"
-        hint = "write model.framework = lightgbm, or leave out train.num_workers and --workers"
+    elif written.workers > 1 and (alone := _of_one_worker(settings)):
+        message = f"XGBoost trains {alone} on one worker"
+        hint = "leave that out, or leave out train.num_workers and --workers"
     elif written.workers > 1 and settings.get(trees.GROUP.name):
         message = "a ranking is trained by one worker: rows of a group may not be on several"
         hint = "leave out train.num_workers and --workers"
@@ -73,6 +73,16 @@ def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
         return []
     span = next(filter(None, (settings.span(_ATTRIBUTES[field]) for field in fields)), None)
     return [SemanticError(message, span=span, hint=hint)]
+
+
+def _of_one_worker(settings: Settings) -> str:
+    """Return the parameter of XGBoost that needs all rows at one place, or an empty text."""
+    if settings.framework != "xgboost":
+        return ""
+    params = {name.removeprefix("model."): each.value for name, each in settings.resolved.items()}
+    params = {**settings.choice.params, **params}
+    needs = {"booster": "gblinear", "tree_method": "exact"}
+    return next((f"model.{name} = {value}" for name, value in needs.items() if params.get(name) == value), "")
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

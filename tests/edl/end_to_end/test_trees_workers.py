@@ -13,7 +13,12 @@ from edl.spec import Checkpoints, Cluster
 from tests.edl.end_to_end.distributed import Job, kill, table
 
 ROUNDS, WORKERS = 20, 2
-DRAWS = {"plain": "seed=0", "rows at random": "seed=0, bagging_fraction=0.7, bagging_freq=1"}
+DRAWS = {
+    "plain": "seed=0",
+    "plain, XGBoost": "seed=0",
+    "rows at random": "seed=0, bagging_fraction=0.7, bagging_freq=1",
+    "rows at random, XGBoost": "seed=0, subsample=0.7",
+}
 POINTS = [
     ("rows at random", "worker-1/0 in an exchange 70"),
     ("rows at random", "worker-0/0 after report 7;worker-1/0 in an exchange 90"),
@@ -21,17 +26,21 @@ POINTS = [
     ("plain", "worker-0/0 in an exchange 70"),
     ("plain", "any/0 while writing a checkpoint 2"),
     ("plain", "worker-1/0 after metrics 4"),
+    ("rows at random, XGBoost", "worker-1/0 in a collective call 9"),
+    ("rows at random, XGBoost", "worker-0/0 in a collective call 7;worker-1/0 in a collective call 12"),
+    ("rows at random, XGBoost", "master/1 before durable 4"),
 ]
 
 
 def job(draws: str, **more: Any) -> Job:
+    library = "xgboost" if "XGBoost" in draws else "lightgbm"
     spec = {
         "cluster": Cluster(workers=WORKERS, strategy="allreduce"),
         "checkpoints": Checkpoints(steps=5, secs=0),
     }
     return Job(
         table(1500),
-        framework="lightgbm",
+        framework=library,
         validation=300,
         epochs=ROUNDS,
         keep="best",
@@ -57,6 +66,15 @@ def test_two_workers_of_which_one_is_killed_report_the_losses_of_one() -> None:
     assert losses(outcome) == pytest.approx(losses(expected), rel=1e-6)
     for row, other in zip(outcome.curve, expected.curve, strict=True):
         assert row.metrics == pytest.approx(other.metrics, rel=1e-9)
+
+
+def test_two_workers_of_xgboost_of_which_one_is_killed_report_the_losses_of_one() -> None:
+    expected = job("plain, XGBoost", spec={}).run_here()
+    subject = job("plain, XGBoost", how=kill("worker-0/0 in a collective call 7"))
+    outcome = subject.run()
+    assert relaunches(subject) == 1, subject.logs()
+    assert (outcome.rows, outcome.steps) == (expected.rows, expected.steps)
+    assert losses(outcome) == pytest.approx(losses(expected), rel=1e-3)
 
 
 @pytest.mark.soak

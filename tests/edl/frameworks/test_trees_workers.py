@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
@@ -13,8 +13,10 @@ import pytest
 
 from edl.collectives.base import GroupError
 from edl.collectives.gloo import Group, Host
+from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter
+from edl.frameworks.trees.xgboost_network import Network as XGBoostNetwork
 from tests.edl.frameworks.test_trees import LABELS, MATRIX, OBJECTIVES, ROUNDS, WEIGHTS, adapter, rows
 
 _NUMBERS = count(1)
@@ -71,18 +73,28 @@ def trees(subject: TreeAdapter) -> bytes:
     return subject.get_weights()["booster"].tobytes()
 
 
-def some(folder: Path, size: int, *described: Any, **params: Any) -> list[TreeAdapter]:
-    return [adapter(folder / str(rank), "lightgbm", *described, **params) for rank in range(size)]
+Made = Callable[..., list[TreeAdapter]]
+
+
+def of(library: str, folder: Path) -> Made:
+    """Models of the same program of a library; each call takes another folder."""
+    folders = count()
+
+    def made(size: int, *described: Any, **params: Any) -> list[TreeAdapter]:
+        place = folder / library / str(next(folders))
+        return [adapter(place / str(rank), library, *described, **params) for rank in range(size)]
+
+    return made
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Iterator[Callable[..., list[TreeAdapter]]]:
-    """Models of the same program; each call takes another folder."""
-    folders = count()
-    yield lambda size, *described, **params: some(tmp_path / str(next(folders)), size, *described, **params)
+def made(tmp_path: Path) -> Made:
+    return of("lightgbm", tmp_path)
 
 
-Made = Callable[..., list[TreeAdapter]]
+@pytest.fixture
+def xgboosts(tmp_path: Path) -> Made:
+    return of("xgboost", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +128,7 @@ CLOSE = {  # losses of training that several workers and one differ by at most: 
     ("objective", "kind", "params"),
     [row[1:4] for row in OBJECTIVES if row[0] == "lightgbm" and row[1] in CLOSE],
 )
-def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
+def test_losses_of_several_workers_of_lightgbm_are_close_to_those_of_one_with_weights(
     pair: Workers, made: Made, objective: str, kind: str, params: dict[str, Any]
 ) -> None:
     [alone], given = made(1, objective, kind, **params), rows(kind, WEIGHTS)
@@ -125,6 +137,96 @@ def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
     found = pair.grow(together, given, ROUNDS)
     assert found[0] == found[1] == pytest.approx(losses, rel=CLOSE[objective])
     assert trees(together[0]) == trees(together[1])
+
+
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"tree_method": "approx"}, {"booster": "dart", "rate_drop": 0.4}, {"colsample_bytree": 0.5}],
+)
+def test_trees_of_three_workers_of_xgboost_are_nearly_those_of_one(
+    trio: Workers, xgboosts: Made, params: dict[str, Any]
+) -> None:
+    [alone], given = xgboosts(1, **params), rows()
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    together = xgboosts(3, **params)
+    found = trio.grow(together, given, ROUNDS)
+    assert found[0] == found[1] == found[2] == pytest.approx(losses, rel=0.1 if params else 1e-6)
+    assert len({trees(subject) for subject in together}) == 1
+
+
+@pytest.mark.parametrize(
+    ("objective", "kind", "params"),
+    [row[1:4] for row in OBJECTIVES if row[0] == "xgboost" and row[1] != "reg:squarederror"],
+)
+def test_losses_of_several_workers_of_xgboost_are_close_to_those_of_one_with_weights(
+    pair: Workers, xgboosts: Made, objective: str, kind: str, params: dict[str, Any]
+) -> None:
+    [alone], given = xgboosts(1, objective, kind, **params), rows(kind, WEIGHTS)
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    together = xgboosts(2, objective, kind, **params)
+    found = pair.grow(together, given, ROUNDS)
+    assert found[0] == found[1] == pytest.approx(losses, rel=0.05)
+    assert trees(together[0]) == trees(together[1])
+
+
+@pytest.mark.parametrize(("name", "value"), [("booster", "gblinear"), ("tree_method", "exact")])
+def test_what_xgboost_trains_on_one_worker_is_an_error_on_several(
+    pair: Workers, xgboosts: Made, name: str, value: str
+) -> None:
+    with pytest.raises(JobError, match=f"XGBoost trains {name} {value} on one worker"):
+        pair.grow(xgboosts(2, **{name: value}), rows(), 1)
+
+
+class _Leaving(XGBoostNetwork):
+    """A network whose member is lost at its call of that number."""
+
+    def __init__(self, group: Group, last: int) -> None:
+        self._calls, self._last = 0, last
+        super().__init__(group)
+
+    def call(self, function: Callable[..., None], *arguments: Any, **named: Any) -> None:
+        self._calls += 1
+        if self._calls == self._last:
+            self.close()
+            raise GroupError
+        super().call(function, *arguments, **named)
+
+
+@pytest.mark.parametrize("params", [{}, {"subsample": 0.5}, {"booster": "dart", "rate_drop": 0.4}])
+@pytest.mark.parametrize("call", [2, 4])
+def test_a_lost_worker_of_xgboost_changes_no_tree(
+    pair: Workers, xgboosts: Made, monkeypatch: pytest.MonkeyPatch, params: dict[str, Any], call: int
+) -> None:
+    given = rows()
+    expected = xgboosts(2, **params)
+    pair.grow(expected, given, ROUNDS)
+    subjects = xgboosts(2, **params)
+    pair.grow(subjects, given, 5)
+    groups = pair.meet()
+
+    def network(group: Group) -> XGBoostNetwork:
+        return _Leaving(group, call) if group is groups[1] else XGBoostNetwork(group)
+
+    monkeypatch.setattr("edl.frameworks.trees.xgboost.Network", network)
+
+    def lost(rank: int) -> int:
+        part = share(given, rank, 2)
+        for rounds in range(ROUNDS):
+            try:
+                subjects[rank].train(part, groups[rank])
+            except GroupError:
+                groups[rank].close()
+                return rounds
+        raise AssertionError
+
+    rounds = pair.do(lost)
+    assert rounds[0] == rounds[1]
+    monkeypatch.undo()
+    [replacement] = xgboosts(1, **params)
+    replacement.set_weights(subjects[0].get_weights())
+    replacement.set_state(subjects[0].get_state())
+    pair.grow([subjects[0], replacement], given, ROUNDS - 5 - rounds[0])
+    assert trees(subjects[0]) == trees(replacement) == trees(expected[0])
 
 
 def test_splits_of_two_workers_are_those_of_one_where_no_count_decides(pair: Workers, made: Made) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ from edl.program import Program
 
 with without_extras():
     import xgboost
+
+    from edl.frameworks.trees.xgboost_network import Network
 
 _FIXED = {"verbosity": 0, "disable_default_eval_metric": True}
 _threads = 1
@@ -64,6 +66,7 @@ class XGBoostEngine(Engine):
         self._kinds = [kinds.get(position, "q") for position in range(model.width)]
         self._booster: xgboost.Booster | None = None
         self._rows: xgboost.DMatrix | None = None
+        self._network: Network | None = None
         self._rate = self.rate
 
     @property
@@ -82,8 +85,22 @@ class XGBoostEngine(Engine):
         groups: Groups | None = None,
         workers: Group | None = None,
     ) -> None:
+        self._leave()
         if workers is not None:
-            raise JobError("trees of XGBoost are trained by one worker", hint="use LightGBM, or one worker")
+            self._check_for_workers()
+            self._network = Network(workers)
+        self._call(self._begin, matrix, labels, weights, groups)
+
+    def _check_for_workers(self) -> None:
+        """Raise JobError if the parameters need all rows at one place."""
+        method = self._params.get("tree_method")
+        if self._kind == "gblinear" or method == "exact":
+            what = "booster gblinear" if self._kind == "gblinear" else "tree_method exact"
+            raise JobError(f"XGBoost trains {what} on one worker", hint="use gbtree with tree_method hist")
+
+    def _begin(
+        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
+    ) -> None:
         present = self.dump(self.rounds) if self._booster is not None else b""
         threads = self._params["nthread"] = threads_for(matrix, _threads, GROWING)
         quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")
@@ -113,7 +130,20 @@ class XGBoostEngine(Engine):
         if rate != self._rate:
             self._trees.set_param("learning_rate", rate)
             self._rate = rate
-        self._trees.update(self._rows, self.rounds)
+        self._call(self._trees.update, self._rows, self.rounds)
+
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function in which workers of a group exchange data."""
+        if self._network is None:
+            function(*arguments)
+        else:
+            self._network.call(function, *arguments)
+
+    def _leave(self) -> None:
+        """Leave the network of workers, which may be broken."""
+        if self._network is not None:
+            self._network.close()
+            self._network = None
 
     def mean_loss(self, labels: Array, weights: Array | None) -> float:
         predictions = np.asarray(self._trees.predict(self._rows)).reshape(-1, self.outputs)
@@ -159,6 +189,7 @@ class XGBoostEngine(Engine):
         return self._trees if self._kind == "gblinear" or last == self.rounds else self._trees[:last]
 
     def load(self, data: bytes) -> None:
+        self._leave()
         self._rows = None
         if not data:
             self._booster = None

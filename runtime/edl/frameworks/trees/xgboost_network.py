@@ -1,0 +1,122 @@
+"""Collective calls of XGBoost over a group of workers, by the library's own communicator.
+
+    rank 0: tracker ─ address by our group ─▶ all ranks: a ring of sockets of the library's
+
+The communicator belongs to a thread, and to every matrix that is made there. So the rows are held and the rounds are
+grown in a thread of their own, and scores in others concern this worker alone. A lost worker closes its sockets, and
+the call of each other one fails; whether it is a loss or an error of XGBoost's, our group tells.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import Any
+
+import numpy as np
+import xgboost
+from xgboost import collective
+from xgboost.tracker import RabitTracker
+
+from edl.collectives.base import Group
+
+_RETRIES = 1  # of a connection to another worker, which listens before its address is known
+
+
+class Network:
+    """Communicator of XGBoost over `group`, with the same ranks. Raises GroupError if a member is lost meanwhile."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._member = _Member()
+        timeout = math.ceil(group.timeout)
+        address = b""
+        if group.rank == 0:
+            address = self._member.track(group.size, group.host, timeout)
+        address = group.broadcast(address or None, 0)
+        # The library aborts a process whose communicator is open at the end.
+        self._at_exit = weakref.finalize(self, self._member.leave)
+        self.call(
+            collective.init,
+            **json.loads(address),
+            dmlc_task_id=f"{group.rank:06}",
+            dmlc_timeout=timeout,
+            dmlc_retry=_RETRIES,
+        )
+
+    def call(self, function: Callable[..., None], *arguments: Any, **named: Any) -> None:
+        """Call a function in the thread of the communicator. All members make the same calls.
+
+        Raises GroupError if a member is lost, and the library's error if none is. Then the network is closed.
+        """
+        try:
+            self._member.call(partial(function, *arguments, **named))
+        except xgboost.core.XGBoostError:
+            self.close()  # which ends the calls of the others
+            self._group.gather(np.zeros(1))
+            raise
+
+    def close(self) -> None:
+        """Leave without waiting for others."""
+        if self._at_exit.detach() is not None:
+            self._member.leave()
+            self._member.end()
+
+
+class _Member:
+    """Thread of a communicator, and the tracker of rank 0."""
+
+    def __init__(self) -> None:
+        self._calls: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
+        self._tracker: RabitTracker | None = None
+        self._thread = threading.Thread(target=self._work, name="edl-xgboost", daemon=True)
+        self._thread.start()
+
+    def track(self, size: int, host: str, timeout: int) -> bytes:
+        """Start a tracker. Return its address for `collective.init`, as JSON."""
+        self._tracker = RabitTracker(size, host, sortby="task", timeout=timeout)
+        self._tracker.start()
+        return json.dumps(self._tracker.worker_args()).encode()
+
+    def call(self, function: Callable[[], None]) -> None:
+        ended: Future[None] = Future()
+        self._calls.put((function, ended))
+        ended.result()
+
+    def leave(self) -> None:
+        """Close the communicator and the tracker."""
+        self.call(_left)
+        if self._tracker is not None:
+            with contextlib.suppress(xgboost.core.XGBoostError):
+                self._tracker.free()
+            self._tracker = None
+
+    def end(self) -> None:
+        """End the thread. At the end of the process it stays: what the library destroys with it would need Python."""
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        xgboost.set_config(verbosity=0)
+        while (found := self._calls.get()) is not None:
+            function, ended = found
+            try:
+                function()
+            except BaseException as error:
+                ended.set_exception(error)
+            else:
+                ended.set_result(None)
+
+
+def _left() -> None:
+    """Close the communicator of this thread."""
+    try:
+        collective.finalize()
+    except xgboost.core.XGBoostError:  # the tracker is gone
+        collective.init()  # in place of the open one, with which the process would abort at its end
