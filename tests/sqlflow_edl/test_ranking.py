@@ -147,6 +147,16 @@ def test_a_worker_trains_the_same_ranking(session: Session, tmp_path: Path) -> N
     assert here.metrics == pytest.approx(there.metrics)
 
 
+@pytest.mark.parametrize("name", ["BoostedTreesRanker", pytest.param("XGBRanker", marks=pytest.mark.soak)])
+def test_two_workers_learn_a_ranking_together(session: Session, name: str) -> None:
+    text = TRAIN.replace("BoostedTreesRanker", name)
+    found = []
+    for more in ("", ", train.num_workers = 2"):
+        *_, measured = session.run(f"{COLUMNS} {text}{more} LABEL relevance INTO m; {COLUMNS} TO EVALUATE m")
+        found.append(measured.to_arrow()["ndcg@10"][0].as_py())
+    assert found[1] == pytest.approx(found[0], abs=0.03)
+
+
 def test_larger_groups_may_divide_the_rows(session: Session) -> None:
     query = "SELECT search, customer, a, relevance FROM searches"
     text = f"{query} {TRAIN}, validation.column = customer LABEL relevance INTO m"

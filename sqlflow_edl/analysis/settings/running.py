@@ -9,7 +9,6 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
-from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings
@@ -66,9 +65,6 @@ def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
     elif written.workers > 1 and (alone := _of_one_worker(settings)):
         message = f"XGBoost trains {alone} on one worker"
         hint = "leave that out, or leave out train.num_workers and --workers"
-    elif written.workers > 1 and settings.get(trees.GROUP.name):
-        message = "a ranking is trained by one worker: rows of a group may not be on several"
-        hint = "leave out train.num_workers and --workers"
     else:
         return []
     span = next(filter(None, (settings.span(_ATTRIBUTES[field]) for field in fields)), None)

@@ -14,7 +14,9 @@ from edl import frameworks, metrics
 from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks.trees.ranking import RankingAdapter
+from edl.frameworks.trees.whole_groups import Ranked, exchanged
 from edl.spec import ALL_ROWS, RankingLabel, Rows
+from tests.edl.frameworks.test_trees_workers import Workers, trees
 from tests.edl.programs import loaded, simple
 
 ROUNDS = 8
@@ -161,3 +163,65 @@ def test_a_program_without_a_metric_of_rankings_has_no_loss(tmp_path: Path) -> N
 def test_an_objective_of_numbers_suits_no_ranking(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="the objective regression ranks no rows, and the label is one of fc"):
         adapter(tmp_path, "lightgbm", "regression")
+
+
+@pytest.mark.parametrize("weighed", [False, True])
+@pytest.mark.parametrize(("library", "objective"), OBJECTIVES)
+def test_two_workers_rank_whole_groups_and_nearly_as_one(
+    tmp_path: Path, library: str, objective: str, weighed: bool
+) -> None:
+    workers = Workers(2)
+    labels = np.minimum(LABELS, [1, 100]) if objective == "rank:map" else LABELS
+    given = Minibatches({"dense": MATRIX}, labels, ALL_ROWS, WEIGHTS if weighed else None)
+    alone, *together = (adapter(tmp_path / f"{number}", library, objective) for number in range(3))
+    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
+    found = workers.grow(together, given, ROUNDS)
+    assert found[0] == found[1] == pytest.approx(losses, abs=0.03)
+    assert found[0][-1] < 0.8 * found[0][0]
+    assert trees(together[0]) == trees(together[1])
+
+
+def exchange(own: list[Ranked]) -> list[Ranked]:
+    """Exchange the rows that workers have read."""
+    workers = Workers(len(own))
+    groups = workers.meet()
+    try:
+        found: list[Ranked] = workers.do(lambda rank: exchanged(own[rank], groups[rank]))
+        return found
+    finally:
+        for group in groups:
+            group.close()
+
+
+def test_each_group_is_on_one_worker_and_all_rows_are_somewhere() -> None:
+    numbers = np.arange(ROWS)
+    found = exchange(
+        [Ranked(MATRIX[part], LABELS[part], numbers[part]) for part in np.array_split(numbers, 3)]
+    )
+    of_each = [set(part.labels[:, 1].tolist()) for part in found]
+    assert sum(map(len, of_each)) == len(set.union(*of_each)) == 70
+    assert min(map(len, of_each)) >= 23
+    assert sorted(np.concatenate([part.weights for part in found]).tolist()) == numbers.tolist()
+    for part in found:
+        assert part.weights is not None
+        np.testing.assert_array_equal(part.matrix, MATRIX[part.weights])
+        np.testing.assert_array_equal(part.labels, LABELS[part.weights])
+
+
+def test_workers_that_are_more_than_the_groups_are_an_error() -> None:
+    few = Ranked(MATRIX[:40], LABELS[:40] * [1, 0] + [0, 5], None)
+    with pytest.raises(JobError, match="the training rows have 1 groups for 3 workers"):
+        exchange([few] * 3)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_worker_whose_groups_have_nothing_relevant_grows_the_same_trees(
+    tmp_path: Path, library: str
+) -> None:
+    labels = LABELS.copy()
+    labels[labels[:, 1] >= 35, 0] = 0
+    together = [adapter(tmp_path / f"{rank}", library, dict(OBJECTIVES[::-1])[library]) for rank in range(2)]
+    found = Workers(2).grow(together, Minibatches({"dense": MATRIX}, labels, ALL_ROWS, None), ROUNDS)
+    assert found[0] == found[1]
+    assert found[0][-1] < found[0][0]
+    assert trees(together[0]) == trees(together[1])

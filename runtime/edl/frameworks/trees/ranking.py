@@ -19,6 +19,7 @@ from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter, matrix_of
 from edl.frameworks.trees.engine import Engine, Groups
 from edl.frameworks.trees.models import Trees
+from edl.frameworks.trees.whole_groups import Ranked, exchanged
 from edl.metrics import RankingMetric
 from edl.program import Program
 from edl.spec import RankingLabel
@@ -42,31 +43,39 @@ class RankingAdapter(TreeAdapter):
 
     def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
         super().__init__(program, model, engine, features)
-        self._without_irrelevant: Callable[[float], float] = lambda mean: mean
+        self._relevant: Callable[[float], tuple[float, float]] = lambda mean: (mean, 1.0)
 
     def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
-        if workers is not None:
-            raise JobError(
-                "rankings are trained by one worker: the rows of a group may not be on several",
-                hint="use one worker",
-            )
         matrix = matrix_of(rows.features)
-        self._grow_from(matrix, rows, workers, lambda: self._sorted(matrix, rows))
-        return np.array([1 - self._without_irrelevant(self.engine.ranked())], dtype=np.float32)
+        with self._undone_without(workers, begins=matrix is not self._held):
+            self._grow_from(matrix, rows, workers, lambda: self._sorted(matrix, rows, workers))
+            mean = self._mean(workers)
+        return np.array([1 - mean], dtype=np.float32)
+
+    def _mean(self, workers: Group | None) -> float:
+        """Return the metric of the training rows, the mean over the groups of all workers."""
+        total, weight = self._relevant(self.engine.ranked())
+        if workers is not None:
+            total, weight = workers.gather(np.array([total, weight])).sum(axis=0).tolist()
+        return total / weight
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         """Return the scores, and a loss of 0: the rows of a ranking have none."""
         return Evaluated(self._known_margins(matrix_of(features)), 0.0)
 
-    def _sorted(self, matrix: Array, rows: Minibatches) -> None:
-        """Give the engine the rows in the order of their groups."""
-        relevance, group = rows.labels.T
+    def _sorted(self, matrix: Array, rows: Minibatches, workers: Group | None) -> None:
+        """Give the engine the rows in the order of their groups; of several workers, those of this one's groups."""
+        given = Ranked(matrix, rows.labels, rows.weights)
+        if workers is not None:
+            given = exchanged(given, workers)
+        relevance, group = given.labels.T
         order = np.argsort(group, kind="stable")
         _, starts, sizes = np.unique(group[order], return_index=True, return_counts=True)
-        relevance, weights = relevance[order], None if rows.weights is None else rows.weights[order]
+        relevance, weights = relevance[order], None if given.weights is None else given.weights[order]
         metric = self._metric()
         irrelevant = np.maximum.reduceat(relevance, starts) == 0
-        if not (~irrelevant & (sizes > 1)).any():
+        orders = (~irrelevant & (sizes > 1)).any()
+        if not (orders if workers is None else workers.gather(np.array([float(orders)])).any()):
             raise JobError(
                 "no group has several training rows of which one is relevant, so there is no order to learn",
                 hint="the group is a column that rows to be ranked against each other share, such as query_id",
@@ -77,10 +86,9 @@ class RankingAdapter(TreeAdapter):
                 hint="name another metric first: validation.metrics = ['ndcg@10', 'map']",
             )
         of_groups = np.ones(len(sizes)) if weights is None else np.add.reduceat(weights, starts) / sizes
-        self._without_irrelevant = partial(
-            _without_irrelevant, metric.base, of_groups.astype(np.float64), irrelevant
-        )
-        self.engine.begin(matrix[order], relevance, weights, Groups(sizes, metric.base, metric.k))
+        self._relevant = partial(_relevant, metric.base, of_groups.astype(np.float64), irrelevant)
+        groups = Groups(sizes, metric.base, metric.k)
+        self.engine.begin(given.matrix[order], relevance, weights, groups, workers)
 
     def _metric(self) -> RankingMetric:
         """Return the first metric of the program that is one of rankings. Raises JobError if there is none."""
@@ -94,10 +102,12 @@ class RankingAdapter(TreeAdapter):
         )
 
 
-def _without_irrelevant(metric: str, weights: Array, irrelevant: Array, mean: float) -> float:
-    """Return the mean over the groups in which something is relevant. `weights` are those of all groups.
+def _relevant(metric: str, weights: Array, irrelevant: Array, mean: float) -> tuple[float, float]:
+    """Return the sum over the groups in which something is relevant, and their weight.
+
+    mean: over all groups, whose weights are `weights`.
 
     Both libraries count 1 for another group, in the mean of ndcg with a weight of 1, in that of map with its own.
     """
     others = irrelevant.sum() if metric == "ndcg" else weights[irrelevant].sum()
-    return float((mean * weights.sum() - others) / weights[~irrelevant].sum())
+    return float(mean * weights.sum() - others), float(weights[~irrelevant].sum())
