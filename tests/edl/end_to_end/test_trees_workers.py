@@ -57,24 +57,24 @@ def losses(outcome: Outcome) -> list[float]:
     return [row.loss for row in outcome.curve if row.loss is not None]
 
 
-def test_two_workers_of_which_one_is_killed_report_the_losses_of_one() -> None:
-    expected = job("plain", spec={}).run_here()
-    subject = job("plain", how=kill("worker-1/0 in an exchange 70"))
+@pytest.mark.parametrize(
+    ("draws", "point", "nearness"),
+    [
+        ("plain", "worker-1/0 in an exchange 70", 1e-6),
+        ("plain, XGBoost", "worker-0/0 in a collective call 7", 1e-3),
+    ],
+)
+def test_two_workers_of_which_one_is_killed_report_the_losses_of_one(
+    draws: str, point: str, nearness: float
+) -> None:
+    expected = job(draws, spec={}).run_here()
+    subject = job(draws, how=kill(point))
     outcome = subject.run()
     assert relaunches(subject) == 1, subject.logs()
     assert (outcome.rows, outcome.steps) == (expected.rows, expected.steps)
-    assert losses(outcome) == pytest.approx(losses(expected), rel=1e-6)
+    assert losses(outcome) == pytest.approx(losses(expected), rel=nearness)
     for row, other in zip(outcome.curve, expected.curve, strict=True):
-        assert row.metrics == pytest.approx(other.metrics, rel=1e-9)
-
-
-def test_two_workers_of_xgboost_of_which_one_is_killed_report_the_losses_of_one() -> None:
-    expected = job("plain, XGBoost", spec={}).run_here()
-    subject = job("plain, XGBoost", how=kill("worker-0/0 in a collective call 7"))
-    outcome = subject.run()
-    assert relaunches(subject) == 1, subject.logs()
-    assert (outcome.rows, outcome.steps) == (expected.rows, expected.steps)
-    assert losses(outcome) == pytest.approx(losses(expected), rel=1e-3)
+        assert row.metrics == pytest.approx(other.metrics, rel=nearness)
 
 
 @pytest.mark.soak

@@ -125,17 +125,18 @@ CLOSE = {  # losses of training that several workers and one differ by at most: 
 
 
 @pytest.mark.parametrize(
-    ("objective", "kind", "params"),
-    [row[1:4] for row in OBJECTIVES if row[0] == "lightgbm" and row[1] in CLOSE],
+    ("library", "objective", "kind", "params"),
+    [row[:4] for row in OBJECTIVES if row[0] == "xgboost" or row[1] in CLOSE],
 )
-def test_losses_of_several_workers_of_lightgbm_are_close_to_those_of_one_with_weights(
-    pair: Workers, made: Made, objective: str, kind: str, params: dict[str, Any]
+def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
+    pair: Workers, tmp_path: Path, library: str, objective: str, kind: str, params: dict[str, Any]
 ) -> None:
+    made = of(library, tmp_path)
     [alone], given = made(1, objective, kind, **params), rows(kind, WEIGHTS)
     losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
     together = made(2, objective, kind, **params)
     found = pair.grow(together, given, ROUNDS)
-    assert found[0] == found[1] == pytest.approx(losses, rel=CLOSE[objective])
+    assert found[0] == found[1] == pytest.approx(losses, rel=CLOSE.get(objective, 0.05))
     assert trees(together[0]) == trees(together[1])
 
 
@@ -152,21 +153,6 @@ def test_trees_of_three_workers_of_xgboost_are_nearly_those_of_one(
     found = trio.grow(together, given, ROUNDS)
     assert found[0] == found[1] == found[2] == pytest.approx(losses, rel=0.1 if params else 1e-6)
     assert len({trees(subject) for subject in together}) == 1
-
-
-@pytest.mark.parametrize(
-    ("objective", "kind", "params"),
-    [row[1:4] for row in OBJECTIVES if row[0] == "xgboost" and row[1] != "reg:squarederror"],
-)
-def test_losses_of_several_workers_of_xgboost_are_close_to_those_of_one_with_weights(
-    pair: Workers, xgboosts: Made, objective: str, kind: str, params: dict[str, Any]
-) -> None:
-    [alone], given = xgboosts(1, objective, kind, **params), rows(kind, WEIGHTS)
-    losses = [float(alone.train(given)[0]) for _ in range(ROUNDS)]
-    together = xgboosts(2, objective, kind, **params)
-    found = pair.grow(together, given, ROUNDS)
-    assert found[0] == found[1] == pytest.approx(losses, rel=0.05)
-    assert trees(together[0]) == trees(together[1])
 
 
 @pytest.mark.parametrize(("name", "value"), [("booster", "gblinear"), ("tree_method", "exact")])
