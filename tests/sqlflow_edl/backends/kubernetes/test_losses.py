@@ -70,10 +70,13 @@ def test_a_server_is_deleted_and_a_worker_evicted(points: Place, capsys: pytest.
     nothing_left(points)
 
 
-def test_a_worker_that_grows_trees_is_deleted(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+def test_a_worker_that_grows_trees_is_deleted(
+    points: Place, capsys: pytest.CaptureFixture[str], library: str
+) -> None:
     trees = (
-        "SELECT a, b, y FROM points TO TRAIN BoostedTreesRegressor "
-        "WITH num_workers = 2, train.num_boost_round = 150, train.checkpoint_steps = 10 LABEL y INTO m"
+        f"SELECT a, b, y FROM points TO TRAIN BoostedTreesRegressor WITH model.framework = {library}, "
+        "num_workers = 2, train.num_boost_round = 150, train.checkpoint_steps = 10 LABEL y INTO m"
     )
     with sqlflow("run", "-e", trees, *brief(points)) as said:
         until(lambda: points.pod("worker-1"))
