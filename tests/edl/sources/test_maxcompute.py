@@ -63,6 +63,15 @@ def read(pinned: Pinned, folder: Path, start: int = 0, end: int | None = None) -
     return [n for batch in batches for n in batch["n"].to_pylist()]
 
 
+def test_a_first_request_without_an_answer_is_made_again(
+    double: Running, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "CHECK_SECONDS", 1)
+    double.go_wrong(Fault("delay", "GET .*/projects/[^/]+$", seconds=5.0))
+    with connect(url):
+        assert len(double.requests()) == 2
+
+
 # Types -------------------------------------------------------------------------------------------------------
 
 TYPES: list[tuple[str, str, pa.DataType, Any]] = [

@@ -38,6 +38,7 @@ OPTIONS = ("curr_project", "scheme", "timezone", "tunnel")
 ZONE = "Asia/Shanghai"  # MaxCompute's default time zone
 
 ERRORS = (errors.BaseODPSError, requests.RequestException)
+CHECK_SECONDS = 20  # for the answer to the first request
 ATTEMPTS = 12  # of a request with a transient error: about a minute
 
 _T = TypeVar("_T")
@@ -80,8 +81,9 @@ class Client:
         self._running: Any = None
 
     def check(self) -> None:
-        """Request the project with a short timeout, so that a wrong host fails soon. Raises `ERRORS`."""
-        with odps_config.option_context({"connect_timeout": 10, "retry_times": 1}):
+        """Request the project with short timeouts, so that a wrong host fails soon. Raises `ERRORS`."""
+        short = {"connect_timeout": 10, "read_timeout": CHECK_SECONDS, "retry_times": 1}
+        with odps_config.option_context(short):
             again(lambda: self.odps.get_project().reload(), attempts=3)
 
     def run(self, sql: str) -> Any:
