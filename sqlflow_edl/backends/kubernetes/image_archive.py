@@ -143,14 +143,14 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield each file and folder, in order, with its name in the image."""
+    """Yield each file and folder, in order, with its name in the image; of what is mounted there, the folder alone."""
     for place, folders, names in os.walk(folder):
         folders.sort()
         here = Path(place)
         for name in sorted([*folders, *names]):
             yield here / name, str((here / name).relative_to(folder))
-        if here == folder:
-            folders[:] = [name for name in folders if name not in EMPTIED]
+        emptied = EMPTIED if here == folder else ()
+        folders[:] = [name for name in folders if name not in emptied and not os.path.ismount(here / name)]
 
 
 def _add_json(image: tarfile.TarFile, content: dict[str, Any]) -> _Blob:

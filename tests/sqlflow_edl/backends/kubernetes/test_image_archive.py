@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -55,14 +56,18 @@ def archive(root: Path, tmp_path: Path) -> Archive:
     return Archive(path)
 
 
-def test_its_layer_has_all_files_but_those_of_the_running_system(archive: Archive, tmp_path: Path) -> None:
+def entries_of(archive: Archive) -> dict[str, tarfile.TarInfo]:
+    """The files and folders in the layer, by their names."""
+    manifest = json.loads(archive.blob(archive.json("index.json")["manifests"][0]))
+    with tarfile.open(fileobj=io.BytesIO(archive.blob(manifest["layers"][0]))) as tar:
+        return {entry.name: entry for entry in tar}
+
+
+def test_its_layer_has_all_files_but_those_of_the_running_system(archive: Archive) -> None:
     [described] = archive.json("index.json")["manifests"]
     manifest = json.loads(archive.blob(described))
     [layer] = manifest["layers"]
-    file = tmp_path / "layer.tar"
-    file.write_bytes(archive.blob(layer))
-    with tarfile.open(file) as tar:
-        entries = {entry.name: entry for entry in tar}
+    entries = entries_of(archive)
     assert {"bin", "etc", "etc/passwd", "etc/passwd-", "proc", "tmp", *NEEDED} <= entries.keys()
     assert not {"tmp/left", "proc/1", "proc/1/stat"} & entries.keys()
     assert entries["bin"].linkname == "usr/bin"
@@ -70,6 +75,18 @@ def test_its_layer_has_all_files_but_those_of_the_running_system(archive: Archiv
     assert entries[NEEDED[0]].mode == 0o755
     config = json.loads(archive.blob(manifest["config"]))
     assert config["rootfs"]["diff_ids"] == [layer["digest"]]
+
+
+def test_what_is_mounted_in_the_folder_stays_out(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "opt/wheels").mkdir()
+    (root / "opt/wheels/large.whl").write_text("of the machine")
+    monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == root / "opt/wheels")
+    pack(root, "models:1", tmp_path / "image.tar")
+    names = entries_of(Archive(tmp_path / "image.tar"))
+    assert "opt/wheels" in names
+    assert "opt/wheels/large.whl" not in names
 
 
 def test_loaders_of_either_kind_find_its_name(archive: Archive) -> None:
