@@ -171,7 +171,7 @@ class TrainingPlan:
             query=self.query,
             rows=rows,
             framework=self.settings.framework,
-            model=spec.Component(model.name, self._model_parameters(model, rows.training)),
+            model=spec.Component(model.name, self._model_parameters(model, inputs, rows.training)),
             inputs=inputs,
             label=label,
             optimizer=self.settings.theirs("optimizer")
@@ -200,17 +200,19 @@ class TrainingPlan:
         """Return the optimizer with the defaults for so many columns, unless it is written."""
         if "optimizer" in self.settings.resolved:
             return self.settings.optimizer
-        features = (feature for each in inputs.values() for feature in each)
-        return self.settings.optimizer.with_defaults(model.defaults_of_width(features))
+        return self.settings.optimizer.with_defaults(_of_width(model, inputs))
 
     def _parameters(self, entry: Entry) -> dict[str, spec.job.Parameter]:
         return dict(catalog.parameters(entry, self.settings.resolved))
 
-    def _model_parameters(self, model: Model, rows: int) -> dict[str, spec.job.Parameter]:
+    def _model_parameters(
+        self, model: Model, inputs: ModelInputs, rows: int
+    ) -> dict[str, spec.job.Parameter]:
         """Return the parameters without those that the label or the length of the training determines."""
+        entry = model.with_defaults(_of_width(model, inputs))
         choice = self.settings.choice
         hidden = () if choice.own else ("n_classes", "n_clusters", "num_boost_round", "group_column")
-        written = {name: value for name, value in self._parameters(model).items() if name not in hidden}
+        written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
         if written.get("batch_norm"):
             written.pop("members", None)  # a single network
         found = {**choice.params, **written}
@@ -489,6 +491,11 @@ def _framework(
             )
             found = choice.framework
     return found  # type: ignore[return-value]  # of the choices of the attribute
+
+
+def _of_width(model: Model, inputs: ModelInputs) -> Mapping[str, Setting]:
+    """Return the defaults of a model that follow from the number of columns."""
+    return model.defaults_of_width(feature for features in inputs.values() for feature in features)
 
 
 def _given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:

@@ -5,7 +5,7 @@ The reason says where a value comes from: written in the statement, a default, o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from edl.embeddings.placement import is_outside
@@ -117,7 +117,8 @@ def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
     entry = catalog.MODELS.find(spec.model.name) or plan.settings.model
     yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
     yield "framework", spec.framework, _framework_origin(plan, spec)
-    yield from _parameters(plan, "model", spec.model)
+    wide = {} if entry is None or plan.parent else entry.defaults_of_width(spec.features)
+    yield from _by_width(_parameters(plan, "model", spec.model), "model", wide, spec)
     yield "name", spec.output.name, "a new version under that name"
 
 
@@ -161,8 +162,13 @@ def _optimizer(plan: TrainingPlan, spec: JobSpec) -> Rows:
     """List the optimizer and its parameters, some of which depend on the number of columns."""
     example = plan.settings.choice.example
     wide = {} if "optimizer" in plan.settings.resolved else example.defaults_of_width(spec.features)
-    for name, value, why in _component(plan, "optimizer", spec.optimizer):
-        depends = why == DEFAULT and f"optimizer.{name}" in wide
+    yield from _by_width(_component(plan, "optimizer", spec.optimizer), "optimizer", wide, spec)
+
+
+def _by_width(rows: Rows, kind: str, wide: Collection[str], spec: JobSpec) -> Rows:
+    """Name the number of columns as the reason of the defaults that depend on it."""
+    for name, value, why in rows:
+        depends = why == DEFAULT and f"{kind}.{name}" in wide
         yield name, value, f"default for {count_columns(spec.features):,} columns" if depends else why
 
 

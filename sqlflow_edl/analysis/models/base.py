@@ -81,7 +81,8 @@ class Model(Entry):
 
     most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
     defaults: attributes of other entries (optimizer, schedule) whose defaults differ from the usual ones. length: of a
-    training without a written one. wide: the defaults of an optimizer that is not written, of more than WIDE columns.
+    training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
+    that is not written.
     """
 
     architecture: Architecture

@@ -40,6 +40,7 @@ _DEFAULTS: Mapping[str, Setting] = {
 _REGRESSION_DEFAULTS = {**_DEFAULTS, "model.dropout": 0.0}
 # Of many columns, most of which are 0 nearly everywhere, some fit noise. Chosen on the table grants of 1,500 columns.
 _WIDE: Mapping[str, Setting] = {"optimizer.weight_decay": 0.2}
+_WIDE_CLASSES = {**_WIDE, "model.dropout": 0.3}
 _LENGTH = Length(3000, (8, 40), 10, ((1_000, 32), (10_000, 64), (100_000, 256)))
 
 _DEEP = Architecture("deep", one_input(deep_feature), size=lambda job: deep_size(job, job.features))
@@ -55,7 +56,7 @@ MODELS = (
         encodes=True,
         defaults=_DEFAULTS,
         length=_LENGTH,
-        wide=_WIDE,
+        wide=_WIDE_CLASSES,
     ).with_defaults(_DEFAULTS),
     Model(
         "DNNRegressor",

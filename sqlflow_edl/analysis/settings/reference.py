@@ -71,10 +71,8 @@ def _catalog(catalog: Catalog[Entry]) -> Iterator[str]:
         yield f"### {entry.name}\n\n{entry.doc}{task}{only}{also}\n"
         if isinstance(entry, Model) and entry.defaults:
             others = (name for name in entry.defaults if name not in {row.name for row in entry.params})
-            wide = "".join(
-                f" Of more than {WIDE} columns, `{name} = {_default(value)}`."
-                for name, value in entry.wide.items()
-            )
+            of_wide = ", ".join(f"`{name} = {_default(value)}`" for name, value in entry.wide.items())
+            wide = f" Of more than {WIDE} columns, {of_wide}." if of_wide else ""
             written = ", ".join(f"`{name} = {_default(entry.defaults[name])}`" for name in others)
             yield f"If not written: {written}.{wide}\n"
         if entry.params:

@@ -314,3 +314,24 @@ def test_a_wide_table_has_more_weight_decay_by_default_and_the_plan_says_so(
     rows = session.plan(statement).to_arrow().to_pylist()
     [why] = [row["why"] for row in rows if row["name"] == "weight_decay"]
     assert why == "default for 3 columns"
+
+
+def test_the_network_of_a_wide_table_leaves_out_more_units_to_learn_classes(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sqlflow_edl.analysis.models.base.WIDE", 2)
+    train = "SELECT {} FROM people TO TRAIN DNN{} LABEL {} INTO m"
+    found = {
+        case: compiled(session, train.format(columns, written, label)).spec.model.params["dropout"]
+        for case, columns, written, label in (
+            ("wide", "age, height, city, team", "", "team"),
+            ("narrow", "age, height, team", "", "team"),
+            ("written", "age, height, city, team", " WITH dropout = 0.2", "team"),
+            ("number", "age, height, city, income", "", "income"),
+        )
+    }
+    assert found == {"wide": 0.3, "narrow": 0.1, "written": 0.2, "number": 0.0}
+    [statement] = session.parse(train.format("age, height, city, team", "", "team"))
+    rows = session.plan(statement).to_arrow().to_pylist()
+    [why] = [row["why"] for row in rows if row["name"] == "dropout"]
+    assert why == "default for 3 columns"
