@@ -127,10 +127,14 @@ class XGBoostEngine(Engine):
         self._rate = self.rate
 
     def grow(self, rate: float) -> None:
+        self._call(self._grow, rate)
+
+    def _grow(self, rate: float) -> None:
+        """Add a round. Its first question to the booster sets the seed, which is that of the calling thread alone."""
         if rate != self._rate:
             self._trees.set_param("learning_rate", rate)
             self._rate = rate
-        self._call(self._trees.update, self._rows, self.rounds)
+        self._trees.update(self._rows, self.rounds)
 
     def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call a function in which workers of a group exchange data."""

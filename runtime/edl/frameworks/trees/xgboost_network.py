@@ -27,6 +27,7 @@ from xgboost.tracker import RabitTracker
 
 from edl.collectives.base import Group
 
+MEETING_SECS = 30  # timeout until all members have called the tracker; they have just met in our group
 _RETRIES = 1  # of a connection to another worker, which listens before its address is known
 
 
@@ -39,7 +40,7 @@ class Network:
         timeout = math.ceil(group.timeout)
         address = b""
         if group.rank == 0:
-            address = self._member.track(group.size, group.host, timeout)
+            address = self._member.track(group.size, group.host, min(timeout, MEETING_SECS))
         address = group.broadcast(address or None, 0)
         # The library aborts a process whose communicator is open at the end.
         self._at_exit = weakref.finalize(self, self._member.leave)
