@@ -28,6 +28,7 @@ from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax import Statement
 
 _PATIENCE = 0.2  # seconds between two interrupts of a database
+_CLOSING = 2.0  # seconds for a session to close, also after an interrupt or an error
 
 Opener = Callable[[], Session]
 
@@ -160,6 +161,9 @@ class ParallelRun(Run):
         finally:
             for _ in workers:
                 turns.put(None)
+            # A thread that closes its session while the interpreter ends can abort the process.
+            for worker in workers:
+                worker.join(_CLOSING)
         for worker in workers:
             worker.join()
         return self._close()
