@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,20 @@ class Workers:
 def share(given: Minibatches, rank: int, size: int) -> Minibatches:
     total = len(given.labels)
     return given.rows(slice(total * rank // size, total * (rank + 1) // size))
+
+
+def rounds_until_lost(
+    subjects: Sequence[TreeAdapter], groups: Sequence[Group], given: Minibatches, rank: int
+) -> int:
+    """Rounds of a worker of two before the other one, or itself, is lost."""
+    part = share(given, rank, 2)
+    for rounds in range(ROUNDS):
+        try:
+            subjects[rank].train(part, groups[rank])
+        except GroupError:
+            groups[rank].close()
+            return rounds
+    raise AssertionError
 
 
 @pytest.fixture(scope="module")
@@ -214,17 +229,7 @@ def test_a_lost_worker_of_xgboost_changes_no_tree(
 
     monkeypatch.setattr("edl.frameworks.trees.xgboost.Network", network)
 
-    def lost(rank: int) -> int:
-        part = share(given, rank, 2)
-        for rounds in range(ROUNDS):
-            try:
-                subjects[rank].train(part, groups[rank])
-            except GroupError:
-                groups[rank].close()
-                return rounds
-        raise AssertionError
-
-    rounds = pair.do(lost)
+    rounds = pair.do(partial(rounds_until_lost, subjects, groups, given))
     assert rounds[0] == rounds[1]
     monkeypatch.undo()
     [replacement] = xgboosts(1, **params)
@@ -289,16 +294,7 @@ def test_a_lost_worker_changes_no_tree(pair: Workers, made: Made, name: str, exc
     groups[1].__class__ = _Lost
     groups[1].last = exchange  # type: ignore[attr-defined]
 
-    def lost(rank: int) -> int:
-        part = share(given, rank, 2)
-        for rounds in range(ROUNDS):
-            try:
-                subjects[rank].train(part, groups[rank])
-            except GroupError:
-                return rounds
-        raise AssertionError
-
-    rounds = pair.do(lost)
+    rounds = pair.do(partial(rounds_until_lost, subjects, groups, given))
     for group in groups:
         group.close()
     assert rounds[0] == rounds[1]

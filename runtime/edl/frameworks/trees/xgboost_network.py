@@ -37,13 +37,13 @@ class Network:
     def __init__(self, group: Group) -> None:
         self._group = group
         self._member = _Member()
+        # The library aborts a process whose communicator is open at the end.
+        self._at_exit = weakref.finalize(self, self._member.leave)
         timeout = math.ceil(group.timeout)
         address = b""
         if group.rank == 0:
             address = self._member.track(group.size, group.host, min(timeout, MEETING_SECS))
         address = group.broadcast(address or None, 0)
-        # The library aborts a process whose communicator is open at the end.
-        self._at_exit = weakref.finalize(self, self._member.leave)
         self.call(
             collective.init,
             **json.loads(address),

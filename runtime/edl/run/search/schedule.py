@@ -16,9 +16,7 @@ from edl.arrays import Array
 from edl.spec import REDUCTION, Candidate, Search
 
 LEAST_KNOWN = 4  # trials that have ended before one is chosen by them
-LAG = (
-    2  # trials for each slot or worker that may be under way when another one is chosen by those before them
-)
+LAG = 2  # trials for each slot or worker that may be under way when another is chosen by those before them
 GOOD = 0.15  # share of the ended trials that count as good
 OTHER_NAME = 0.2  # kernel of two points that differ in a name
 
@@ -39,11 +37,6 @@ class Schedule:
         self._ordered = search.ordered if search.ordered and numbers is None else self._count
         chooses = self._ordered < self._count
         self._kernel = kernel(search.candidates) if chooses else np.empty((0, 0))
-
-    @property
-    def begun(self) -> int:
-        """Number of trials that have begun."""
-        return len(self._begun)
 
     @property
     def waiting(self) -> int:

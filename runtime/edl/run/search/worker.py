@@ -124,9 +124,8 @@ class SearchWorker:
         Raises JobCancelledError if this worker has to leave.
         """
         turn, number = self._choices.turn(task.start, choice.number), choice.number
-        if (
-            known := self._choices.record(choice)
-        ) is not None:  # of a worker that was lost before it could report
+        known = self._choices.record(choice)
+        if known is not None:  # of a worker that was lost before it could report
             return known
         with self._watched(self._has_model):
             train = self._runner.screen if choice.screening else self._runner.run
