@@ -85,7 +85,8 @@ class Process:
 
     def kill(self) -> None:
         if self._process is not None and self._process.returncode is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just been waited for, by the other thread
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     def last_words(self) -> str:
         """What it wrote to its file for that, or if it failed and says so, the end of its log."""
