@@ -139,7 +139,7 @@ def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
     source = str(item.callspec.params[sources[0]])
     if source in others:
         others.remove(source)
-    return (item.path, item.originalname, *others), source
+    return (item.nodeid.partition("[")[0], *others), source
 
 
 def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
