@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from edl.features.arrays import Floats, Ints
-from edl.models.fitting import Histogram
+from edl.models.fitting import Bins, Histogram
 
 MOST_BINS = 48
+_TENTHS = np.arange(1, 10) / 10
 _PRECISION = 45  # bits of the largest value that bins resolve: a bin's number is exact in float64
 
 
@@ -76,3 +77,22 @@ def _grid(least: float, most: float) -> tuple[int, int, int]:
         if last - first < MOST_BINS:
             return exponent, first, last - first + 1
         exponent += 1
+
+
+def deciles(values: Floats) -> Bins | None:
+    """Return the counts of finite values between their distinct deciles; None without values."""
+    if not len(values):
+        return None
+    # Edges are values, so that equal numbers stay together and a column of a few of them has a bin for each.
+    edges = np.unique(np.quantile(values, _TENTHS, method="inverted_cdf"))
+    counts = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
+    return Bins(tuple(edges.tolist()), tuple(counts.tolist()))
+
+
+def merged(histogram: Histogram) -> Bins:
+    """Return bins of about a tenth of the numbers each, made of whole bins of the histogram."""
+    below = np.cumsum(histogram.counts)
+    ends = np.unique(np.searchsorted(below, _TENTHS * below[-1]))
+    ends = ends[ends < len(below) - 1]  # the last one ends all
+    edges = histogram.start + histogram.width * (ends + 1)
+    return Bins(tuple(edges.tolist()), tuple(np.diff(below[ends], prepend=0, append=below[-1]).tolist()))

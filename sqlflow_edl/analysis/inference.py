@@ -13,7 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.data.names import fitting, quoted
-from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import row_groups, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
@@ -66,6 +66,7 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
+    report = _comparison(attributes.get("predict.report"), model, reference, errors)
     raise_all(errors)
     table, column = _target(statement.target, statement.prefix + trained.label.column, query.dialect)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -79,11 +80,32 @@ def prediction(
         _used(trained, "predict", statement, reference, query, renamed),
         weights=None,
         output=spec.Output(table, column, keep, probabilities),
+        report=report,
         interval=interval,
         threshold=threshold,
         temperature=uncertainty.temperature(model),
         batch_size=_value(attributes, "predict.batch_size", trained.batch_size),
         cluster=_cluster(attributes, "predict"),
+    )
+
+
+def _comparison(
+    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+) -> spec.job.Report:
+    """Return the kind of report of PREDICT; add an error if the model has no statistics for it."""
+    if written is None or written.value != "drift":
+        return "figures"
+    if model.fitting is None:
+        errors.append(without_statistics(reference, written.written.value.span))
+    return "drift"
+
+
+def without_statistics(reference: str, span: Span | None = None) -> SemanticError:
+    """Make the error for a model that no statement has trained."""
+    return SemanticError(
+        f"{reference} keeps no statistics of its training rows to compare with",
+        span=span,
+        hint="models that TRAIN has made have them",
     )
 
 
@@ -151,11 +173,9 @@ def evaluation(
     )
 
 
-def _report(
-    written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]
-) -> spec.job.EvaluationReport:
+def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
     """Return the kind of report; add an error if the label does not allow it."""
-    report: spec.job.EvaluationReport = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    report: spec.job.Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
     least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
     classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
     if written and (classes < least or (report == "roc_curve" and classes > 2)):

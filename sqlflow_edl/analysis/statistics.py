@@ -27,7 +27,7 @@ from pyarrow import types
 from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from edl.features.lists import Lists
-from edl.models.fitting import Histogram
+from edl.models.fitting import Bins, Histogram
 from sqlflow_edl.analysis.accumulators import (
     Calendar,
     Counts,
@@ -39,13 +39,14 @@ from sqlflow_edl.analysis.accumulators import (
 )
 from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
 from sqlflow_edl.analysis.columns.cells import Cells, Items
-from sqlflow_edl.analysis.histogram import HistogramBuilder
+from sqlflow_edl.analysis.histogram import HistogramBuilder, deciles
 
 MOST_DISTINCT = 200_000  # limit of the distinct values counted in a column
 SAMPLE_ROWS = 1_000_000
 SAMPLE_VALUES = (
     1 << 26
 )  # of all columns together: 512 MiB; with more than 64 columns each has a smaller sample
+BINNED_ROWS = 20_000  # sample for the bins of a column that wants no quantiles
 
 
 Vector = tuple[tuple[float, ...], tuple[float, ...]]
@@ -56,8 +57,8 @@ class Want(enum.Flag):
     """Statistics that a feature column is fitted with. A text column has no moments and no quantiles."""
 
     NONE = 0
-    MOMENTS = enum.auto()  # min, max, mean, std, integers, histogram
-    QUANTILES = enum.auto()
+    MOMENTS = enum.auto()  # min, max, mean, std, integers, histogram, bins
+    QUANTILES = enum.auto()  # of a large sample; bins
     COUNTS = enum.auto()  # counts, distinct
     TEXT = enum.auto()  # longest, delimiter, numeric_text
     CALENDAR = enum.auto()  # years, parts
@@ -99,6 +100,7 @@ class ColumnStatistics:
     std: float = 0.0
     integers: bool = True  # no number has a fraction
     histogram: Histogram | None = None
+    bins: Bins | None = None  # by deciles of a sample
     numbers: int = 0  # values that have moments
     counts: ValueCounts | None = None  # None also if there are too many to count
     distinct: int = 0  # without NULL; a lower bound if there are too many to count
@@ -139,15 +141,24 @@ def collect(
     columns = {name: _Column(name, want, most_distinct) for name, want in wants.items()}
     for cells in lists:
         columns[cells.column].lists.append(_Cells(cells, most_distinct))
-    sampled = [column for column in columns.values() if Want.QUANTILES in column.want]
-    sample = RowSample(min(SAMPLE_ROWS, SAMPLE_VALUES // max(len(sampled), 1)), seed)
+    quantiles = [column for column in columns.values() if Want.QUANTILES in column.want]
+    binned = [column for column in columns.values() if _BINNED & column.want == Want.MOMENTS]
+    others = [column for column in columns.values() if not _BINNED & column.want]
+    samples = [
+        (RowSample(min(most, SAMPLE_VALUES // len(members)), seed), members)
+        for most, members in ((SAMPLE_ROWS, quantiles), (BINNED_ROWS, binned))
+        if members
+    ]
     for batch in batches:
-        chosen = sample.rows(batch.num_rows) if sampled else slice(None)
-        for name, column in columns.items():
-            column.add(batch.column(name), chosen)
-        if (stays := sample.thin()) is not None:
-            for column in sampled:
-                column.thin(stays)
+        for column in others:
+            column.add(batch.column(column.name), slice(None))
+        for sample, members in samples:
+            chosen = sample.rows(batch.num_rows)
+            for column in members:
+                column.add(batch.column(column.name), chosen)
+            if (stays := sample.thin()) is not None:
+                for column in members:
+                    column.thin(stays)
     return {name: column.ends() for name, column in columns.items()}
 
 
@@ -201,7 +212,7 @@ class _Column:
         if Want.MOMENTS in self.want:
             self.moments.add(usable, integers=types.is_integer(array.type) or types.is_boolean(array.type))
             self.histogram.add(usable)
-        if Want.QUANTILES in self.want:
+        if _BINNED & self.want:
             self.sample.append(values[chosen])
 
     def _add_values(self, array: pa.Array) -> None:
@@ -233,6 +244,7 @@ class _Column:
             counts = ValueCounts((), ())
         textual = self.shape.longest > 0
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)
+        sample = sample[np.isfinite(sample)]
         return ColumnStatistics(
             rows=self.rows,
             nulls=self.nulls,
@@ -255,7 +267,8 @@ class _Column:
             span=self.unique.span,
             years=self.calendar.years(),
             parts={part: len(counted) for part, counted in self.calendar.counts.items()},
-            sample=sample[np.isfinite(sample)],
+            bins=deciles(sample),
+            sample=sample if Want.QUANTILES in self.want else np.empty(0),
             lists={each.cells: each.ends() for each in self.lists},
         )
 
@@ -298,6 +311,7 @@ class _Cells:
         return replace(self._items.ends(), vector=self._vectors.ends(), error=self._error)
 
 
+_BINNED = Want.MOMENTS | Want.QUANTILES
 _OF_ITEMS: Mapping[Items, Want] = {"numbers": Want.NONE, "ids": Want.MOMENTS, "words": Want.COUNTS}
 
 

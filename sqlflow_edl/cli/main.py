@@ -253,6 +253,17 @@ def _add_retrain(commands: Commands) -> None:
         type=_positive,
         help="only if its query has at least N rows more than when it was trained; if not, the exit code is 3",
     )
+    retrain.add_argument(
+        "--if-drift",
+        action="store_true",
+        help="only if a column of its query has drifted from the rows it was trained on; if not, the exit code is 3",
+    )
+    retrain.add_argument(
+        "--drift-limit",
+        metavar="PSI",
+        type=_index,
+        help="population stability index from which on a column has drifted (default 0.25); implies --if-drift",
+    )
     _model_store(retrain)
     _model_packages(retrain)
     _add_ways(retrain)
@@ -335,6 +346,16 @@ def _positive(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return number
+
+
+def _index(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
     return number
 
 

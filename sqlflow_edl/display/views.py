@@ -25,6 +25,8 @@ from sqlflow_edl.display.output import (
     write_rows,
 )
 from sqlflow_edl.display.terminal import Room, console, in_ascii, room
+from sqlflow_edl.reports.drift import SHOWN as COLUMNS_OF_DRIFT
+from sqlflow_edl.reports.drift import cells
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number, percent, size
 
@@ -242,7 +244,18 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
     return listed(columns, rows, MODELS, space, others, counted(len(rows), "version"))
 
 
-RIGHT = ("version", "rows", "size", "took")  # right-aligned: numbers, and texts that end with a unit
+DRIFT = Layout("why", ("outside", "unseen", "range", "NULLs"))
+
+
+def drift(found: FirstRows, space: Room, others: str) -> Shown:
+    """Show a line for each column, with a coloured verdict."""
+    names = [name for name, _ in found.columns]
+    rows = [cells(dict(zip(names, row, strict=True))) for row in found.rows]
+    return listed(COLUMNS_OF_DRIFT, rows, DRIFT, space, others, counted(len(rows), "column"))
+
+
+# Right-aligned: numbers, and texts that end with a unit.
+RIGHT = ("version", "rows", "size", "took", "PSI", "unseen", "outside")
 _STATES = {
     "done": "green",
     "ready": "green",
@@ -250,6 +263,9 @@ _STATES = {
     "died": "red",
     "damaged": "red",
     "running": "cyan",
+    "drifted": "red",
+    "shifted": "yellow",
+    "stable": "green",
 }
 
 
@@ -269,7 +285,10 @@ def listed(
     made = listing(columns, rows, layout, space.width)
     lines = [
         [
-            Text(text or "", _STATES.get((text or "").partition(":")[0], "") if name == "state" else "")
+            Text(
+                text or "",
+                _STATES.get((text or "").partition(":")[0], "") if name in ("state", "verdict") else "",
+            )
             for name, text in zip(made.columns, row, strict=True)
         ]
         for row in made.rows
@@ -285,4 +304,5 @@ VIEWS: Mapping[View, Form] = {
     "importances": importances,
     "confusion_matrix": confusion_matrix,
     "roc_curve": roc_curve,
+    "drift": drift,
 }

@@ -18,6 +18,7 @@ from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
+from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame
 from sqlflow_edl.reports.text import counted, number
 
@@ -151,11 +152,18 @@ def _score_curve(found: FirstRows) -> ScoreCurve:
     return ScoreCurve(1, inside, outside, of["threshold"], hits, alarms)
 
 
+def _drift(found: FirstRows) -> str:
+    names = [name for name, _ in found.columns]
+    rows = [cells(dict(zip(names, row, strict=True))) for row in found.rows]
+    return html.rows([(name, False) for name in SHOWN], rows, counted(len(rows), "column"))
+
+
 _FORMS: Mapping[View, Callable[[FirstRows], str]] = {
     "sections": _sections,
     "confusion_matrix": _confusion_matrix,
     "importances": _importances,
     "roc_curve": _roc_curve,
+    "drift": _drift,
 }
 
 

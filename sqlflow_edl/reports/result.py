@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 # Form in which rows are shown to people; machine formats have them unchanged.
-View = Literal["rows", "figures", "sections", "models", "importances", "confusion_matrix", "roc_curve"]
+View = Literal[
+    "rows", "figures", "sections", "models", "importances", "confusion_matrix", "roc_curve", "drift"
+]
 
 
 @dataclass(frozen=True)

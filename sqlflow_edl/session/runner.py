@@ -12,24 +12,28 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from edl import data
 from edl.data import Pinned
 from edl.data.retry import insisting
 from edl.errors import SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, handled, write_intent
 from edl.models.registry.records import ModelRecord, check_name
 from edl.spec import JobSpec, Rows
 from sqlflow_edl.analysis import inference
+from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
+from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import job_results
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.session import unseen
+from sqlflow_edl.session import comparison
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import fix
@@ -114,29 +118,41 @@ class JobRunner:
         """Run a model over the query's rows, into a table or as a result set."""
         with self._job(statement, cast(job_folder.Kind, statement.kind)) as job:
             found = self._compiler.use(statement, job.model)
-            if not found.planned.cluster.workers:
+            reports_drift, target = found.planned.report == "drift", found.planned.output.name
+            if not found.planned.cluster.workers and (target or not reports_drift):
                 self._submitter.warm(found.trained.framework)
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
+            drift = self._drift(job, pinned) if reports_drift else None
+            if drift is not None and not target:
+                return drift_report.added(Result(statement), drift, found.reference)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = inference.notes(statement, found.trained, planned)
             if planned.kind in ("predict", "evaluate"):
-                notes += unseen.notes(planned, pinned, job)
+                notes += comparison.notes(planned, pinned, job)
             report(self._observer, notes)
-            target = planned.output.name
             intent = Intent(planned.kind, self._source.url, target, store=self._store)
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
-                return self._detach(statement, ready)
+                return drift_report.added(self._detach(statement, ready), drift, found.reference)
             outcome = self._run(ready)
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)
             written = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
                 written = self._commit(ready, outcome).rows
-        return job_results.written(statement, planned, outcome, notes, written, found.reference)
+        result = job_results.written(statement, planned, outcome, notes, written, found.reference)
+        return drift_report.added(result, drift, found.reference)
+
+    def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
+        """Compare the pinned rows with the training rows of the job's model."""
+        self._observer.doing("comparing the rows")
+        reader = data.open_reader(pinned, job.rows)
+        return comparison.drift(
+            read_archive(job.model), reader.schema.names, lambda wanted: reader.read(0, pinned.rows, wanted)
+        )
 
     # Steps -------------------------------------------------------------------------------------------------
 

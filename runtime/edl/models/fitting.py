@@ -27,12 +27,26 @@ class Histogram(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("a histogram has bins of a width above 0")
 
 
+class Bins(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of a sample of numbers below the first edge, between two edges, and from the last edge on.
+
+    A number equal to an edge is above it. The edges are the distinct deciles of the sample.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.edges) + 1 or list(self.edges) != sorted(set(self.edges)):
+            raise ValueError("bins have ascending edges, and one more count than edges")
+
+
 class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Statistics of a column of the training rows; None for statistics that were not needed.
 
     `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
     than NULL; `countless` is true if there are more than that.
-    `top` holds the most frequent values and their counts, `histogram` the numbers.
+    `top` holds the most frequent values and their counts, `histogram` and `bins` the numbers.
     """
 
     rows: int
@@ -45,6 +59,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     countless: bool = False
     top: tuple[tuple[str | bool | int, int], ...] = ()
     histogram: Histogram | None = None
+    bins: Bins | None = None
 
 
 class Fitting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -18,7 +18,9 @@ VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's tasks
-EvaluationReport = Literal["figures", "confusion_matrix", "roc_curve"]  # result of EVALUATE
+Report = Literal[
+    "figures", "confusion_matrix", "roc_curve", "drift"
+]  # result of EVALUATE; the last of PREDICT
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
 SplitBy = Literal["random", "time", "group", "stratified"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
@@ -325,7 +327,7 @@ class JobSpec(Struct, frozen=True):
     trained_model: str = ""  # name@version of the model in use; TRAIN: of the initial weights
     batch_size: int = BLOCK  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
     explanation: Explanation | None = None  # of EXPLAIN
-    report: EvaluationReport = "figures"  # of EVALUATE
+    report: Report = "figures"  # of EVALUATE and PREDICT
     interval: Interval | None = None  # of PREDICT
     threshold: float | None = None  # of PREDICT, EVALUATE: from it on the second of two classes
     temperature: float = 1.0  # of PREDICT, EVALUATE, EXPLAIN: divides the logits of classes

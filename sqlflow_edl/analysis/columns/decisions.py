@@ -89,4 +89,5 @@ def summary(found: ColumnStatistics, want: Want) -> ColumnSummary:
         countless=counted and counts is None,
         top=tuple(zip(counts.values[:TOP_VALUES], counts.counts[:TOP_VALUES], strict=True)) if counts else (),
         histogram=found.histogram if numbers else None,
+        bins=found.bins,
     )

@@ -357,6 +357,14 @@ PREDICT = (
         aliases=("probabilities",),
     ),
     Attribute(
+        "predict.report",
+        "text",
+        "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "
+        "table, nothing is predicted.",
+        "rows",
+        choices=("rows", "drift"),
+    ),
+    Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
     ),
     Attribute(

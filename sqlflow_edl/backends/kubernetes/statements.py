@@ -50,7 +50,7 @@ def _gives_rows(statement: Statement) -> bool:
         case "evaluate":
             return written.get("evaluate.report", "figures") != "figures"
         case kind:
-            return kind == "predict"
+            return kind == "predict" and written.get("predict.report") != "drift"
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:

@@ -1,19 +1,24 @@
-"""`sqlflow retrain MODEL`: run the statement that trained a model again, if its table has grown."""
+"""`sqlflow retrain MODEL`: run the statement that trained a model again, if its rows have grown or drifted."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from edl.errors import SemanticError
-from edl.models.archive import read_archive
+from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import split_reference
+from sqlflow_edl.analysis.checks.drift import DRIFTED
+from sqlflow_edl.analysis.inference import without_statistics
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.run import run
 from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.reports.drift import sentence
+from sqlflow_edl.session.comparison import drift
 from sqlflow_edl.session.session import Session
 
 
@@ -24,11 +29,14 @@ def retrain(options: argparse.Namespace) -> int:
         return no_source(options)
     with Session(options.source, dialect=options.dialect, model_store=options.model_store) as session:
         statement = _statement(session, options.model)
-        if options.if_rows is not None:
-            why, grown = _growth(session, options.model, options.if_rows)
-            print(why, file=sys.stderr)
-            if not grown:
+        reasons = []
+        for why, needed in _conditions(session, options):
+            reasons.append(why)
+            if not needed:
+                print(f"{why}: not trained again", file=sys.stderr)
                 return exit_codes.NOT_NEEDED
+        if reasons:
+            print(f"{'; '.join(reasons)}: training again", file=sys.stderr)
     options.files, options.execute = [], [statement]
     return run(options)
 
@@ -46,17 +54,36 @@ def _statement(session: Session, reference: str) -> str:
     return statement
 
 
-def _growth(session: Session, reference: str, wanted: int) -> tuple[str, bool]:
-    """Compare the rows of the model's query with those when it was trained: in words, and if enough are new."""
+def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple[str, bool]]:
+    """Yield each condition in words, and if it holds, the cheapest first."""
+    drifts = options.if_drift or options.drift_limit is not None
+    if options.if_rows is None and not drifts:
+        return
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
         file = Path(folder) / "model.zip"
-        version = session.registry.load(reference, file)
+        reference = session.registry.load(options.model, file).reference
         archive = read_archive(file)
+        if options.if_rows is not None:
+            yield _growth(session, archive, reference, options.if_rows)
+        if drifts:
+            yield _drift(session, archive, reference, options.drift_limit or DRIFTED)
+
+
+def _growth(session: Session, archive: Archive, reference: str, wanted: int) -> tuple[str, bool]:
+    """Compare the number of rows of the model's query with that of its training."""
     before = archive.lineage.rows
     query = archive.spec.query.select
     reader = session.source.execute(f"SELECT count(*) AS n FROM (\n{query}\n) trained_on")
     now = int(reader.read_all().column(0)[0].as_py()) if reader is not None else 0
     grown = now - before >= wanted
-    counts = f"the query of {version.reference} has {now:,} rows, and had {before:,} when it was trained"
-    verdict = "training again" if grown else f"not trained again, since fewer than {wanted:,} are new"
-    return f"{counts}: {verdict}", grown
+    counts = f"the query of {reference} has {now:,} rows, and had {before:,} when it was trained"
+    return counts if grown else f"{counts}, so that fewer than {wanted:,} are new", grown
+
+
+def _drift(session: Session, archive: Archive, reference: str, limit: float) -> tuple[str, bool]:
+    """Compare the rows of the model's query with the rows that it was trained on."""
+    if archive.fitting is None:
+        raise without_statistics(reference)
+    rows = session.source.stream(archive.spec.query.select)
+    found = drift(archive, rows.schema.names, lambda wanted: rows, limit)
+    return sentence(found, reference), any(each.verdict == "drifted" for each in found)

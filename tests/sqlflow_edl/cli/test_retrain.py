@@ -50,7 +50,7 @@ def test_a_model_is_trained_again_as_a_new_version(url: str, capsys: pytest.Capt
 
 def test_too_few_new_rows_train_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retrain", "m", "--if-rows", "6", "--source", url]) == exit_codes.NOT_NEEDED
-    assert "not trained again, since fewer than 6 are new" in capsys.readouterr().err
+    assert "so that fewer than 6 are new: not trained again" in capsys.readouterr().err
     assert versions(url) == [1]
 
 

@@ -17,7 +17,7 @@ from edl.data.results import ResultFolder
 from edl.jobs.outcome import Outcome
 from edl.program import load
 from edl.spec import ClassLabel, Rows
-from edl.spec.job import EvaluationReport
+from edl.spec.job import Report
 from edl.worker.evaluation.inference import evaluate
 from edl.worker.evaluation.reports import MOST_THRESHOLDS
 from tests.edl.programs import Events, rows_of, simple
@@ -47,7 +47,7 @@ def table(classes: tuple[str, ...], rows: int = 300) -> pa.Table:
 
 
 def reported(
-    folder: Path, kind: EvaluationReport, rows: pa.Table, classes: tuple[str, ...]
+    folder: Path, kind: Report, rows: pa.Table, classes: tuple[str, ...]
 ) -> tuple[Outcome, pa.Table]:
     label = ClassLabel("y", classes)
     model = MODEL.format(factors=[1.0] if label.binary else [float(k) for k in range(len(classes))])

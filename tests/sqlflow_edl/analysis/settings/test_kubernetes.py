@@ -44,5 +44,6 @@ def test_one_name_stands_for_all_of_them_in_a_list() -> None:
         check("predict", "zzz = 1")
     assert refused.value.hint == (
         "known: kubernetes.…, predict.batch_size, predict.interval, predict.num_workers, "
-        "predict.probabilities, predict.task_timeout, predict.threshold; docs/attributes.md lists all attributes"
+        "predict.probabilities, predict.report, predict.task_timeout, predict.threshold; "
+        "docs/attributes.md lists all attributes"
     )

@@ -1,16 +1,46 @@
-"""Values of the rows to predict that a model does not know: counted once the rows are pinned, for a note."""
+"""Comparison of rows with those that a model was fitted to: values that it does not know, and drift."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
 
 from edl import data, spec
 from edl.data import Pinned
 from edl.features.arrays import plain
 from edl.features.categories import encoder
 from edl.jobs.job_folder import JobFolder
+from edl.models.archive import Archive
 from edl.spec import JobSpec, Vocabulary
+from sqlflow_edl.analysis.checks.drift import DRIFTED, ColumnDrift, compare
 from sqlflow_edl.reports.text import counted
 
 MOST_ROWS = 100_000  # that are read from a server for this alone
+
+
+def drift(
+    model: Archive,
+    names: Sequence[str],
+    read: Callable[[list[str]], Iterable[pa.RecordBatch]],
+    limit: float = DRIFTED,
+) -> list[ColumnDrift]:
+    """Compare rows with the training rows: each column that the model reads, and the label if it is there.
+
+    names: columns of the rows. read: returns batches with the wanted ones, and perhaps others. limit: as in `compare`.
+    """
+    trained, fitting = model.spec, model.fitting
+    folded = {name.casefold(): name for name in reversed(names)}
+    wanted = dict.fromkeys((*trained.columns, *spec.label_columns(trained.label)))
+    found = {
+        name: name if name in names else folded[name.casefold()]
+        for name in wanted
+        if name.casefold() in folded
+    }
+    known = fitting.columns if fitting is not None else {}
+    summaries = {name: known[before] for before, name in found.items() if before in known}
+    features = [spec.with_columns(feature, found) for feature in trained.features]
+    return compare(read(list(summaries)), summaries, features, limit=limit)
 
 
 def notes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Values that a model does not know are counted where rows are predicted."""
+"""Rows to predict are compared with those of training: values that the model does not know are counted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from edl import spec
 from edl.jobs import job_folder
 from edl.spec import JobSpec
-from sqlflow_edl.session import unseen
+from sqlflow_edl.session import comparison
 from sqlflow_edl.session.session import Session
 
 CITIES = """(SELECT 'oslo' AS city, 20 AS age UNION ALL SELECT 'rome', 21 UNION ALL SELECT NULL, 22
@@ -38,4 +38,4 @@ def test_unseen_values_are_counted_by_column(session: Session, query: str, wante
     pinned = session.source.pin(query, job.rows, seed=0, shuffle=False)
     found = planned(session)
     assert isinstance(spec.category_of(found.features[0]), spec.Vocabulary)
-    assert unseen.notes(found, pinned, job) == wanted
+    assert comparison.notes(found, pinned, job) == wanted

@@ -1,0 +1,84 @@
+"""Report of drift: a row per column, and the sentence about all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlflow_edl.reports import table
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import counted, number, percent
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sqlflow_edl.analysis.checks.drift import ColumnDrift
+
+SHOWN = ("column", "verdict", "why", "PSI", "NULLs", "unseen", "outside", "range")  # of `cells`
+
+
+def rows(found: Sequence[ColumnDrift]) -> pa.RecordBatchReader:
+    """Return the comparisons as a result set."""
+    import pyarrow as pa
+
+    columns = {
+        "column": pa.string(),
+        "verdict": pa.string(),
+        "why": pa.string(),
+        **dict.fromkeys(("psi", "nulls_then", "nulls_now", "unseen", "outside"), pa.float64()),
+        **dict.fromkeys(("min_then", "max_then", "min_now", "max_now"), pa.float64()),
+    }
+    values = (
+        (
+            *(each.column, each.verdict, each.why, each.psi, each.nulls_then, each.nulls_now),
+            *(each.unseen, each.outside, *each.then, *each.now),
+        )
+        for each in found
+    )
+    return table.typed(columns, values)
+
+
+def added(result: Result, found: Sequence[ColumnDrift] | None, model: str) -> Result:
+    """Add the comparisons to the result of a statement, if there are any."""
+    if found is None:
+        return result
+    message = "; ".join(filter(None, (result.message, sentence(found, model))))
+    return replace(result, message=message, reader=rows(found), view="drift")
+
+
+def sentence(found: Sequence[ColumnDrift], model: str) -> str:
+    """Name the columns that drifted: `2 of 5 columns drifted from the training rows of m@1: age (NULLs), city (…)`."""
+    drifted = [f"{each.column} ({each.why})" for each in found if each.verdict == "drifted"]
+    count = f"{len(drifted):,} of {counted(len(found), 'column')}" if drifted else "no column"
+    return (
+        f"{count} drifted from the training rows of {model}" + (": " if drifted else "") + ", ".join(drifted)
+    )
+
+
+def cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Format a row of the result set for people, under the headings `SHOWN`."""
+    ranges = [_range(row[f"min_{when}"], row[f"max_{when}"]) for when in ("then", "now")]
+    return (
+        row["column"],
+        row["verdict"],
+        row["why"],
+        f"{row['psi']:.3f}" if row["psi"] is not None else "",
+        _change([percent(row["nulls_then"]), _share(row["nulls_now"])]),
+        _share(row["unseen"]),
+        _share(row["outside"]),
+        _change(ranges),
+    )
+
+
+def _share(share: float | None) -> str:
+    return "" if share is None else percent(share)
+
+
+def _range(least: float | None, most: float | None) -> str:
+    return "" if least is None else f"{number(least)} to {number(most)}"
+
+
+def _change(values: Sequence[str]) -> str:
+    """Join then and now, unless they are the same."""
+    return ", now ".join(filter(None, dict.fromkeys(values)))

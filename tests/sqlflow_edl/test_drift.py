@@ -1,0 +1,71 @@
+"""Drift from TRAIN, which keeps the statistics, to the report of PREDICT and the condition of `sqlflow retrain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
+from tests.sql_cases import FIXTURES
+
+REPORT = "WITH predict.report = drift USING m"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("drift")
+    url = f"duckdb:///{folder}/visits.duckdb"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(url, create=True) as session:
+            list(session.run((FIXTURES / "session" / "drift.sql").read_text("utf-8")))
+        yield url
+
+
+@pytest.fixture
+def session(url: str) -> Iterator[Session]:
+    with Session(url) as opened:
+        yield opened
+
+
+def verdicts(result: Result) -> dict[str, tuple[str, str]]:
+    return {row["column"]: (row["verdict"], row["why"]) for row in result.to_arrow().to_pylist()}
+
+
+def test_the_training_rows_themselves_have_not_drifted(session: Session) -> None:
+    [result] = session.run(f"SELECT * FROM visits TO PREDICT {REPORT}")
+    stable = dict.fromkeys(("spent", "items", "city", "y"), ("stable", ""))
+    assert verdicts(result) == stable | {"day": ("unknown", "a date or time")}
+    assert result.message == "no column drifted from the training rows of m@1"
+
+
+def test_a_report_beside_predictions_names_the_columns_that_changed(session: Session) -> None:
+    [result] = session.run(f"SELECT * FROM changed TO PREDICT guesses.y {REPORT}")
+    assert verdicts(result) == {
+        "City": ("drifted", "distribution, unseen values"),
+        "spent": ("drifted", "distribution, outside of the range"),
+        "items": ("drifted", "NULLs"),
+        "day": ("unknown", "a date or time"),
+    }
+    assert "wrote 1,000 rows to guesses with m@1; 3 of 4 columns drifted" in result.message
+    assert result.rows == 1000
+    [counted] = session.run("SELECT count(y) AS n FROM guesses")
+    assert counted.to_arrow()["n"].to_pylist() == [1000]
+
+
+def test_a_model_is_trained_again_only_after_drift(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    retrain = ["retrain", "m", "--if-drift", "--dry-run", "--source", url]
+    assert main(retrain) == exit_codes.NOT_NEEDED
+    assert "no column drifted from the training rows of m@1: not trained again" in capsys.readouterr().err
+
+    with Session(url) as session:
+        list(session.run("UPDATE visits SET city = 'bonn' WHERE id < 300"))
+    assert main([*retrain, "--drift-limit", "1000"]) == exit_codes.OK  # by unseen values
+    told = capsys.readouterr().err
+    assert (
+        "1 of 5 columns drifted from the training rows of m@1: city (unseen values): training again" in told
+    )
