@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl import data, spec
-from edl.data.pinned import write_pinned
+from edl.data.joined import JoinedReader
+from edl.data.pinned import read_pinned, write_pinned
 from edl.errors import SQLFlowError
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
@@ -62,6 +63,15 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
     return Fixed(pinned, fitted, warnings)
+
+
+def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
+    """Open the rows of a training that `fix` has pinned; validation rows of a query of their own come last."""
+    reader = data.open_reader(pinned, job.rows)
+    if not job.validation_rows.is_dir():
+        return reader
+    own = data.open_reader(read_pinned(job.validation_rows), job.validation_rows)
+    return JoinedReader(reader, own)
 
 
 def look(source: data.Source, plan: TrainPlan) -> Planned:

@@ -10,6 +10,7 @@ from sqlflow_edl.analysis.outline import title
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.activation import current_version, wanted
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import used_statements
 from sqlflow_edl.syntax import Statement
@@ -36,7 +37,17 @@ def not_there_yet(statement: Statement) -> SemanticError:
 
 
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    return plan.training(compiler.planned(statement)) + _kept(compiler)
+    planned = compiler.planned(statement)
+    return plan.training(planned) + _activated(compiler, planned) + _kept(compiler)
+
+
+def _activated(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
+    """Describe the condition under which the new version becomes the current one."""
+    if wanted(planned.plan) is None:
+        return []
+    current = current_version(compiler.registry, str(planned.plan.statement.into[0]))
+    rival = f"only if it is at least as good as {current.reference}" if current else "the first version"
+    return [("version", "current", rival, plan.WRITTEN)]
 
 
 def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:

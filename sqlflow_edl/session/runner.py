@@ -21,11 +21,12 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
-from edl.models.pending import Intent, handled, write_intent
+from edl.models.pending import Intent, Rival, handled, write_intent
 from edl.models.registry.records import ModelRecord, check_name
 from edl.spec import JobSpec, Rows
 from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
+from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
@@ -33,7 +34,7 @@ from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import job_results
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.session import comparison
+from sqlflow_edl.session import activation, comparison
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import fix
@@ -93,16 +94,18 @@ class JobRunner:
             start = job.model if fitted.trained_model else None
             if start:
                 registry.load(fitted.trained_model, start)
-            intent = Intent("train", self._source.url, name, _record(fitted), self._store)
+            rival = self._rival(name, plan, fitted, fixed.pinned, job)
+            intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
             ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
             if self._compiler.detached:
                 return self._detach(statement, ready)
             outcome = self._run(ready)
             with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
                 model = outcome.stored or self._commit(ready, outcome).name
+        verdict = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""
         return Result(
             statement,
-            message=job_results.trained_on(fitted, model),
+            message=job_results.trained_on(fitted, model) + verdict,
             notes=tuple(plan.notes),
             warnings=warnings,
             figures=outcome.figures,
@@ -113,6 +116,17 @@ class JobRunner:
             model=model,
             stored_in=registry.url,
         )
+
+    def _rival(
+        self, name: str, plan: TrainPlan, fitted: JobSpec, pinned: Pinned, job: JobFolder
+    ) -> Rival | None:
+        """Measure the current version, if the new one is to replace it only if it is better."""
+        written = activation.wanted(plan)
+        if written is None:
+            return None
+        self._observer.doing("measuring the current version")
+        compared = activation.Activation(plan, fitted, pinned, job, written.written.value.span)
+        return compared.rival(self._compiler.registry, self._submitter, name)
 
     def _use(self, statement: Statement, on: Settings | None) -> Result:
         """Run a model over the query's rows, into a table or as a result set."""

@@ -53,7 +53,8 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
         return f"the result of job {job.id} could not be stored: {why}{place}"
     job.end("done")
     if intent.record is not None:
-        return f"job {job.id} had finished: stored the model {stored.name}"
+        verdict = f"; {stored.verdict}" if stored.verdict else ""
+        return f"job {job.id} had finished: stored the model {stored.name}{verdict}"
     return f"job {job.id} had finished: wrote {stored.rows:,} rows to {stored.name}"
 
 

@@ -21,10 +21,14 @@ from edl.spec import ENSEMBLE
 
 
 class Stored(NamedTuple):
-    """Stored output: `name@version` of a model, or a table and its number of rows."""
+    """Stored output: `name@version` of a model, or a table and its number of rows.
+
+    verdict: comparison of the model with its rival, if it has one.
+    """
 
     name: str
     rows: int = 0
+    verdict: str = ""
 
 
 def commit_result(
@@ -39,7 +43,10 @@ def commit_result(
         if record.framework == ENSEMBLE:  # a search, which may find that one model is best
             trained = read_archive(job.path / outcome.archive).spec
             record = msgspec.structs.replace(record, model=trained.model.name, framework=trained.framework)
-        version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id)
-        return Stored(f"{intent.name}@{version}")
+        rival = intent.rival
+        current = rival is None or not rival.stays(outcome.figures)
+        version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
+        name = f"{intent.name}@{version}"
+        return Stored(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
     source.stage(intent.name, job.id, 0, attempt, ResultFolder(job.results).read(outcome.tasks))
     return Stored(intent.name, source.commit(intent.name, job.id, 1))

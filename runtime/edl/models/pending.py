@@ -7,6 +7,7 @@ data source.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,14 +20,47 @@ from edl.models.registry.records import ModelRecord
 from edl.spec.job import Kind
 
 FILE = "intent.json"  # in a job folder
+_ROUNDING = 1e-6  # share of a figure by which two ways to add up the same rows may differ
 _HANDLED = "intent.told.json"  # the same for a failed job, once the failure is reported
+
+
+class Rival(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Current version that a new one replaces only if it is at least as good.
+
+    `figure` is that of `metric` over the `rows` on which the new version is measured; None if it is undefined.
+    """
+
+    reference: str
+    metric: str
+    figure: float | None
+    rows: int
+    higher_is_better: bool
+
+    def stays(self, figures: Mapping[str, float | None]) -> bool:
+        """Return True if a version with these figures is worse."""
+        new = figures.get(self.metric)
+        if self.figure is None or new is None:
+            return new is None
+        ahead = self.figure - new if self.higher_is_better else new - self.figure
+        return ahead > _ROUNDING * abs(self.figure)
+
+    def verdict(self, figures: Mapping[str, float | None], version: str) -> str:
+        """Compare both versions in a sentence: `m@2 stays current, because …`."""
+        new, old = (_shown(figure) for figure in (figures.get(self.metric), self.figure))
+        on = f"on the same {self.rows:,} row{'' if self.rows == 1 else 's'}"
+        if self.stays(figures):
+            return (
+                f"{self.reference} stays current: its {self.metric} is {old}, that of {version} {new}, {on}"
+            )
+        return f"{version} is current: its {self.metric} is {new}, that of {self.reference} {old}, {on}"
 
 
 class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Destination of a job's output.
 
     `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
-    URL of the model store (empty for the registry in the source).
+    URL of the model store (empty for the registry in the source). With a `rival` a model becomes current only if it is
+    not worse.
     """
 
     kind: Kind
@@ -34,6 +68,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     record: ModelRecord | None = None  # of a model
     store: str = ""
+    rival: Rival | None = None
 
 
 def write_intent(job: Path, intent: Intent) -> None:
@@ -67,6 +102,10 @@ def registry_of(intent: Intent, source: Source) -> Registry:
     `source` is the intent's. Raises SourceError if the registry cannot be opened.
     """
     return open_registry(source, intent.store)
+
+
+def _shown(figure: float | None) -> str:
+    return "undefined" if figure is None else f"{figure:.4g}"
 
 
 def unhandled(job: Path) -> None:

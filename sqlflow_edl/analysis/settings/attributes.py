@@ -65,6 +65,14 @@ TRAIN = (
         aliases=("train.keep_weights",),
     ),
     Attribute(
+        "train.activate",
+        "text",
+        "When the new version becomes the current one of its name: always, or only if a metric of its validation "
+        "rows is at least as good as that of the current version on the same rows (better).",
+        "always",
+        choices=("always", "better"),
+    ),
+    Attribute(
         "train.time_limit",
         "number",
         "Seconds after which training ends, with the epoch or round that reaches them; a search ends with the trials "

@@ -15,7 +15,7 @@ from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
-from sqlflow_edl.analysis.settings.search import SEARCH, SHARED, TIME_LIMIT
+from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
 from sqlflow_edl.analysis.settings.values import Setting
 
 _HEAD = """\
@@ -44,7 +44,7 @@ def _lines() -> Iterator[str]:
     for title, rows in BY_VERB.items():
         yield f"## {title}\n"
         yield from _table(rows)
-    shared = ", ".join(f"`{name}`" for name in (*SHARED, TIME_LIMIT))
+    shared = ", ".join(f"`{name}`" for name in (*SHARED, TIME_LIMIT, ACTIVATE))
     yield f"## Search\n\nThe [short form](search.md) of TRAIN takes these, and of those above {shared}.\n"
     yield from _table(SEARCH)
     yield "## Jobs on Kubernetes\n\nThese apply to jobs [on Kubernetes](kubernetes.md), and have no effect on others.\n"

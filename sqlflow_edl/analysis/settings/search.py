@@ -8,6 +8,7 @@ from edl import metrics
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 
+ACTIVATE = "train.activate"
 KINDS = ("trees", "networks", "linear", "lightgbm", "xgboost", "torch")
 
 TIME_LIMIT, TRIALS, METRIC, MODELS, MEMBERS, FOLDS, REFIT, HALVING = (
@@ -73,12 +74,12 @@ SHARED = (
     "validation.test_fraction", "validation.metrics", "validation.split", "validation.column",
     "validation.calibration", "validation.threshold",
 )  # fmt: skip
-_TIME = tuple(row for row in TRAIN if row.name == TIME_LIMIT)
+_OWN = tuple(row for row in TRAIN if row.name in (TIME_LIMIT, ACTIVATE))
 OF_SPACE = (
-    *_TIME,
+    *_OWN,
     *(row for row in SEARCH if row.name != MODELS),
 )  # of a TRAIN statement with several values
-ROWS = (*(row for row in TRAIN if row.name in (*SHARED, TIME_LIMIT)), *SEARCH)
+ROWS = (*(row for row in TRAIN if row.name in SHARED), *_OWN, *SEARCH)
 _OF_TRAIN = Dictionary(TRAIN)
 _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"
 ELSEWHERE: Mapping[str, str] = {

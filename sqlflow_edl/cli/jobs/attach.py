@@ -75,6 +75,8 @@ def _ending(job: JobFolder, outcome: Outcome) -> str:
     intent = read_intent(job.path) if status.state == "done" else None
     if stored := outcome.stored or (intent.name if intent is not None else ""):
         text += f"; stored {stored}"
+        if intent is not None and intent.rival is not None:
+            text += f"; {intent.rival.verdict(outcome.figures, stored)}"
     if status.state == "failed":
         text += f"\nits result could not be stored: {status.error}"
     if status.unclaimed:

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from edl.data import connect
 from edl.jobs import job_folder
@@ -15,7 +16,7 @@ from edl.jobs.event_log import EventLog
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder
 from edl.master.commit import LONGEST_PAUSE, PATIENCE, commit_when_possible, main
-from edl.models.pending import Intent, write_intent
+from edl.models.pending import Intent, Rival, write_intent
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
 
@@ -67,6 +68,34 @@ def test_a_model_is_stored_when_nobody_has_the_source_open(database: Path) -> No
     assert main([str(job.path)]) == 0
     assert job.status().state == "done"
     assert models(database) == ["m@1"]
+
+
+def test_a_model_that_is_worse_than_its_rival_is_stored_beside_it(database: Path) -> None:
+    job, _ = finished(database)
+    main([str(job.path)])
+    worse, intent = finished(database)
+    write_intent(worse.path, structs.replace(intent, rival=Rival("m@1", "auc", 0.7, 20, True)))
+    main([str(worse.path)])
+    assert models(database) == ["m@1", "m@2"]
+    with closing(connect(f"duckdb:///{database}")) as source:
+        assert open_registry(source, "").find("m").reference == "m@1"
+
+
+@pytest.mark.parametrize(
+    ("rival", "stays", "sentence"),
+    [
+        (Rival("m@1", "rmse", 0.5, 20, False), False, "m@2 is current: its rmse is 0.4, that of m@1 0.5, on the same "),
+        (Rival("m@1", "rmse", 0.3, 1, False), True, "m@1 stays current: its rmse is 0.3, that of m@2 0.4, on the same"),
+        (Rival("m@1", "rmse", 0.4 * (1 - 1e-9), 20, False), False, "m@2 is current"),
+        (Rival("m@1", "auc", 0.9, 20, True), True, "m@1 stays current: its auc is 0.9, that of m@2 0.8"),
+        (Rival("m@1", "auc", None, 20, True), False, "m@2 is current: its auc is 0.8, that of m@1 undefined"),
+        (Rival("m@1", "r2", None, 20, True), True, "m@1 stays current: its r2 is undefined, that of m@2 undefined"),
+    ],
+)  # fmt: skip
+def test_the_better_version_is_named_with_both_figures(rival: Rival, stays: bool, sentence: str) -> None:
+    figures = {"rmse": 0.4, "auc": 0.8, "r2": None}
+    assert rival.stays(figures) == stays
+    assert rival.verdict(figures, "m@2").startswith(sentence)
 
 
 def test_a_job_that_was_committed_is_not_committed_again(database: Path) -> None:

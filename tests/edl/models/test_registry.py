@@ -139,6 +139,20 @@ def test_an_earlier_version_can_become_current_until_another_is_saved(
     assert registry.find("m").version == 4
 
 
+def test_a_version_may_be_stored_beside_the_current_one(
+    registry: Registry, opened: Opener, file_of: FileOf
+) -> None:
+    registry.save("m", file_of(b"1"), RECORD)
+    assert registry.save("m", file_of(b"2"), RECORD, current=False) == 2
+    assert [found.version for found in opened().list() if found.current] == [1]
+    assert registry.find("m@2").state == "ready"
+    registry.activate("m@2")
+    assert registry.find("m").version == 2
+    registry.save("m", file_of(b"3"), RECORD, current=False)
+    registry.drop("m@2")
+    assert registry.find("m").version == 3
+
+
 def test_only_a_version_that_is_ready_becomes_current(registry: Registry, file_of: FileOf) -> None:
     registry.save("m", file_of(b"1"), RECORD)
     registry.record_failure("m", RECORD, "no memory")
@@ -158,7 +172,7 @@ def test_only_a_version_that_is_ready_becomes_current(registry: Registry, file_o
 def test_what_is_to_be_saved_once_is_saved_once(
     registry: Registry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise SystemError("killed")
 
     with monkeypatch.context() as patch:

@@ -34,8 +34,10 @@ class Registry(ABC):
 
     # Writing ---------------------------------------------------------------------------------------------
 
-    def save(self, name: str, archive: Path, record: ModelRecord, *, once: str = "") -> int:
-        """Store the archive as a new version of the model and make it current. Return the version's number.
+    def save(
+        self, name: str, archive: Path, record: ModelRecord, *, once: str = "", current: bool = True
+    ) -> int:
+        """Store the archive as a new version of the model and make it `current`. Return the version's number.
 
         `once` is a unique key of at most 32 characters, which makes repeated calls idempotent, however far the first
         one came. Raises SemanticError for an invalid name, SourceError for errors of the storage. After an error the
@@ -50,7 +52,7 @@ class Registry(ABC):
         version = self._add(name, "saving", record, key=key)
         try:
             size, digest = self._upload(name, version, key, archive)
-            self._publish(name, version, size, digest)
+            self._publish(name, version, size, digest, current=current)
         except BaseException:
             with suppress(SourceError):  # a later save cleans up the rest
                 self._discard(name, version, key)
@@ -158,8 +160,8 @@ class Registry(ABC):
         """Write the archive of a version that is not visible yet. Return its size and digest."""
 
     @abstractmethod
-    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
-        """Make the version ready and current. Raises SourceError if it was dropped meanwhile."""
+    def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
+        """Make the version ready, and `current`. Raises SourceError if it was dropped meanwhile."""
 
     @abstractmethod
     def _activate(self, name: str, version: int) -> None:

@@ -77,11 +77,11 @@ class EventRegistry(Registry):
         self._append(Event(name, version, event, created=now(), record=record, reason=reason, archive=key))
         return version
 
-    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
+    def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
         happened = self._happened(name)
         if any(event.event == "dropped" and event.version == version for event in happened):
             raise SourceError(f"model {name} was dropped while it was being saved")
-        pointer = next_pointer(happened)
+        pointer = next_pointer(happened) if current else 0
         self._append(Event(name, version, "ready", pointer, archive_bytes=size, sha256=digest))
 
     def _activate(self, name: str, version: int) -> None:

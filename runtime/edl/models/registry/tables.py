@@ -145,12 +145,13 @@ class TableRegistry(Registry):
 
         return self._retried(add)
 
-    def _publish(self, name: str, version: int, size: int, digest: str) -> None:
+    def _publish(self, name: str, version: int, size: int, digest: str, *, current: bool) -> None:
         def publish() -> None:
             where = "WHERE name = ? AND version = ?"
             if not self._rows(f"SELECT version FROM {self._models} {where}", name, version):
                 raise SourceError(f"model {name} was dropped while it was being saved")
-            self._point(name, version)
+            if current:
+                self._point(name, version)
             self._run(
                 f"UPDATE {self._models} SET state = 'ready', archive_bytes = ?, sha256 = ? {where}",
                 *(size, digest, name, version),

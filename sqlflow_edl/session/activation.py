@@ -1,0 +1,154 @@
+"""`train.activate = better`: the current version of a model, measured on the validation rows of a new training.
+
+It is measured before the training starts, so that whatever process stores the new version compares two figures.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pyarrow as pa
+
+from edl import metrics
+from edl.data import Pinned
+from edl.data.pinned import pin_rows
+from edl.errors import SemanticError, Span, SQLFlowError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import JobCancelledError
+from edl.models.archive import read_archive
+from edl.models.pending import Rival
+from edl.models.registry.base import Registry
+from edl.models.registry.records import ModelVersion
+from edl.spec import Cluster, JobSpec, Rows
+from sqlflow_edl.analysis import inference
+from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
+from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.search import ACTIVATE
+from sqlflow_edl.backends.submit import Submitter
+from sqlflow_edl.codegen import generate
+from sqlflow_edl.session.observer import Silent
+from sqlflow_edl.session.pinning import reader_of
+from sqlflow_edl.syntax import ast
+
+METRICS = "validation.metrics"
+_USUAL = {
+    "rmse",
+    "log_loss",
+    "ndcg@10",
+    "inertia",
+}  # of each kind of label, the metric that sees small differences
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """Comparison of a new version with the current one of its name.
+
+    span: of the attribute that asks for it. pinned, job: rows of the training, and its folder.
+    """
+
+    plan: TrainPlan
+    fitted: JobSpec
+    pinned: Pinned
+    job: JobFolder
+    span: Span | None
+
+    def rival(self, registry: Registry, submitter: Submitter, name: str) -> Rival | None:
+        """Measure the current version on the rows that will measure the new one; return None if there is no version.
+
+        Raises SemanticError if there are no such rows, or the model cannot be used on them.
+        """
+        metric, start = self._metric(), self._first_row()
+        current = current_version(registry, name)
+        if current is None:
+            return None
+        with TemporaryDirectory(prefix="current-", dir=self.job.path) as folder:
+            own = JobFolder(Path(folder))
+            registry.load(current.reference, own.model)
+            try:
+                evaluation = self._evaluation(current.reference, metric, own.model)
+                pinned = self._pinned(start, own)
+                rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
+                evaluation = msgspec.structs.replace(evaluation, rows=rows, cluster=Cluster())
+                generate(evaluation).write(own.program)
+                outcome = submitter.run(own, evaluation, pinned, Silent(), weights=own.model)
+            except JobCancelledError:
+                raise
+            except SQLFlowError as error:
+                raise SemanticError(
+                    f"{current.reference} cannot be measured on the validation rows: {error.message}",
+                    span=self.span,
+                    hint=f"leave {ACTIVATE} out, and compare the versions by EVALUATE",
+                ) from None
+        higher = metrics.by_name(metric, None).higher_is_better
+        return Rival(current.reference, metric, outcome.figures.get(metric), pinned.rows, higher)
+
+    def _metric(self) -> str:
+        """Return the metric that compares: that of a search, the first written one, or the usual one of the label."""
+        names = self.fitted.metrics
+        if not names:
+            raise SemanticError(
+                f"{ACTIVATE} = better needs a metric by name, and the metrics are those of the model's module",
+                span=self.span,
+                hint=f'write {METRICS} = "rmse"',
+            )
+        search = self.fitted.search
+        if search is not None and search.metric in names:
+            return search.metric
+        usual = () if METRICS in self.plan.settings.resolved else (name for name in names if name in _USUAL)
+        return next(iter(usual), names[0])
+
+    def _first_row(self) -> int:
+        """Return the first of the last rows, those that measure the new version."""
+        rows = self.fitted.rows
+        test = rows.total - rows.training - rows.validation
+        if test:
+            return rows.total - test
+        if self.fitted.folds > 1 or not rows.validation:
+            why = "a search in folds validates on all rows" if self.fitted.folds > 1 else "there are none"
+            raise SemanticError(
+                f"{ACTIVATE} = better needs validation rows that the new version is not trained on, and {why}",
+                span=self.span,
+                hint="write VALIDATE 0.2, or VALIDATE ON (SELECT …)",
+            )
+        return rows.training
+
+    def _pinned(self, start: int, own: JobFolder) -> Pinned:
+        """Copy the rows from `start` on into the folder of the evaluation."""
+        reader = reader_of(self.pinned, self.job)
+        batches = reader.read(start, self.fitted.rows.total)
+        first = next(batches)
+        query = self.fitted.query
+        stream = pa.RecordBatchReader.from_batches(first.schema, itertools.chain([first], batches))
+        return pin_rows(own.rows, stream, source=query.source, select=query.select, seed=0, shuffled=False)
+
+    def _evaluation(self, reference: str, metric: str, file: Path) -> JobSpec:
+        """Return the JobSpec that measures the version as a training measures its own: by the more probable class."""
+        statement, span = self.plan.statement, self.span or self.plan.statement.span
+        evaluate = replace(
+            statement,
+            kind="evaluate",
+            model=ast.Name((reference,), reference, span),
+            attributes=(ast.Attribute(METRICS, ast.Constant(metric, span), span),),
+            into=(),
+        )
+        found = inference.evaluation(
+            evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema
+        )
+        return msgspec.structs.replace(found, threshold=None, temperature=1.0)
+
+
+def wanted(plan: TrainPlan) -> Resolved | None:
+    """Return the attribute that asks for a comparison, or None."""
+    written = plan.written if isinstance(plan, SearchPlan) else plan.settings.resolved
+    found = written.get(ACTIVATE)
+    return found if found is not None and found.value == "better" else None
+
+
+def current_version(registry: Registry, name: str) -> ModelVersion | None:
+    """Return the current version of the model, or None before the first one."""
+    found = registry.look_up(name) if registry.has(name) else None
+    return found if found is not None and found.state == "ready" else None
