@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry, normalized
-from sqlflow_edl.analysis.models import boosted_trees, clusters, deepfm, dnn, real_mlp, wide_deep
+from sqlflow_edl.analysis.models import boosted_trees, clusters, deepfm, dnn, forecast, real_mlp, wide_deep
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
@@ -25,6 +25,7 @@ MODELS = Catalog(
         *real_mlp.MODELS,
         *boosted_trees.MODELS,
         *clusters.MODELS,
+        *forecast.MODELS,
     ),
 )
 

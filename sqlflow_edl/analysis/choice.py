@@ -15,6 +15,8 @@ from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
+_OF_SQLFLOW = "sqlflow_models."  # package of SQLFlow's own models
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -81,10 +83,11 @@ def _built_in(name: str) -> Choice | None:
 
 
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:
-    if "." in name.text:
+    other = alternatives.alternative(name.text.removeprefix(_OF_SQLFLOW))
+    if "." in name.text and not (other and name.text.startswith(_OF_SQLFLOW)):
         found = user_model.look_up(name)
         return Choice(user_model.entry(str(name), found, statement.attributes), own=found)
-    if other := alternatives.alternative(name.text):
+    if other:
         raise SemanticError(
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
         )

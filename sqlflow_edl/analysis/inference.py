@@ -15,6 +15,7 @@ from edl import spec
 from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
+from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis import row_groups, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.schema import Schema
@@ -62,7 +63,7 @@ def prediction(
     """Return the JobSpec of a PREDICT statement, without its rows."""
     _, attributes = check_prediction(statement)
     trained, errors = model.spec, list[SQLFlowError]()
-    renamed = columns(statement, schema, trained.columns, errors)
+    renamed = columns(statement, schema, _read(trained), errors)
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
@@ -112,6 +113,11 @@ def without_statistics(reference: str, span: Span | None = None) -> SemanticErro
 def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
     """Return the JobSpec of a PREDICT over rows in memory, which names no query and keeps none of their columns."""
     trained = model.spec
+    if trained.forecast is not None:
+        raise SemanticError(
+            f"{reference} forecasts from the last rows of each series, which it reads in a query",
+            hint=f"write SELECT … TO PREDICT my_table USING {reference}",
+        )
     return msgspec.structs.replace(
         trained,
         kind="predict",
@@ -149,12 +155,15 @@ def evaluation(
     except SQLFlowError as error:
         errors.append(error)
         column = ""
-    renamed = columns(statement, schema, trained.columns, errors)
+    wanted = [name for name in _read(trained) if name != trained.label.column]
+    renamed = columns(statement, schema, wanted, errors)
     names = trained.metrics
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
         trained = _measured_by_name(trained)
+    if trained.forecast is not None and column:
+        renamed[trained.label.column] = column
     own_label = row_groups.evaluated(trained.label, column, statement, schema, errors)
     report = _report(attributes.get("evaluate.report"), trained.label, errors)
     threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), model, reference, errors)
@@ -216,7 +225,7 @@ def explanation(
     """Return the JobSpec of an EXPLAIN statement, without its rows."""
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
-    renamed = columns(statement, schema, trained.columns, errors)
+    renamed = columns(statement, schema, _read(trained), errors)
     if isinstance(trained.label, spec.ClusterLabel):
         errors.append(
             SemanticError(
@@ -310,6 +319,8 @@ def _used(
     query: spec.Query,
     renamed: Mapping[str, str],
 ) -> spec.JobSpec:
+    if trained.forecast is not None:
+        trained = _renamed_series(trained, renamed)
     return msgspec.structs.replace(
         trained,
         kind=kind,
@@ -319,6 +330,28 @@ def _used(
         inputs=renamed_inputs(trained, renamed),
         members=tuple(_renamed(member, renamed) for member in trained.members),
         trained_model=reference,
+    )
+
+
+def _read(trained: spec.JobSpec) -> list[str]:
+    """Return the columns that the model reads; of a forecast also those of its series, and the known labels."""
+    if trained.forecast is None:
+        return list(trained.columns)
+    own = (name for name in trained.columns if not name.startswith(PREFIX))
+    return list(dict.fromkeys((*trained.forecast.columns, *own, trained.label.column)))
+
+
+def _renamed_series(trained: spec.JobSpec, renamed: Mapping[str, str]) -> spec.JobSpec:
+    """Return the JobSpec of a forecast over the series of another query."""
+    forecast, label = trained.forecast, trained.label
+    if forecast is None:
+        raise RuntimeError("the model forecasts nothing")
+    series = tuple(renamed.get(name, name) for name in forecast.series)
+    time = renamed.get(forecast.time, forecast.time)
+    return msgspec.structs.replace(
+        trained,
+        forecast=msgspec.structs.replace(forecast, time=time, series=series),
+        label=msgspec.structs.replace(label, column=renamed.get(label.column, label.column)),
     )
 
 

@@ -48,6 +48,11 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
             f"{label} is {kind.words}, and {model.name} learns the order of a relevance, a whole number from 0",
             hint="select a number, such as 0 for no click, 1 for a click and 2 for a purchase",
         )
+    if model is not None and model.task == "forecasting" and kind is not ColumnType.NUMBER:
+        return SemanticError(
+            f"{label} is {kind.words}, and {model.name} predicts numbers",
+            hint="name a column of numbers, or count the rows of each time: COUNT(*) … GROUP BY",
+        )
     if model is not None and model.task == "regression" and kind is ColumnType.TEXT:
         return SemanticError(
             f"{label} is a text, and {model.name} predicts numbers",
@@ -127,6 +132,8 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
                 plan, f"{plan.label} is {found.min:g} in every training row; there is nothing to learn"
             )
         return model, spec.RegressionLabel(plan.label, found.mean, found.std)
+    if model.task == "forecasting":
+        return model, spec.ForecastLabel(plan.label)
     if model.task == "ranking":
         return model, _relevance(plan, found)
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))

@@ -13,7 +13,16 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import catalog, labels, row_groups, splits, uncertainty, user_model, warm_start
+from sqlflow_edl.analysis import (
+    catalog,
+    forecasts,
+    labels,
+    row_groups,
+    splits,
+    uncertainty,
+    user_model,
+    warm_start,
+)
 from sqlflow_edl.analysis import row_weights as weights
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
@@ -89,6 +98,7 @@ class TrainingPlan:
     drafts: tuple[Draft, ...]
     held_out: HeldOut
     splitting: Splitting
+    forecast: spec.Forecast | None = None  # the series, without step and season before the rows are read
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
     validation: spec.Query | None = None  # the query of `held_out` with its columns
@@ -101,7 +111,7 @@ class TrainingPlan:
 
     @property
     def shuffle(self) -> bool:
-        return self.settings.get("train.shuffle") is not False
+        return self.settings.get("train.shuffle") is not False and self.forecast is None
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""
@@ -121,7 +131,8 @@ class TrainingPlan:
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
         others = (self.label, self.weight, self.group)
-        columns = [column for column in self.wants() if column not in others]
+        # a row is in several examples, so that comparisons of rows would mislead
+        columns = [] if self.forecast else [column for column in self.wants() if column not in others]
         return DataChecks(self.label, columns, self.schema, self.seed)
 
     @property
@@ -187,6 +198,7 @@ class TrainingPlan:
             checkpoints=running.checkpoints(self.settings),
             cluster=running.cluster(self.settings),
             split=self.splitting.split,
+            forecast=self.forecast,
             validation=self.validation,
             own=user_model.stored(choice.own, _given(choice, self.settings.resolved), theirs)
             if choice.own
@@ -211,7 +223,11 @@ class TrainingPlan:
         """Return the parameters without those that the label or the length of the training determines."""
         entry = model.with_defaults(_of_width(model, inputs))
         choice = self.settings.choice
-        hidden = () if choice.own else ("n_classes", "n_clusters", "num_boost_round", "group_column")
+        hidden = (
+            ()
+            if choice.own
+            else ("n_classes", "n_clusters", "num_boost_round", "group_column", *forecasts.PARAMETERS)
+        )
         written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
         if written.get("batch_norm"):
             written.pop("members", None)  # a single network
@@ -226,7 +242,7 @@ class TrainingPlan:
         if self.parent:
             return self._kept(self.parent, statistics, errors)
         fitted = self._fitted(statistics, label, errors)
-        if not fitted and not errors:
+        if not fitted and not errors and not self.forecast:
             errors.append(
                 SemanticError(
                     "no feature is left to learn from",
@@ -238,7 +254,8 @@ class TrainingPlan:
         name = self.statement.model
         try:
             parameters = catalog.parameters(model, self.settings.resolved)
-            return model.architecture.assemble(fitted, label, parameters, name.span if name else None)
+            found = model.architecture.assemble(fitted, label, parameters, name.span if name else None)
+            return forecasts.inputs(self.forecast, found) if self.forecast else found
         except SQLFlowError as error:
             errors.append(error)
             return {}
@@ -326,7 +343,8 @@ def plan(
     weight = weights.column(settings, schema, label, errors)
     held_out = chosen(statement, settings.resolved, errors)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
-    splitting = splits.choose(settings, schema, label, held_out, errors, group)
+    forecast = forecasts.written(settings, schema, label, statement, errors)
+    splitting = Splitting() if forecast else splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
@@ -338,6 +356,9 @@ def plan(
             why = "a ranking is within them" if column == group else splits.ONE_SIDE
             notes.append(f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it")
         elif column not in mentioned and column not in reserved:
+            if forecast and (own := forecasts.drafts(forecast, column, schema)) is not None:
+                drafts += own
+                continue
             encoded = settings.choice.example.encodes
             drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
@@ -354,6 +375,7 @@ def plan(
         tuple(drafts),
         held_out,
         splitting,
+        forecast,
         parent,
         kept,
         notes=notes,
@@ -464,6 +486,9 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     if not choice.is_trees:
         return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]
+    if choice.example.task == "forecasting":
+        shared = [row for row in shared if row.name not in forecasts.OF_ROWS]
+        elsewhere |= dict.fromkeys(forecasts.OF_ROWS, forecasts.WHY_NOT)
     elsewhere |= dict.fromkeys(trees.OF_NETWORKS, "networks, such as DNNClassifier")
     return Dictionary((*shared, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
 

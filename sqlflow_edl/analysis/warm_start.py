@@ -54,6 +54,9 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
                 "run that program: edl train --weights",
             )
         )
+    if parent.spec.forecast is not None:
+        hint = "leave USING out: a training takes seconds, and learns from all rows of the query"
+        raise parent.refuse(f"{parent.reference} is a forecast, which is not trained further", None, hint)
     entry = catalog.MODELS.find(name)
     same = written.entry.name == name if written.entry else name.startswith(written.family)
     if statement.model is not None and not same:

@@ -35,6 +35,7 @@ from edl.spec import (
     DatePart,
     Embedding,
     Feature,
+    ForecastLabel,
     HashBucket,
     JobSpec,
     ListOf,
@@ -231,6 +232,7 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
 
 _SCORES: Mapping[type, str] = {
     ClassLabel: "probabilities of the classes",
+    ForecastLabel: "in units of the label",
     RankingLabel: "higher is better, within a group",
     ClusterLabel: "distances to the centres",
 }
@@ -311,6 +313,8 @@ def _label(spec: JobSpec) -> Expression:
         return Call("fc.ranking", (literal(label.column), ("group", literal(label.group))))
     if isinstance(label, ClusterLabel):
         return Call("fc.clusters", (literal(label.clusters),))
+    if isinstance(label, ForecastLabel):
+        return Call("fc.forecast", (literal(label.column),))
     if isinstance(label, RawLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(

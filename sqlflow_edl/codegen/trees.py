@@ -7,7 +7,7 @@ from typing import Any
 
 from edl.spec import ClassLabel, JobSpec, RegressionLabel
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.codegen.source import Call, Expression, layout, literal
+from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
 
 # Loss -> the library's objective; of classes, for two and for more.
 _OBJECTIVES: Mapping[str, Mapping[str, str]] = {
@@ -59,13 +59,29 @@ def context(spec: JobSpec) -> dict[str, object]:
         weighed.append(("class_weights", "CLASS_WEIGHTS"))
     written = ((name, literal(value)) for name, value in params.items())
     library = trees.LIBRARIES[spec.framework]
-    made = Call(library, ("FEATURES", *written, *weighed))
-    return {"model": layout(made, indent=4, prefix="return ")}
+    features = "FEATURES" if spec.forecast is None else 'FEATURES["features"]'
+    made = Call(library, (features, *written, *weighed))
+    return {"model": layout(made, indent=4, prefix="return "), "series": _series(spec)}
+
+
+def _series(spec: JobSpec) -> str:
+    """Return `SERIES = forecasting.Series(…)`; empty for models that forecast nothing."""
+    if spec.forecast is None:
+        return ""
+    found = spec.forecast
+    by: list[tuple[str, Expression]] = (
+        [("by", Items(tuple(map(literal, found.series))))] if found.series else []
+    )
+    names = ("horizon", "step", "season", "lags")
+    numbers: list[tuple[str, Expression]] = [(name, literal(getattr(found, name))) for name in names]
+    named = (("time", literal(found.time)), *by, *numbers)
+    return layout(Call("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = ")
 
 
 def imports(spec: JobSpec, stored: bool) -> list[str]:
     """Return the groups of imports. stored: lists are stored in files."""
     modules = ", ".join(["metrics", *(["schedules"] if spec.schedule else [])])
+    modules = modules if spec.forecast is None else f"forecasting, {modules}"
     ours = ["from edl import features as fc", f"from edl import {modules}"]
     ours.append(f"from edl.trees import {trees.LIBRARIES[spec.framework]}")
     return [*(["from pathlib import Path"] if stored else []), "\n".join(ours)]

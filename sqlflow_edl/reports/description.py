@@ -28,6 +28,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
         spec, fitting = archive.spec, archive.fitting or Fitting()
         sections += [
             ("label", [(spec.label.column, words.label(spec.label))]),
+            ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
             ("left out", fitting.left_out.items()),
             ("warnings", ((str(number), text) for number, text in enumerate(fitting.warnings, 1))),
@@ -95,6 +96,7 @@ def _metrics(archive: Archive) -> Rows:
     kind, count = measured_rows(archive)
     if kind != "training":
         which = f", {words.split(spec.split)}" if kind == "validation" and spec.split else ""
+        which += f", {words.backtest(spec.forecast)}" if spec.forecast else ""
         yield "rows", f"{count:,}{which}"
     if spec.validation:
         yield "query", spec.validation.select

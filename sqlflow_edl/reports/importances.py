@@ -23,7 +23,8 @@ def importances(archive: Archive) -> list[Importance]:
     if spec.framework not in TREES:
         return []
     weights = archive.weights()
-    names = [names for feature in spec.features for names in matrix_columns(feature)]
+    features = spec.features if spec.forecast is None else spec.inputs["features"]  # without the scale
+    names = [names for feature in features for names in matrix_columns(feature)]
     found: dict[str, dict[str, float]] = {}
     for kind in ("gain", "split"):
         values = found[kind] = dict.fromkeys(spec.columns, 0.0)

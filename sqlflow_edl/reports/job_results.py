@@ -9,6 +9,7 @@ from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.spec import TREES, ClassLabel, JobSpec
+from sqlflow_edl.reports import text
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.reports.text import counted, number
@@ -52,9 +53,8 @@ def trained_on(trained: JobSpec, model: str) -> str:
         candidates, rows = counted(trained.search.count, "candidate"), trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
         return f"searched among {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
-    return (
-        f"trained {trained.model.name} {model} on {counted(trained.rows.training)}, {_validated_on(trained)}"
-    )
+    learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
+    return f"trained {trained.model.name} {model} on {learned}, {_validated_on(trained)}"
 
 
 def _chosen_on(trained: JobSpec) -> str:
@@ -76,7 +76,9 @@ def _validated_on(trained: JobSpec) -> str:
 def _validation_rows(trained: JobSpec) -> str:
     count, split = trained.rows.validation, trained.split
     which = counted(count)
-    if split is not None:
+    if trained.forecast is not None:
+        which = f"the backtest, {text.backtest(trained.forecast)}"
+    elif split is not None:
         which = {
             "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
             "group": f"{which} of other values of {split.column}",
@@ -96,7 +98,9 @@ def measured_on(trained: JobSpec, outcome: Outcome) -> str:
         measured = f"{counted(count, 'test row')}, which chose nothing"
     elif rows.validation:
         count = rows.validation * trained.folds
-        measured = counted(count, "validation row")
+        measured = counted(count, "validation row" if trained.forecast is None else "row") + (
+            " of the backtest" if trained.forecast is not None else ""
+        )
     else:
         return counted(rows.training, "training row")
     accuracy = outcome.figures.get("accuracy")

@@ -56,6 +56,7 @@ def training(planned: Planned) -> list[Row]:
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
+        ("forecast", _forecast(plan, spec)),
         ("features", _features(planned, plan)),
         ("left out", ((", ".join(d.columns), "", d.why) for d in plan.decisions if d.fitted is None)),
         ("warnings", ((each.about, each.message, each.advice) for each in planned.warnings)),
@@ -138,6 +139,11 @@ def _label(planned: Planned) -> Rows:
     yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 
+def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
+    for name, value in text.forecast(spec.forecast):
+        yield name, value, WRITTEN if f"forecast.{name}" in plan.settings.resolved else "by the rows"
+
+
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
     for feature, place in text.placed(planned.spec):
         seen = (planned.columns.get(name) for name in source_columns(feature))
@@ -204,6 +210,9 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
     rows = spec.rows
     yield "total", f"{rows.total:,}", "counted now; pinned when the training starts"
     yield "training", f"{rows.training:,}", ""
+    if spec.forecast is not None:
+        yield "validation", f"{rows.validation:,}", f"the backtest, {text.backtest(spec.forecast)}"
+        return
     few = "none for fewer than 100 rows" if not rows.validation else "a tenth"
     written = "by a query of their own" if plan.held_out.query else WRITTEN
     yield "validation", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"

@@ -11,6 +11,7 @@ import msgspec
 
 from edl import spec
 from edl.models.fitting import ColumnSummary
+from edl.spec.forecast import Step
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
@@ -81,6 +82,8 @@ def label(found: spec.Label) -> str:
         return f"a relevance, which orders the rows of each {found.group}"
     if isinstance(found, spec.ClusterLabel):
         return f"one of {found.clusters:,} clusters, found without a label"
+    if isinstance(found, spec.ForecastLabel):
+        return "a number, relative to the level and the scale of its series"
     if isinstance(found, spec.RawLabel):
         return "the model's outputs as they are"
     return f"a number, mean {number(found.mean)}, std {number(found.std)}"
@@ -116,6 +119,24 @@ def split(found: spec.Split) -> str:
         case "stratified":
             return f"the same share of each class of {text(found.column)}"
     return "at random"
+
+
+def backtest(found: spec.Forecast) -> str:
+    """Describe which rows validate a forecast: `the last 14 steps of each series`."""
+    last = "last step" if found.horizon == 1 else f"last {found.horizon:,} steps"
+    return f"the {last}{' of each series' if found.series else ''}"
+
+
+def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
+    """Yield name and value of what is known of the series that a model forecasts."""
+    if found is None:
+        return
+    yield "time", found.time
+    yield "series", ", ".join(found.series) or "one"
+    yield "step", Step.parse(found.step).words
+    yield "season", f"{found.season:,} steps" if found.season > 1 else "none"
+    yield "horizon", counted(found.horizon, "step")
+    yield "lags", f"{found.lags:,}"
 
 
 _OPTIONAL = ("time_limit", "calibration", "threshold")

@@ -221,6 +221,11 @@ class Compiler:
         workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self.priority is None else self.priority
         workers = max(workers, int(self._has_master))
+        if job_spec.forecast is not None and workers:
+            raise SemanticError(
+                "a forecast runs in one process, which reads each series as a whole",
+                hint="leave out --workers, --detach and the cluster",
+            )
         cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
         if job_spec.search is not None:  # each trial is trained by one worker
             cluster = spec.Cluster(

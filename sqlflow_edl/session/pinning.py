@@ -21,7 +21,7 @@ from edl.data.pinned import read_pinned, write_pinned
 from edl.errors import SQLFlowError
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
-from sqlflow_edl.analysis import labels, splits, validation
+from sqlflow_edl.analysis import forecasts, labels, splits, validation
 from sqlflow_edl.analysis.category_statistics import with_statistics
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
@@ -29,6 +29,7 @@ from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
+from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.observer import Observer
@@ -51,10 +52,14 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     own = _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
     reader = data.open_reader(pinned, job.rows)
-    rows = _counted(plan, pinned.rows, pinned.validation, own.rows, pinned.digest)
+    total, held_out = pinned.rows, pinned.validation
+    if isinstance(plan, TrainingPlan) and plan.forecast:
+        plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
+        total, held_out = reader.rows, reader.rows - reader.training
+    rows = _counted(plan, total, held_out, own.rows, pinned.digest)
     wants = plan.wants()
     if rows.validation and not plan.held_out.query:
-        checks.hold_out(reader.read(rows.training, pinned.rows, list(wants)))
+        checks.hold_out(reader.read(rows.training, reader.rows, list(wants)))
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, list(wants)))
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
@@ -79,7 +84,12 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     with placed(plan.statement.select_span):
-        read = partial(source.stream, plan.statement.select)
+        read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, plan.statement.select)
+        held_out = None
+        if isinstance(plan, TrainingPlan) and plan.forecast:
+            plan, examples = forecasts.examples(plan, read())
+            held_out = examples.rows - examples.training
+            read = partial(examples.read, 0, examples.rows)
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     if plan.held_out.query:
         counted = plan.label or next(iter(plan.wants()), "")
@@ -92,7 +102,8 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     classes = found.counts.classes if found.counts else None
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
-    rows = _counted(plan, found.rows, splits.expected(plan.splitting, found), own.rows)
+    held_out = splits.expected(plan.splitting, found) if held_out is None else held_out
+    rows = _counted(plan, found.rows, held_out, own.rows)
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))

@@ -151,7 +151,11 @@ class JobRunner:
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
                 return drift_report.added(self._detach(statement, ready), drift, found.reference)
-            outcome = self._run(ready)
+            within = (
+                statement.select_span if planned.forecast else None
+            )  # its examples show what the query lacks
+            with at(within):
+                outcome = self._run(ready)
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)
             written = outcome.rows if planned.work == "predict" else outcome.made

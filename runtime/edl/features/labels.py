@@ -3,7 +3,8 @@
 A target is the transform of one label, as `Features` is that of the features. Its four arrays, for n rows:
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
-             (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters
+             (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
+             (n, 3) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts
     outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes,
              or squared distances to the centres of k clusters
     scores   (n, 1) float64 numbers or scores of a ranking, (n, 2) or (n, k) float64 probabilities, (n, k) distances
@@ -27,7 +28,16 @@ from edl.errors import JobError, SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
 from edl.features.hashing import hash_texts
-from edl.spec import ClassLabel, ClusterLabel, Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import (
+    ClassLabel,
+    ClusterLabel,
+    ForecastLabel,
+    Label,
+    RankingLabel,
+    RawLabel,
+    RegressionLabel,
+)
+from edl.spec.forecast import NAIVE, NAIVE_ERROR
 
 Mode = Literal["train", "evaluate", "predict"]
 _MANY = 8  # classes, of which NumPy adds rows up in another order than columns
@@ -208,6 +218,35 @@ class ClusterTarget:
         return pa.array(scores.argmin(axis=1), mask=~np.isfinite(scores).all(axis=1))
 
 
+class ForecastTarget:
+    """Value of a time series, beside its seasonal naive forecast and the mean error of such forecasts."""
+
+    def __init__(self, spec: ForecastLabel) -> None:
+        _check_name(spec.column)
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
+        """Return labels as float32 of shape (n, 3), or None in prediction."""
+        if mode == "predict":
+            return None
+        columns = (self.spec.column, NAIVE, NAIVE_ERROR)
+        arrays = [_column(batch, column) for column in columns]
+        _refuse_unknown(self.spec.column, arrays[0])
+        values = [numbers(array, column) for array, column in zip(arrays, columns, strict=True)]
+        return np.stack(values, axis=1).astype(np.float32)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return the forecasts, float64 of shape (n, 1)."""
+        _check_outputs(outputs, self.spec)
+        found: Floats = outputs.astype(np.float64)
+        return found
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """Return the forecasts as float64; NULL for NaN and infinities."""
+        values = scores[:, 0].astype(np.float64)
+        return pa.array(values, mask=~np.isfinite(values))
+
+
 class RawTarget:
     """Undeclared outputs; the labels are those returned by `feed` of the module."""
 
@@ -228,7 +267,7 @@ class RawTarget:
         return numbers if width == 1 else pa.FixedSizeListArray.from_arrays(numbers, width)
 
 
-Target = RegressionTarget | ClassTarget | RankingTarget | ClusterTarget | RawTarget
+Target = RegressionTarget | ClassTarget | RankingTarget | ClusterTarget | ForecastTarget | RawTarget
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
@@ -251,6 +290,11 @@ def clusters(number: int) -> ClusterTarget:
     return ClusterTarget(ClusterLabel(number))
 
 
+def forecast(column: str) -> ForecastTarget:
+    """Return the target that predicts the number in `column` at a later time of its series."""
+    return ForecastTarget(ForecastLabel(column))
+
+
 def target(spec: Label) -> Target:
     """Return the target of a JobSpec's label."""
     if isinstance(spec, RawLabel):
@@ -259,6 +303,8 @@ def target(spec: Label) -> Target:
         return RankingTarget(spec)
     if isinstance(spec, ClusterLabel):
         return ClusterTarget(spec)
+    if isinstance(spec, ForecastLabel):
+        return ForecastTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 

@@ -10,6 +10,7 @@ from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.clusters import Inertia, Silhouette
+from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
@@ -24,6 +25,7 @@ __all__ = [
     "MAE",
     "MAP",
     "MAPE",
+    "MASE",
     "MSE",
     "NDCG",
     "R2",
@@ -37,6 +39,9 @@ __all__ = [
     "Precision",
     "RankingMetric",
     "Recall",
+    "SeasonalNaiveMAE",
+    "SeasonalNaiveMASE",
+    "SeasonalNaiveRMSE",
     "Silhouette",
     "State",
     "at_threshold",

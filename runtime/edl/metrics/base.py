@@ -12,6 +12,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
     clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
+    forecast     labels (n, 3)            scores (n, 1); see `edl.metrics.forecasts`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
 finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
@@ -101,7 +102,9 @@ def row_weights(weights: Array | None, rows: int) -> Floats:
 
 
 def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
-    """Return labels, scores and weights, each float64 of shape (n,)."""
+    """Return labels, scores and weights, each float64 of shape (n,). Labels may be those of forecasts, (n, 3)."""
+    if labels.ndim == 2 and labels.shape[1] == 3:
+        labels = labels[:, :1]
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
         raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")
     check_finite(labels, "labels")

@@ -12,17 +12,19 @@ from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
 from edl.metrics.clusters import Inertia, Silhouette
+from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.spec import ClusterLabel, Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
-Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters"]
-_Predicted = Literal["number", "class", "ranking", "cluster"]
+Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "forecast"]
+_Predicted = Literal["number", "class", "ranking", "cluster", "forecast"]
 _PLURAL: dict[_Predicted, str] = {
     "number": "numbers",
     "class": "classes",
     "ranking": "rankings",
     "cluster": "clusters",
+    "forecast": "forecasts",
 }
 
 
@@ -64,6 +66,10 @@ _TABLE: dict[str, _Row] = {
     "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
     "ndcg": _Row(NDCG, "ranking", ("ndcg_score", "NormalizedDiscountedCumulativeGain")),
     "inertia": _Row(Inertia, "cluster", ("mean_squared_distance",)),
+    "mase": _Row(MASE, "forecast", ("MeanAbsoluteScaledError",)),
+    "seasonal_naive_mase": _Row(SeasonalNaiveMASE, "forecast", ()),
+    "seasonal_naive_mae": _Row(SeasonalNaiveMAE, "forecast", ()),
+    "seasonal_naive_rmse": _Row(SeasonalNaiveRMSE, "forecast", ()),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
 _FIRST: dict[str, Callable[[int], Metric]] = {"ndcg": NDCG, "map": MAP}  # metrics of the first rows: ndcg@5
@@ -74,6 +80,14 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "multiclass": ("accuracy", "log_loss", "f1"),
     "ranking": ("ndcg@10", "map"),
     "clusters": ("inertia", "silhouette"),
+    "forecast": (
+        "mase",
+        "seasonal_naive_mase",
+        "mae",
+        "seasonal_naive_mae",
+        "rmse",
+        "seasonal_naive_rmse",
+    ),
 }
 
 
@@ -85,6 +99,8 @@ def kind_of(label: Label) -> Kind:
         return "ranking"
     if isinstance(label, ClusterLabel):
         return "clusters"
+    if isinstance(label, ForecastLabel):
+        return "forecast"
     if isinstance(label, RawLabel):
         raise SemanticError("metrics by name need a label, which the model does not declare")
     return "binary" if label.binary else "multiclass"
@@ -92,7 +108,7 @@ def kind_of(label: Label) -> Kind:
 
 def names(kind: Kind | None) -> tuple[str, ...]:
     """Return the names of all metrics that suit the kind of label; for None, of all metrics."""
-    return tuple(name for name, row in _TABLE.items() if not kind or row.of == _predicted(kind))
+    return tuple(name for name, row in _TABLE.items() if not kind or _suits(row, kind))
 
 
 def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
@@ -109,7 +125,7 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
         return _FIRST[base.strip().casefold()](int(first))
     for canonical, row in _TABLE.items():
         if folded in map(_fold, (canonical, *row.aliases)):
-            if kind and row.of != _predicted(kind):
+            if kind and not _suits(row, kind):
                 raise _unsuitable(canonical, row.of, kind)
             return AUC(exact=exact) if row.make is AUC else row.make()
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
@@ -119,11 +135,18 @@ def _fold(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
+def _suits(row: _Row, kind: Kind) -> bool:
+    """Return True if the metric measures what is predicted. A forecast is a number, too."""
+    return row.of == _predicted(kind) or (kind == "forecast" and row.of == "number")
+
+
 def _predicted(kind: Kind) -> _Predicted:
     if kind == "ranking":
         return "ranking"
     if kind == "clusters":
         return "cluster"
+    if kind == "forecast":
+        return "forecast"
     return "number" if kind == "regression" else "class"
 
 

@@ -38,6 +38,7 @@ FUNCTIONS = (
     Function("scores", ("outputs",), required=False),
     Function("callbacks", (), required=False),
     Function("custom_data_reader", ("pinned", "folder"), required=False),
+    Function("examples", ("rows", "mode"), required=False),
 )
 _TORCH_OPTIMIZER = Function("optimizer", ("parameters",))
 _TORCH_INPUTS = (

@@ -29,6 +29,7 @@ from edl.data.results import ResultFolder
 from edl.data.rotated import RotatedReader
 from edl.errors import JobError
 from edl.features.folds import with_folds
+from edl.forecasting import ExamplesReader, with_examples
 from edl.jobs.events import Observer
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -93,18 +94,17 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     rows = program.spec.rows
     if rows.rotation:
         reader = RotatedReader(reader, rows.rotation, rows.training + rows.validation)
-    return pinned, with_folds(reader, program.spec)
+    return pinned, with_examples(with_folds(reader, program.spec), program)
 
 
 def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:
     """Return the split of a training job's rows, and the function that writes its archive."""
     started = datetime.now(UTC)
-    rows = split(
-        program.spec.rows,
-        reader.rows,
-        program.spec.training.validation_fraction,
-        validation=reader.rows - pinned.rows or pinned.validation,
-    )
+    validation = reader.rows - pinned.rows or pinned.validation
+    if isinstance(reader, ExamplesReader):
+        validation = reader.rows - reader.training
+    fraction = program.spec.training.validation_fraction
+    rows = split(program.spec.rows, reader.rows, fraction, validation=validation)
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 
     def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:

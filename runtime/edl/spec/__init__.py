@@ -14,6 +14,7 @@ from edl.spec.features import (
     Embedding,
     Encoding,
     Feature,
+    ForecastLabel,
     HashBucket,
     ItemCategory,
     Label,
@@ -45,6 +46,7 @@ from edl.spec.features import (
     width,
     with_columns,
 )
+from edl.spec.forecast import Forecast
 from edl.spec.job import (
     ALL_ROWS,
     BLOCK,
@@ -106,6 +108,8 @@ __all__ = [
     "Explanation",
     "Feature",
     "Field",
+    "Forecast",
+    "ForecastLabel",
     "HashBucket",
     "Interval",
     "ItemCategory",

@@ -19,6 +19,8 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from edl.spec.forecast import NAIVE, NAIVE_ERROR
+
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="op"):
     """Node of a feature column's tree."""
@@ -464,6 +466,20 @@ class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
         return self.clusters
 
 
+class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="forecast", tag_field="op"):
+    """Value of a time series at a later time.
+
+    Labels are float32 of shape (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such
+    forecasts in the series until then. The model has one output.
+    """
+
+    column: str
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
 class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
     """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
 
@@ -475,11 +491,13 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
-Label = RegressionLabel | ClassLabel | RankingLabel | ClusterLabel | RawLabel
+Label = RegressionLabel | ClassLabel | RankingLabel | ClusterLabel | ForecastLabel | RawLabel
 
 
 def label_columns(label: Label) -> tuple[str, ...]:
     """Return the columns that make the labels of training rows."""
     if isinstance(label, ClusterLabel):
         return ()
+    if isinstance(label, ForecastLabel):
+        return (label.column, NAIVE, NAIVE_ERROR)
     return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)

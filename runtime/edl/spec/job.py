@@ -13,6 +13,7 @@ import msgspec
 
 from edl.errors import SpecError
 from edl.spec.features import Feature, Label, source_columns
+from edl.spec.forecast import Forecast
 
 VERSION = 1
 
@@ -335,6 +336,7 @@ class JobSpec(Struct, frozen=True):
         None  # of the query's rows; None: the last of the query's order, or a query of their own
     )
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
+    forecast: Forecast | None = None  # series whose rows are examples of the model
     own: Own | None = None
     zoo: Zoo | None = None
     members: tuple[Member, ...] = ()  # of an ensemble

@@ -401,12 +401,12 @@ def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowErro
 
 
 def _refuse_other_tasks(statement: ast.Statement, dimension: space.Dimension) -> None:
-    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, or find clusters without a label."""
+    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, find clusters or forecast."""
     model = train.check_settings(statement, [], []).model
-    if model is not None and model.task in ("ranking", "clustering"):
-        does = "ranks rows" if model.task == "ranking" else "finds clusters"
+    does = {"ranking": "ranks rows", "clustering": "finds clusters", "forecasting": "forecasts series"}
+    if model is not None and model.task in does:
         raise SemanticError(
-            f"a search over values is for numbers and classes, and {model.name} {does}",
+            f"a search over values is for numbers and classes, and {model.name} {does[model.task]}",
             span=dimension.varied.value.span,
             hint="write one value for each attribute and column",
         )

@@ -39,6 +39,7 @@ _DEFAULTS = {
     "regression": "mean_squared_error",
     "ranking": "lambdarank",
     "clustering": "squared_distance",
+    "forecasting": "mean_absolute_error",
 }
 
 
@@ -53,7 +54,7 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
                 hint="there are " + ", ".join(fitting),
             )
         )
-    if found.task != model.task:
+    if found not in _of(model):
         fitting = [entry.name for entry in _of(model) if settings.framework in entry.frameworks]
         errors.append(
             SemanticError(
@@ -66,6 +67,8 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
 
 
 def _of(model: Entry) -> list[Entry]:
+    if model.task == "forecasting":
+        return [catalog.LOSSES.entries[name] for name in ("mean_absolute_error", "mean_squared_error")]
     return [entry for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
 
 

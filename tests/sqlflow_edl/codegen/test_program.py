@@ -344,6 +344,24 @@ def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes],
     golden("programs/kmeans_torch.py", generate(clusters).files["model.py"])
 
 
+def test_a_program_of_a_forecast(golden: Callable[[str, bytes], None]) -> None:
+    own = (spec.Raw("hired", "weekday"), spec.Codes(spec.Vocabulary("department", ("a", "b"))))
+    forecast = msgspec.structs.replace(
+        job("lightgbm"),
+        model=spec.Component("Forecast"),
+        inputs={
+            "features": (spec.Raw("forecast.step"), spec.Raw("forecast.lag_1"), *own),
+            "scale": (spec.Raw("forecast.level"), spec.Raw("forecast.scale")),
+        },
+        label=spec.ForecastLabel("income"),
+        optimizer=spec.Component("boosting", {"learning_rate": 0.1}),
+        loss=spec.Component("mean_absolute_error"),
+        metrics=("mase", "seasonal_naive_mase"),
+        forecast=spec.Forecast("hired", ("department",), horizon=14, season=7, step="1 day", lags=1),
+    )
+    golden("programs/forecast_lightgbm.py", generate(forecast).files["model.py"])
+
+
 def searched() -> spec.JobSpec:
     """An ensemble of a network and of trees, each with another number of models."""
     network = job("torch", model=spec.Component("LinearRegressor"), words=tuple(range(21)))

@@ -1,0 +1,251 @@
+"""Examples of a forecast: for a time to forecast, what was known at its origin, some steps before.
+
+A model of all series and all steps is learned from them (a direct global model; Montero-Manso and Hyndman, 2021). The
+label is a number of the series' own unit; what the model sees is relative to the level and the scale at the origin, so
+that it also applies to values that no training row has.
+
+    step          steps from the origin to the time
+    level         mean of the last season before the origin, or the last value without a season
+    scale         standard deviation of the last two seasons, of 8 values at least
+    lag_1 …       last values, lag_1 at the origin
+    season_1 …    values at the same place of the last three seasons; season_mean, their mean
+    season_near   mean of season_1 and the two values before it
+    mean          mean of the last four seasons
+    trend         level less that of a season before
+
+All but the step are relative: (value - level) / scale; trend / scale. Unknown values are NaN.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from edl.errors import SemanticError
+from edl.forecasting.grid import Floats, Grid, grid, name_of
+from edl.forecasting.steps import Ints
+from edl.spec.forecast import LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
+
+Mode = Literal["train", "predict", "evaluate"]
+MOST_EXAMPLES = 1_000_000  # of a training; origins are left out evenly beyond it
+SEASONS = 3  # earlier seasons whose values are features
+_FEWEST = 8  # values of a scale
+
+
+class Examples(NamedTuple):
+    """Examples as rows, those of training first. notes: about series and times that are left out."""
+
+    rows: pa.Table
+    training: int
+    notes: tuple[str, ...] = ()
+
+
+class Series:
+    """Time series in a table of rows, and the examples that a model learns from. See `edl.spec.Forecast`."""
+
+    def __init__(
+        self,
+        label: str,
+        *,
+        time: str,
+        by: Iterable[str] = (),
+        horizon: int,
+        step: str,
+        season: int = 1,
+        lags: int = 12,
+    ) -> None:
+        self.label = label
+        self.spec = Forecast(time, tuple(by), horizon, season, step, lags)
+
+    def examples(self, rows: pa.Table, mode: Mode) -> Examples:
+        """Return the examples of a table.
+
+        In training they are of all times but the last `horizon` ones of each series, and after them those of the
+        backtest: the last `horizon` times as seen from the one before them. Evaluation takes the backtest alone;
+        prediction the rows after the last known label of each series.
+
+        Raises SemanticError if there are none, or rows beyond the horizon.
+        """
+        spec = self.spec
+        found = grid(rows, self.label, spec.time, spec.series, Step.parse(spec.step))
+        if mode == "predict":
+            origins, steps = _ahead(found, rows, self.label, spec)
+            return Examples(self._table(found, rows, origins, steps), 0)
+        ends, notes = _long_enough(found, spec, training=mode == "train")
+        held_out = np.repeat(ends - 1, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(ends))
+        if mode == "evaluate":
+            return Examples(self._table(found, rows, *_known(found, *held_out)), 0, notes)
+        trained = _known(found, *_before(found, spec, ends))
+        parts = [trained, _known(found, *held_out)]
+        origins, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
+        if not len(trained[0]):
+            raise SemanticError(f"{self.label} is NULL in all rows before the backtest")
+        return Examples(self._table(found, rows, origins, steps), len(trained[0]), notes)
+
+    def _table(self, found: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
+        """Return the rows at so many steps after the origins, with the columns of examples."""
+        places = found.rows[origins + steps]
+        table = rows.take(pa.array(places))
+        for name, values in _features(found, self.spec, origins, steps).items():
+            table = table.append_column(name, pa.array(values))
+        return table
+
+
+def feature_names(spec: Forecast) -> list[str]:
+    """Return the columns of examples that a model sees."""
+    names = ["step", *(f"lag_{lag}" for lag in range(1, spec.lags + 1)), "mean", "trend"]
+    if spec.season > 1:
+        names += [*(f"season_{number}" for number in range(1, SEASONS + 1)), "season_mean", "season_near"]
+    return [PREFIX + name for name in names]
+
+
+# Places ------------------------------------------------------------------------------------------------------
+
+
+def _long_enough(found: Grid, spec: Forecast, *, training: bool) -> tuple[Ints, tuple[str, ...]]:
+    """Return the first place of the backtest of each series that is long enough, and a note on the others."""
+    ends = found.known - spec.horizon
+    least = 1 + (spec.season + 1 if training else 0)  # before the backtest
+    kept = ends - found.first >= least
+    needed = least + spec.horizon
+    if not kept.any():
+        longest = int((found.known - found.first).max())
+        raise SemanticError(
+            f"the longest series has {longest:,} known values, and {needed:,} are needed: {spec.horizon:,} for the "
+            f"backtest and {least:,} before them",
+            hint="select more rows, or write a smaller forecast.horizon"
+            + (" or forecast.season" if training and spec.season > 1 else ""),
+        )
+    notes = []
+    if short := int((~kept).sum()):
+        notes.append(f"{short:,} of {len(kept):,} series have fewer than {needed:,} values and are left out")
+    if found.missing:
+        notes.append(f"{found.missing:,} of {int((found.known - found.first).sum()):,} steps have no value")
+    return ends[kept], tuple(notes)
+
+
+def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
+    """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES."""
+    firsts = found.first[found.of[ends]] + spec.season
+    counts = np.maximum(ends - 1 - firsts, 0)
+    stride = -(-int(counts.sum()) * spec.horizon // MOST_EXAMPLES) or 1
+    counts = -(-counts // stride)
+    last = np.repeat(ends, counts)
+    origins = last - 2 - stride * (np.arange(len(last)) - np.repeat(np.cumsum(counts) - counts, counts))
+    steps = np.arange(1, spec.horizon + 1)
+    origins, steps, last = (
+        each.reshape(-1)
+        for each in np.broadcast_arrays(origins[:, np.newaxis], steps[np.newaxis], last[:, np.newaxis])
+    )
+    inside = origins + steps < last
+    return origins[inside], steps[inside]
+
+
+def _known(found: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs whose labels are known at the origin and at the time."""
+    known = ~np.isnan(found.values)
+    kept = known[origins] & known[origins + steps]
+    return origins[kept], steps[kept]
+
+
+def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
+    """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
+    ahead = np.flatnonzero((np.arange(len(found.values)) >= found.known[found.of]) & (found.rows >= 0))
+    if not len(ahead):
+        raise SemanticError(
+            f"there is nothing to forecast: {label} is known in the last row of each series",
+            hint=f"select the rows to forecast, too: later times, with NULL as {label}",
+        )
+    ahead = ahead[np.argsort(found.rows[ahead])]
+    origins = found.known[found.of[ahead]] - 1
+    unknown = np.flatnonzero(found.known[found.of[ahead]] == found.first[found.of[ahead]])
+    if len(unknown):
+        name = name_of(rows, spec.series, int(found.rows[ahead[unknown[0]]]))
+        raise SemanticError(
+            f"{name} has no known {label}, from which it could be forecast",
+            hint="select the rows before the forecast as well, with their labels",
+        )
+    steps = ahead - origins
+    far = np.flatnonzero(steps > spec.horizon)
+    if len(far):
+        name = name_of(rows, spec.series, int(found.rows[ahead[far[0]]]))
+        raise SemanticError(
+            f"{name} has a row {int(steps[far].max()):,} steps after its last known {label}, and the model forecasts "
+            f"{spec.horizon:,}",
+            hint=f"leave later rows out, or train it WITH forecast.horizon = {int(steps.max())}",
+        )
+    return origins, steps
+
+
+# Values ------------------------------------------------------------------------------------------------------
+
+
+def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
+    """Return the columns of examples at `steps` after `origins`, each (n,)."""
+    season, firsts = spec.season, found.first[found.of[origins]]
+    mean = functools.partial(_Means(found.values).mean, firsts=firsts)
+
+    def value(places: Ints) -> Floats:
+        return np.where(places >= firsts, found.values[np.maximum(places, 0)], np.nan)
+
+    level = mean(origins, season)
+    scale = _scale(mean, _Means(np.square(found.values)), origins, max(2 * season, _FEWEST), firsts, level)
+    earlier = (
+        origins + steps - season * -(-steps // season)
+    )  # the same place of the last season before the origin
+    seasons = np.stack([value(earlier - season * number) for number in range(SEASONS)])
+    counted = (~np.isnan(seasons)).sum(axis=0)
+    season_mean = np.divide(
+        np.nansum(seasons, axis=0), counted, out=np.full(len(origins), np.nan), where=counted > 0
+    )
+    naive = np.where(np.isnan(seasons[0]), level, seasons[0])
+    relative = {f"lag_{lag}": value(origins - lag + 1) for lag in range(1, spec.lags + 1)}
+    relative["mean"] = mean(origins, 4 * season)
+    relative["trend"] = 2 * level - mean(origins - season, season)
+    relative |= {f"season_{number}": values for number, values in enumerate(seasons, 1)}
+    relative |= {"season_mean": season_mean, "season_near": mean(earlier, 3)}
+    columns: dict[str, Floats | Ints] = {
+        PREFIX + name: (values - level) / scale for name, values in relative.items()
+    }
+    kept = {name: columns[name] for name in feature_names(spec) if name in columns}
+    errors = _Means(_naive_errors(found, season)).mean(origins, len(found.values), firsts=firsts)
+    return {STEP: steps, **kept, LEVEL: level, SCALE: scale, NAIVE: naive, NAIVE_ERROR: errors}
+
+
+class _Means:
+    """Means of ranges of values, by their running sum; NaN counts as no value."""
+
+    def __init__(self, values: Floats) -> None:
+        self._sums = np.r_[0.0, np.nancumsum(values)]
+        self._counts = np.r_[0, np.cumsum(~np.isnan(values))]
+
+    def mean(self, ends: Ints, count: int, *, firsts: Ints) -> Floats:
+        """Return the mean of the `count` values up to `ends`, of those from `firsts` on; NaN if there are none."""
+        after = np.maximum(ends + 1, firsts)
+        start = np.maximum(after - count, firsts)
+        counts = self._counts[after] - self._counts[start]
+        sums = self._sums[after] - self._sums[start]
+        found: Floats = np.divide(sums, counts, out=np.full(len(ends), np.nan), where=counts > 0)
+        return found
+
+
+def _scale(
+    mean: Callable[..., Floats], squares: _Means, origins: Ints, count: int, firsts: Ints, level: Floats
+) -> Floats:
+    """Return the standard deviation of the last `count` values; of equal ones their size, or 1."""
+    variance = squares.mean(origins, count, firsts=firsts) - np.square(mean(origins, count))
+    deviation = np.sqrt(np.maximum(variance, 0))
+    size = np.where(level == 0, 1.0, np.abs(level))
+    return np.where(deviation > 1e-6 * size, deviation, size)
+
+
+def _naive_errors(found: Grid, season: int) -> Floats:
+    """Return the absolute error of the seasonal naive forecast of each place, NaN where it is unknown."""
+    places = np.arange(len(found.values))
+    earlier = np.maximum(places - season, 0)
+    inside = places - season >= found.first[found.of]
+    return np.where(inside, np.abs(found.values - found.values[earlier]), np.nan)

@@ -1,0 +1,143 @@
+"""Series on a regular grid of times: one flat array of all series, with a place for each step of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.errors import SemanticError
+from edl.features.arrays import numbers, plain
+from edl.forecasting.steps import Ints, infer
+from edl.forecasting.steps import ticks as ticks_of
+from edl.spec.forecast import Step
+
+Floats = npt.NDArray[np.float64]
+MOST_PLACES = 50  # of each row: more are gaps that no series has
+FEWEST_PLACES = 10_000  # that are always allowed
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Series on their grid.
+
+    values: label of each place (places,), NaN if it is unknown. rows: row of the table at each place, -1 without one.
+    first, known, last: of each series, its first place, the place after its last known label, and the place after its
+    last row. of: series of each place.
+    """
+
+    step: Step
+    values: Floats
+    rows: Ints
+    first: Ints
+    known: Ints
+    last: Ints
+    of: Ints
+
+    @property
+    def missing(self) -> int:
+        """Number of places without a known label before the last known one."""
+        inside = np.arange(len(self.values)) < self.known[self.of]
+        return int((inside & np.isnan(self.values)).sum())
+
+
+def grid(rows: pa.Table, label: str, time: str, series: Sequence[str], step: Step | None = None) -> Grid:
+    """Return the series of the rows, in any order. `step` is inferred unless it is given.
+
+    Raises SemanticError for two rows at one time, and for times between two steps.
+    """
+    if not rows.num_rows:
+        raise SemanticError("the query yields no rows")
+    codes, times = _codes(rows, series), _array(rows, time)
+    sorting = Step(1, "second") if step is None or step.unit == "month" else step
+    order = np.lexsort((ticks_of(sorting, times, time), codes))
+    codes, sorted_times = codes[order], times.take(pa.array(order))
+    same = codes[1:] == codes[:-1]
+    _check_duplicates(ticks_of(sorting, sorted_times, time), same, rows, order, time, series)
+    step = step or infer(sorted_times, same, time)
+    ticks = ticks_of(step, sorted_times, time)
+    between = np.diff(ticks)
+    wrong = np.flatnonzero(same & ((between % step.count != 0) | (between == 0)))
+    if len(wrong):
+        here, there = (_text(sorted_times[int(place)]) for place in (wrong[0], wrong[0] + 1))
+        raise SemanticError(
+            f"{time} has irregular steps: {_which(rows, series, int(order[wrong[0]]))}{there} follows {here}, and the "
+            f"usual step is {step.words}",
+            hint="round the times in the query, and aggregate the rows of each step: GROUP BY …",
+        )
+    starts = np.flatnonzero(np.r_[True, ~same])
+    lengths = np.add.reduceat(np.r_[between // step.count, 0] * np.r_[same, False], starts) + 1
+    total = int(lengths.sum())
+    if total > max(FEWEST_PLACES, MOST_PLACES * len(order)):
+        raise SemanticError(
+            f"{time} has {len(order):,} rows for {total:,} steps of {step.words}, too few of them to learn from",
+            hint="aggregate the rows to longer steps: GROUP BY …",
+        )
+    first = np.cumsum(lengths) - lengths
+    of_row = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(order)]))
+    places = first[of_row] + (ticks - ticks[starts][of_row]) // step.count
+    values, positions = np.full(total, np.nan), np.full(total, -1, dtype=np.int64)
+    positions[places] = order
+    values[places] = _labels(rows, label)[order]
+    of = np.repeat(np.arange(len(starts)), lengths)
+    ends = np.where(np.isnan(values), 0, np.arange(1, total + 1))
+    known = np.maximum(np.maximum.reduceat(ends, first), first)
+    return Grid(step, values, positions, first, known, first + lengths, of)
+
+
+def name_of(rows: pa.Table, series: Sequence[str], row: int) -> str:
+    """Return the series of a row for people: `store = 3, item = 5`, or `the series` if there is one."""
+    return ", ".join(f"{column} = {rows.column(column)[row].as_py()}" for column in series) or "the series"
+
+
+def _which(rows: pa.Table, series: Sequence[str], row: int) -> str:
+    return f"for {name_of(rows, series, row)}, " if series else ""
+
+
+def _codes(rows: pa.Table, series: Sequence[str]) -> Ints:
+    """Return a number of the series of each row, in the order of the values, whatever that of the rows is."""
+    codes = np.zeros(rows.num_rows, dtype=np.int64)
+    for column in series:
+        encoded = _array(rows, column).dictionary_encode(null_encoding="encode")
+        ranks = np.argsort(pc.sort_indices(encoded.dictionary).to_numpy(zero_copy_only=False))
+        own = ranks[encoded.indices.to_numpy(zero_copy_only=False)]
+        _, codes = np.unique(codes * len(encoded.dictionary) + own, return_inverse=True)
+    return codes
+
+
+def _array(rows: pa.Table, column: str) -> pa.Array:
+    return plain(pa.concat_arrays(rows.column(column).chunks))
+
+
+def _labels(rows: pa.Table, label: str) -> Floats:
+    found = numbers(_array(rows, label), label).astype(np.float64)
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _check_duplicates(
+    ticks: Ints,
+    same: npt.NDArray[np.bool_],
+    rows: pa.Table,
+    order: Ints,
+    time: str,
+    series: Sequence[str],
+) -> None:
+    twice = np.flatnonzero(same & (np.diff(ticks) == 0))
+    if not len(twice):
+        return
+    row = int(order[twice[0]])
+    at = _text(rows.column(time)[row])
+    raise SemanticError(
+        f"{_which(rows, series, row)}{time} = {at} has several rows: {len(twice):,} rows too many in all",
+        hint="aggregate them, GROUP BY …, or name the columns that tell the series apart: "
+        f"forecast.series = [{', '.join([*series, 'other_column'])}]",
+    )
+
+
+def _text(value: Any) -> str:
+    return str(value.as_py()).removesuffix(" 00:00:00")

@@ -1,0 +1,67 @@
+"""Metrics of forecasts, beside those of a predicted number.
+
+Labels are (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such forecasts in the series
+before the origin. Scores are (n, 1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edl.errors import JobError
+from edl.metrics.base import Array, check_finite
+from edl.metrics.regression import MAE, RMSE
+from edl.metrics.states import State
+
+
+class MASE(MAE):
+    """Mean absolute scaled error (Hyndman and Koehler, 2006): 1 is the error of seasonal naive forecasts of one season.
+
+    Each error is divided by the mean absolute error of seasonal naive forecasts in the series before its origin. Rows
+    of a series without such an error, or with one of 0, do not count.
+    """
+
+    name = "mase"
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        scaled, size = forecast_rows(labels)[:, :1], labels[:, 2].astype(np.float64)
+        counted = np.isfinite(size) & (size > 0)
+        size = np.where(counted, size, 1.0)[:, np.newaxis]
+        weight = counted if weights is None else weights * counted
+        return super()._measure(scaled / size, scores / size, weight.astype(np.float64))
+
+
+class _SeasonalNaive:
+    """Error of the seasonal naive forecast: the value of the same place of the last season."""
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        naive = forecast_rows(labels)[:, 1:2]
+        return super()._measure(labels, naive, weights)  # type: ignore[misc,no-any-return]  # of the metric beside it
+
+
+class SeasonalNaiveMASE(_SeasonalNaive, MASE):
+    """Mean absolute scaled error of the seasonal naive forecast."""
+
+    name = "seasonal_naive_mase"
+
+
+class SeasonalNaiveMAE(_SeasonalNaive, MAE):
+    """Mean absolute error of the seasonal naive forecast."""
+
+    name = "seasonal_naive_mae"
+
+
+class SeasonalNaiveRMSE(_SeasonalNaive, RMSE):
+    """Root of the mean squared error of the seasonal naive forecast."""
+
+    name = "seasonal_naive_rmse"
+
+
+def forecast_rows(labels: Array) -> Array:
+    """Return the labels as float64. Raises JobError unless they are those of forecasts."""
+    if labels.ndim != 2 or labels.shape[1] != 3:
+        raise JobError(
+            f"labels have the shape {labels.shape}; those of forecasts are (n, 3), as fc.forecast makes them"
+        )
+    check_finite(labels[:, :2], "labels")
+    return labels.astype(np.float64)

@@ -1,0 +1,73 @@
+"""Forecast of time series, and the names of the columns that its examples have beside those of the query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+
+PREFIX = "forecast."
+STEP, LEVEL, SCALE = f"{PREFIX}step", f"{PREFIX}level", f"{PREFIX}scale"
+NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
+
+DAY = 86_400  # seconds
+_SEASONS = {(1, "month"): 12, (3, "month"): 4, (1, "day"): 7, (7, "day"): 52}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Time between two rows of a series: `count` times a month, day or second, or of numbers (an empty unit)."""
+
+    count: int
+    unit: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the step of a text such as `1 day`."""
+        count, _, unit = text.partition(" ")
+        return cls(int(count), unit)
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.unit}".rstrip()
+
+    @property
+    def season(self) -> int:
+        """Usual number of steps of a season: those of a year, a week or a day; 1 for none."""
+        if self.unit == "second" and self.count < DAY and DAY % self.count == 0:
+            return DAY // self.count
+        return _SEASONS.get((self.count, self.unit), 1)
+
+    @property
+    def words(self) -> str:
+        """Step for people: `1 day`, `30 minutes`, `3 months`."""
+        count, unit = self.count, self.unit
+        if not unit:
+            return f"{count:,}"
+        if unit == "second":
+            for size, name in ((DAY, "day"), (3600, "hour"), (60, "minute")):
+                if count % size == 0:
+                    count, unit = count // size, name
+                    break
+        return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
+class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Series that are forecast, each by its values of the columns `series`; without any there is one.
+
+    `step` is the time between two rows of a series, such as `1 day` or `3 month`, or `1` for numbers; `season` is the
+    number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
+    `lags` the number of last values that the model sees.
+    """
+
+    time: str
+    series: tuple[str, ...]
+    horizon: int
+    season: int
+    step: str
+    lags: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns of the query that order the rows."""
+        return (self.time, *self.series)

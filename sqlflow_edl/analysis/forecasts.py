@@ -1,0 +1,185 @@
+"""Forecast of time series: its attributes, the series in the rows, and what its examples are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from edl.forecasting import ExamplesReader, Series
+from edl.forecasting.examples import feature_names
+from edl.forecasting.grid import grid
+from edl.spec.forecast import LEVEL, SCALE
+from sqlflow_edl.analysis.columns.categories import words
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.derive import calendar
+from sqlflow_edl.analysis.columns.drafts import Draft
+from sqlflow_edl.analysis.columns.inputs import ModelInputs
+from sqlflow_edl.analysis.models.forecast import ATTRIBUTES, OF_ROWS
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.errors.spans import at
+from sqlflow_edl.syntax import ast
+
+__all__ = ["ATTRIBUTES", "OF_ROWS", "drafts", "examples", "inputs", "series_of", "written"]
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import Settings, TrainingPlan
+
+TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
+PARAMETERS = tuple(each.name.removeprefix("forecast.") for each in ATTRIBUTES)
+WHY_NOT = (
+    "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
+)
+MOST_LAGS = 12
+_TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
+
+
+def written(
+    settings: Settings, schema: Schema, label: str, statement: ast.Statement, errors: list[SQLFlowError]
+) -> spec.Forecast | None:
+    """Return the series as they are written, with a season and lags of 0 and no step where the rows decide.
+
+    None for other models, and after an error.
+    """
+    if settings.model is None or settings.model.task != "forecasting":
+        return None
+    before = len(errors)
+    if statement.validate is not None:
+        errors.append(
+            SemanticError(
+                "a forecast is validated by its backtest: the last forecast.horizon rows of each series",
+                span=statement.validate.span,
+                hint="leave VALIDATE out",
+            )
+        )
+    time = _column(settings, schema, TIME, settings.get(TIME), label, statement, errors)
+    if time and schema.type(time) not in _TIMES and not schema.is_integer(time):
+        errors.append(
+            SemanticError(
+                f"{time} is {schema.type(time).words}, and the time of a series is a date, a timestamp or a whole "
+                "number",
+                span=settings.span(TIME),
+                hint=f"cast it in the SELECT: CAST({time} AS DATE) AS {time}",
+            )
+        )
+    names = settings.get(SERIES) or ()
+    series = [
+        _column(settings, schema, SERIES, name, label, statement, errors)
+        for name in (names if isinstance(names, tuple) else (names,))
+    ]
+    if time and time in series:
+        errors.append(
+            SemanticError(f"{time} is the time; it cannot name the series too", span=settings.span(SERIES))
+        )
+    horizon = settings.get(HORIZON)
+    if horizon is None:
+        errors.append(_missing(HORIZON, "14", statement))
+    if len(errors) > before:
+        return None
+    season, lags = (int(settings.get(f"forecast.{name}") or 0) for name in ("season", "lags"))  # type: ignore[arg-type]
+    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags)  # type: ignore[arg-type]
+
+
+def drafts(forecast: spec.Forecast, column: str, schema: Schema) -> list[Draft] | None:
+    """Return the drafts of an unmentioned column of a forecast; None for one that is as in any model.
+
+    The time itself is no feature, since all times to forecast are later; its parts are. A number that names a series is
+    a category.
+    """
+    if column == forecast.time:
+        if schema.type(column) not in _TIMES:
+            return []
+        return [draft for draft in calendar(column, schema, []) if draft.part]
+    if column in forecast.series and schema.is_integer(column):
+        return [
+            replace(words(Cells(column), frequent=True), why="a number that names a series, as a category")
+        ]
+    return None
+
+
+def inputs(forecast: spec.Forecast, found: ModelInputs) -> ModelInputs:
+    """Return the inputs with the columns of examples: those before the columns of the query, and the scale apart."""
+    [(name, features)] = found.items()
+    examples = (spec.Raw(each) for each in feature_names(forecast))
+    return {name: (*examples, *features), "scale": (spec.Raw(LEVEL), spec.Raw(SCALE))}
+
+
+def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
+    """Return the plan with the steps and the season of its rows, and their examples.
+
+    Raises SemanticError, at the place of an attribute, for rows that are no regular series.
+    """
+    forecast = plan.forecast
+    if forecast is None:
+        raise RuntimeError("the plan is that of a forecast")
+    table = pa.Table.from_batches(list(batches), plan.schema.arrow)
+    settings = plan.settings
+    with at(settings.span(TIME)):
+        step = grid(table, plan.label, forecast.time, forecast.series).step
+    season = forecast.season or step.season
+    lags = forecast.lags or max(2, min(season, MOST_LAGS))
+    forecast = msgspec.structs.replace(forecast, step=str(step), season=season, lags=lags)
+    with at(settings.span(HORIZON)):
+        found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train"))
+    repeats = f"{season:,} steps" if season > 1 else "none: write forecast.season if a pattern repeats"
+    for note in (f"{forecast.time} has steps of {step.words}; season: {repeats}", *found.notes):
+        if note not in plan.notes:
+            plan.notes.append(note)
+    return replace(plan, forecast=forecast), found
+
+
+def series_of(forecast: spec.Forecast, label: str) -> Series:
+    """Return the series of a JobSpec."""
+    return Series(
+        label,
+        time=forecast.time,
+        by=forecast.series,
+        horizon=forecast.horizon,
+        step=forecast.step,
+        season=forecast.season,
+        lags=forecast.lags,
+    )
+
+
+def _column(
+    settings: Settings,
+    schema: Schema,
+    attribute: str,
+    name: object,
+    label: str,
+    statement: ast.Statement,
+    errors: list[SQLFlowError],
+) -> str:
+    """Return the column that an attribute names; add an error and return an empty text if there is none."""
+    if name is None:
+        errors.append(_missing(attribute, _date_of(schema), statement))
+        return ""
+    found = schema.find(str(name))
+    if found is None:
+        hint = schema.known(str(name))
+        errors.append(SemanticError(f"unknown column {name}", span=settings.span(attribute), hint=hint))
+    elif found == label:
+        errors.append(
+            SemanticError(
+                f"{found} is the label; {attribute} is another column", span=settings.span(attribute)
+            )
+        )
+    return found or ""
+
+
+def _missing(attribute: str, example: str, statement: ast.Statement) -> SemanticError:
+    return SemanticError(
+        f"a forecast needs {attribute}",
+        span=statement.model.span if statement.model else statement.span,
+        hint=f"add WITH {attribute} = {example}",
+    )
+
+
+def _date_of(schema: Schema) -> str:
+    """Return a date of the query for an example, or a usual name."""
+    return next((name for name in schema.names if schema.type(name) in _TIMES), "order_date")

@@ -1,0 +1,164 @@
+"""Forecasts from TRAIN to PREDICT, EVALUATE and EXPLAIN, on one table of three seasonal series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.session.session import Session
+from tests.databases import fill
+
+DAYS, AHEAD = 90, 7
+WEEK = np.array([1.0, 1.2, 1.4, 1.3, 1.1, 0.7, 0.5])
+rng = np.random.default_rng(3)
+
+
+def sales() -> pa.Table:
+    """Three stores of different size with a week and a promotion that is known for the days ahead."""
+    number = np.tile(np.arange(DAYS + AHEAD), 3)
+    store = np.repeat([1, 2, 3], DAYS + AHEAD)
+    promo = rng.random(len(number)) < 0.2
+    truth = 10.0**store * (WEEK[number % 7] + 0.8 * promo) * rng.normal(1, 0.02, len(number))
+    return pa.table(
+        {
+            "day": [date(2024, 1, 1) + timedelta(int(each)) for each in number],
+            "store": store,
+            "promo": promo,
+            "truth": truth,
+            "sales": pa.array(truth, mask=number >= DAYS),
+        }
+    )
+
+
+WITH = "WITH forecast.time = day, forecast.series = store, forecast.horizon = 7"
+KNOWN = "SELECT day, store, promo, sales FROM sales WHERE sales IS NOT NULL"
+TRAIN = f"{KNOWN} TO TRAIN Forecast {WITH} LABEL sales INTO m"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    folder = tmp_path_factory.mktemp("forecast")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder))
+        with Session(f"duckdb:///{folder}/forecast.duckdb", create=True) as opened:
+            fill(opened, "sales", sales())
+            yield opened
+
+
+@pytest.fixture(scope="module")
+def trained(session: Session) -> object:
+    return list(session.run(TRAIN))[-1]
+
+
+@pytest.fixture
+def model(session: Session, trained: object) -> Session:
+    return session
+
+
+def last(session: Session, text: str) -> pa.Table:
+    return list(session.run(text))[-1].to_arrow()
+
+
+def test_training_reports_the_backtest_beside_the_seasonal_naive_forecast(trained: object) -> None:
+    assert "the backtest, the last 7 steps of each series" in trained.message
+    assert trained.measured_on == "21 rows of the backtest"
+    assert trained.notes == ("day has steps of 1 day; season: 7 steps",)
+    assert trained.figures["mase"] < 0.5 * trained.figures["seasonal_naive_mase"]
+    assert trained.figures["mae"] < trained.figures["seasonal_naive_mae"]
+
+
+def test_predict_answers_the_rows_after_the_last_known_label(model: Session) -> None:
+    list(model.run("SELECT * FROM sales TO PREDICT ahead.forecast USING m"))
+
+    found = last(model, "SELECT * FROM ahead ORDER BY store, day")
+    assert found.column_names == ["day", "store", "promo", "truth", "sales", "forecast"]
+    assert found.num_rows == 3 * AHEAD
+    error = np.abs(found["forecast"].to_numpy() / found["truth"].to_numpy() - 1)
+    assert np.median(error) < 0.1
+
+
+def test_another_query_may_name_its_columns_in_another_case_and_be_evaluated(model: Session) -> None:
+    query = (
+        "SELECT sales AS SALES, store AS Store, promo AS PROMO, day AS Day FROM sales WHERE sales IS NOT NULL"
+    )
+    [same] = last(model, f"{query} TO EVALUATE m").to_pylist()
+    [own] = last(model, f"{KNOWN} TO EVALUATE m").to_pylist()
+
+    assert same == own
+    assert same["mase"] < same["seasonal_naive_mase"]
+
+
+def test_explain_adds_up_to_the_forecasts_of_the_backtest(model: Session) -> None:
+    list(model.run(f"{KNOWN} TO EXPLAIN m INTO why"))
+
+    found = last(model, "SELECT * FROM why")
+    assert found.num_rows == 21
+    values = [name for name in found.column_names if name.endswith("_contribution")] or found.column_names
+    assert any("promo" in name for name in values)
+    assert any("forecast.season_1" in name for name in values)
+
+
+def test_another_process_reads_the_model_back(model: Session) -> None:
+    with Session(model.source.url) as other:
+        assert last(other, "SELECT * FROM sales TO PREDICT USING m").num_rows == 3 * AHEAD
+
+
+def test_the_plan_names_the_series_and_the_backtest(model: Session) -> None:
+    rows = {(row["section"], row["name"]): row for row in last(model, f"EXPLAIN {TRAIN}").to_pylist()}
+
+    assert rows["forecast", "step"]["value"] == "1 day"
+    assert rows["forecast", "season"]["value"] == "7 steps"
+    assert rows["rows", "validation"]["why"] == "the backtest, the last 7 steps of each series"
+
+
+def test_describe_names_the_series(model: Session) -> None:
+    rows = {
+        (row["section"], row["name"]): row["value"] for row in last(model, "DESCRIBE MODEL m").to_pylist()
+    }
+
+    assert rows["forecast", "horizon"] == "7 steps"
+    assert rows["validation", "rows"] == "21, the last 7 steps of each series"
+
+
+def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
+    query = "SELECT day - DATE '2024-01-01' AS number, sales FROM sales WHERE store = 1 AND sales IS NOT NULL"
+    settings = "forecast.time = number, forecast.horizon = 7, forecast.season = 7, train.num_boost_round = 2"
+    [found] = list(session.run(f"{query} TO TRAIN Forecast WITH {settings} LABEL sales INTO single"))
+
+    assert found.notes == ("number has steps of 1; season: 7 steps",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            f"{KNOWN} TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 7 LABEL sales INTO e",
+            "several rows",
+        ),
+        (f"{KNOWN} TO TRAIN Forecast {WITH}000 LABEL sales INTO e", "the longest series has 90 known values"),
+        (f"{KNOWN} TO TRAIN Forecast {WITH} LABEL sales USING m INTO e", "is not trained further"),
+        ("SELECT day, store, promo FROM sales TO PREDICT USING m", "lacks the column sales"),
+        (f"{KNOWN} TO PREDICT USING m", "there is nothing to forecast"),
+    ],
+)
+def test_a_query_that_cannot_be_forecast_is_an_error_with_its_place(
+    model: Session, text: str, message: str
+) -> None:
+    with pytest.raises(SQLFlowError) as caught:
+        list(model.run(text))
+
+    assert message in caught.value.message
+    assert caught.value.span is not None
+
+
+def test_workers_and_files_are_refused(model: Session) -> None:
+    with (
+        Session(model.source.url, workers=2) as several,
+        pytest.raises(SQLFlowError, match="runs in one process"),
+    ):
+        list(several.run("SELECT * FROM sales TO PREDICT USING m"))
