@@ -19,6 +19,7 @@ PUBLIC = {
     "edl.keras": "Embedding FeatureScales NTPDense by_class checked_model concatenated feature_inputs member_inputs"
     " member_outputs weighted_sum",
     "edl.metrics": "AUC F1 MAE MAP MAPE MSE NDCG R2 RMSE Accuracy LogLoss Metric Precision Recall by_name",
+    "edl.runnable": "rows write",
     "edl.schedules": "constant coslog cosine exponential linear step",
     "edl.torch": "Concatenated Embedding FeatureScales MemberOutputs Members NTPLinear WeightedSum by_class"
     " checked_model clipped",

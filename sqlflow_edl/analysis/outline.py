@@ -73,7 +73,7 @@ def title(statement: Statement, dialect: str) -> str:
             "INTO" if statement.into else "",
             _shown(*statement.into),
         ),
-        "run": ("RUN", statement.image),
+        "run": ("RUN", _shown(statement.image)),
         "show_models": ("SHOW MODELS",),
         "show_train": ("SHOW TRAIN", _shown(statement.model)),
         "show_curve": ("SHOW CURVE", _shown(statement.model)),
@@ -214,6 +214,7 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
     "evaluate": lambda statement: _tables(*statement.into),
     "explain": lambda statement: _tables(*statement.into),
     "optimize": lambda statement: _tables(*statement.into),
+    "run": lambda statement: _tables(*statement.into),
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from edl.jobs.events import EpochEnd, JobEvent, Progress, Tally, TrialEnd
+from edl.jobs.events import EpochEnd, JobEvent, Output, Progress, Tally, TrialEnd
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
@@ -144,6 +144,10 @@ class Narrator:
         self._line(f"  warning: {text}")
 
     def progress(self, event: JobEvent) -> None:
+        if isinstance(event, Output):
+            for line in event.lines:
+                self._line(f"  {line}")
+            return
         if not isinstance(event, Tally):
             self._step_over()
         if isinstance(event, TrialEnd):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from edl.jobs.events import EpochEnd, JobEvent, Progress, Tally, TrialEnd
+from edl.jobs.events import EpochEnd, JobEvent, Output, Progress, Tally, TrialEnd
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.charts.curves import learning_curve
 from sqlflow_edl.display import progress
@@ -17,6 +18,7 @@ from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax import Statement
 
 INTERVAL = 0.2  # seconds between two updates of the output while a job runs, as epochs may be shorter
+PRINTED = 50  # lines of a runnable in the output, the last ones
 
 Bundle = dict[str, str]  # by MIME type
 Publish = Callable[[Bundle, str, bool], None]  # content, id of its output, and True if that output exists
@@ -56,6 +58,7 @@ class Live:
         self._id = uuid.uuid4().hex
         self._is_there = False
         self._notes: list[str] = []
+        self._printed: deque[str] = deque(maxlen=PRINTED)
         self._doing = ""
         self._learnt: Mapping[str, float | None] = {}
         self._reached: Progress | None = None
@@ -91,6 +94,8 @@ class Live:
             self._doing = progress.epoch(event).strip()
         elif isinstance(event, TrialEnd):
             self._notes.append(progress.trial(event).strip())
+        elif isinstance(event, Output):
+            self._printed.extend(event.lines)
         elif isinstance(event, Tally):
             self._tally = event
         else:
@@ -111,7 +116,7 @@ class Live:
         return progress.live(self._reached, self._learnt, self._tally).strip() + step
 
     def _show(self, now: str, curve: str = "") -> None:
-        lines = [*self._notes, now]
+        lines = [*self._notes, *self._printed, now]
         text = "\n".join(line for line in lines if line)
         shown = "".join(map(html.line, lines))
         self._publish({"text/plain": text, "text/html": shown + curve}, self._id, self._is_there)

@@ -25,7 +25,7 @@ class Observer(Protocol):
         """Report a problem in the data that the user should act on."""
 
     def progress(self, event: JobEvent) -> None:
-        """Report an event: rows, epoch, loss and metrics; or the counts of a job's tasks and instances."""
+        """Report an event: rows, epoch, loss and metrics; or the counts of a job's tasks and instances; or printed lines."""
 
 
 class Silent:

@@ -5,13 +5,10 @@ The problem is solved in this process, also where jobs run on Kubernetes.
 
 from __future__ import annotations
 
-import contextlib
-
 import msgspec
 import pyarrow as pa
 
 from edl import data
-from edl.data.retry import insisting
 from edl.jobs.job_folder import JobFolder
 from edl.optimization import problem, solver
 from edl.spec.optimization import Domain, Optimization
@@ -23,6 +20,7 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
+from sqlflow_edl.session.result_tables import store
 from sqlflow_edl.syntax.ast import Statement
 
 SPEC = "optimization.json"  # in the folder of a job
@@ -48,7 +46,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     if not spec.target:
         return Result(statement, message, notes, reader=table.to_reader(), computed=(spec.value,))
     observer.doing(f"writing {spec.target}")
-    rows = _store(source, spec.target, job, table)
+    [rows] = store(source, job, {spec.target: table.to_batches})
     return Result(statement, f"{message}; wrote {counted(rows)} to {spec.target}", notes, rows=rows)
 
 
@@ -102,18 +100,3 @@ def _table(batches: object, compiler: Compiler, spec: Optimization) -> pa.Table:
     fields = pa.schema([schema.field(name) for name in spec.needed])
     found = list(batches)  # type: ignore[call-overload]
     return pa.Table.from_batches(found) if found else fields.empty_table()
-
-
-def _store(source: data.Source, target: str, job: JobFolder, table: pa.Table) -> int:
-    """Swap the table in when it is complete. Any failure leaves nothing staged."""
-
-    def stored(attempt: int) -> int:
-        source.stage(target, job.id, 0, attempt, table.to_batches())
-        return source.commit(target, job.id, 1)
-
-    try:
-        return insisting(stored)
-    except BaseException:
-        with contextlib.suppress(Exception):
-            source.abort(target, job.id)
-        raise

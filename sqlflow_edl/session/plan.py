@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from edl.errors import SemanticError
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.outline import title
 from sqlflow_edl.errors.spans import placed
@@ -24,16 +23,8 @@ def explain(compiler: Compiler, statement: Statement) -> Result:
 
     Raises SQLFlowError for the errors that `execute` would find before it runs.
     """
-    planner = _PLANNERS.get(statement.kind)
-    if planner is None:
-        raise not_there_yet(statement)
-    return Result(statement, reader=table.texts(plan.COLUMNS, planner(compiler, statement)), view="sections")
-
-
-def not_there_yet(statement: Statement) -> SemanticError:
-    """Make the error for a statement that is part of the language and not implemented yet."""
-    what = f"TO {statement.direction or statement.kind}".upper()
-    return SemanticError(f"{what} is part of the language, but not implemented yet", span=statement.span)
+    rows = _PLANNERS[statement.kind](compiler, statement)
+    return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 
 
 def _train(compiler: Compiler, statement: Statement) -> list[plan.Row]:
@@ -58,6 +49,12 @@ def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import optimizing
 
     return optimizing.rows_of_plan(compiler, statement) + _kept(compiler)
+
+
+def _run(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    from sqlflow_edl.session import running
+
+    return list(running.rows_of_plan(compiler, statement))
 
 
 def _kept(compiler: Compiler) -> list[plan.Row]:
@@ -114,6 +111,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "evaluate": _use,
     "explain": _use,
     "optimize": _optimize,
+    "run": _run,
     "drop_model": _drop,
     "show_models": _other,
     "show_train": _other,

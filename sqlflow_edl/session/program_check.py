@@ -26,8 +26,8 @@ from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.ddl import changes, tables_read
 from sqlflow_edl.analysis.outline import Thing, effects, held_out
 from sqlflow_edl.errors.spans import at
+from sqlflow_edl.session import running
 from sqlflow_edl.session.compiler import Compiler
-from sqlflow_edl.session.plan import not_there_yet
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
 from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax.ast import Name, Statement
@@ -99,7 +99,7 @@ class ProgramCheck:
             case "optimize":
                 self._check_optimization(statement)
             case "run":
-                raise not_there_yet(statement)
+                self._check_run(statement)
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -142,6 +142,12 @@ class ProgramCheck:
     def _check_optimization(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
             self._compiler.optimization(statement)
+
+    def _check_run(self, statement: Statement) -> None:
+        if self._sees(statement.select) and not self._makes_again(statement):
+            running.checked(self._compiler, statement)
+        else:
+            running.check_without_columns(statement, on_kubernetes=self._compiler.place is not None)
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""

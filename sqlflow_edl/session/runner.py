@@ -72,11 +72,12 @@ class JobRunner:
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
-        if statement.kind == "optimize":
-            from sqlflow_edl.session import optimizing
+        if statement.kind in ("optimize", "run"):
+            from sqlflow_edl.session import optimizing, running
 
-            with self._job(statement, "optimize") as job:
-                return optimizing.run(self._compiler, statement, job, self._observer)
+            here = optimizing if statement.kind == "optimize" else running
+            with self._job(statement, statement.kind) as job:
+                return here.run(self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)
 

@@ -29,7 +29,7 @@ from sqlflow_edl.session import detached
 from sqlflow_edl.session.compiler import KINDS, Compiled, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
-from sqlflow_edl.session.plan import explain, not_there_yet
+from sqlflow_edl.session.plan import explain
 from sqlflow_edl.session.predictions import Predictions, refuse_in_job
 from sqlflow_edl.session.program_check import ProgramCheck
 from sqlflow_edl.session.runner import JobRunner
@@ -175,11 +175,7 @@ class Session:
             return self.plan(statement)
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
-        if statement.kind in KINDS or statement.kind == "optimize":
-            return self._run(statement)
-        if statement.kind != "sql":
-            raise not_there_yet(statement)
-        return self._sql(statement)
+        return self._sql(statement) if statement.kind == "sql" else self._run(statement)
 
     def plan(self, statement: Statement) -> Result:
         """Return the effects of the statement and their reasons as a table.

@@ -194,8 +194,8 @@ class Statement:
     direction: Literal["maximize", "minimize"] | None = None
     objective: Formula | None = None
     constraints: tuple[Formula, ...] = ()
-    # TO RUN image CMD …
-    image: str = ""
+    # TO RUN program.py | image CMD …
+    image: Name | None = None
     command: tuple[str, ...] = ()
     # SHOW MODELS LIKE pattern; DROP MODEL IF EXISTS
     like: str | None = None

@@ -239,9 +239,6 @@ class _Builder(Transformer[Token, Any]):
     def command(self, meta: Meta, children: list[Token]) -> _Clause:
         return _Clause("command", tuple(map(string_value, children)), _span(meta))
 
-    def image(self, meta: Meta, children: list[Token]) -> str:
-        return str(children[0])
-
     def if_exists(self, meta: Meta, children: list[Any]) -> bool:
         return True
 

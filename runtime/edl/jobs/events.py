@@ -89,8 +89,14 @@ class Tally(msgspec.Struct, frozen=True, tag="tally"):
         return self.waiting > 0 and not self.instances and not self.starting
 
 
+class Output(msgspec.Struct, frozen=True, tag="output"):
+    """Lines that a runnable has printed since the last event, often none; sent about five times a second."""
+
+    lines: tuple[str, ...]
+
+
 ProcessEvent = Progress | EpochEnd | TrialEnd  # of a job in one process
-JobEvent = ProcessEvent | Tally
+JobEvent = ProcessEvent | Tally | Output
 
 
 class Observer(Protocol):

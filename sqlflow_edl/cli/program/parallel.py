@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from edl.data.url import FILES, SourceURL, parse
 from edl.errors import SQLFlowError
-from edl.jobs.events import EpochEnd, JobEvent, TrialEnd
+from edl.jobs.events import EpochEnd, JobEvent, Output, TrialEnd
 from sqlflow_edl.analysis.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.runner import Run, Turn
@@ -68,7 +68,10 @@ class Watcher:
 
     def progress(self, event: JobEvent) -> None:
         self.check()
-        if isinstance(event, TrialEnd):
+        if isinstance(event, Output):
+            for line in event.lines:
+                self._narrator.adds(self.step, line)
+        elif isinstance(event, TrialEnd):
             self._narrator.adds(self.step, progress.trial(event).strip())
         elif isinstance(event, EpochEnd) and event.epoch & (event.epoch - 1) == 0:
             self._narrator.adds(self.step, progress.epoch(event).strip())

@@ -1,0 +1,36 @@
+"""Main function of a process that runs a runnable: `python -m edl.entrypoints.runnable LIFELINE FILE ARGUMENT …`.
+
+LIFELINE is the descriptor of a pipe that ends with the process that wants the results, see `parent_watch`.
+"""
+
+from __future__ import annotations
+
+import runpy
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+from edl.cluster.local import parent_watch
+
+
+def main() -> int:
+    """Run the file as a main program, whose modules beside it can be imported."""
+    lifeline, file = sys.argv[1:3]
+    parent_watch.follow(int(lifeline))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background of a shell inherits none
+    sys.argv = sys.argv[2:]
+    sys.path.insert(0, str(Path(file).parent))
+    try:
+        runpy.run_path(file, run_name="__main__")
+    except Exception as error:
+        found = error.__traceback__
+        while found is not None and found.tb_frame.f_code.co_filename != file:
+            found = found.tb_next
+        traceback.print_exception(error.with_traceback(found))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

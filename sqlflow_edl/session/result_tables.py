@@ -1,0 +1,39 @@
+"""Result tables of statements that this process runs itself: staged, then swapped in when all are complete."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from edl.data.retry import insisting
+from edl.sources.transactions import Transactional
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.data import Source
+    from edl.jobs.job_folder import JobFolder
+
+
+def store(source: Source, job: JobFolder, tables: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]]) -> list[int]:
+    """Make each table of the batches that its function returns. Return their numbers of rows.
+
+    Any failure before the first swap leaves nothing. The swaps are one transaction where the database can define
+    tables in one; MySQL and MaxCompute cannot, and swap one table after another.
+    """
+
+    def stored(attempt: int) -> list[int]:
+        for target, batches in tables.items():
+            source.stage(target, job.id, 0, attempt, batches())
+        several = len(tables) > 1 and isinstance(source, Transactional)
+        with source.transaction() if several else contextlib.nullcontext():
+            return [source.commit(target, job.id, 1) for target in tables]
+
+    try:
+        return insisting(stored)
+    except BaseException:
+        for target in tables:
+            with contextlib.suppress(Exception):
+                source.abort(target, job.id)
+        raise
