@@ -98,4 +98,6 @@ def _batches(result: Any) -> Iterator[pa.RecordBatch]:
         for part in result:
             yield from _batches(part)
     else:
-        raise JobError(f"a {type(result).__name__} is no table: write a data frame, Arrow data, or columns by name")
+        raise JobError(
+            f"a {type(result).__name__} is no table: write a data frame, Arrow data, or columns by name"
+        )

@@ -54,12 +54,13 @@ _SECOND = {
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
-_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN")
+_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "RUN")
 _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
     "PREDICT": ("WITH", "USING"),
     "EVALUATE": ("WITH", "LABEL", "INTO"),
     "EXPLAIN": ("WITH", "USING", "INTO"),
+    "RUN": ("CMD", "INTO"),
     "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
     "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
 }
@@ -84,7 +85,7 @@ _VALUES: dict[str, Catalog[Entry]] = {
 class Offer:
     """Candidate for completion.
 
-    kind: keyword, table, column, model, estimator, attribute, value or function. doc: a line about it.
+    kind: keyword, table, column, model, estimator, program, attribute, value or function. doc: a line about it.
     """
 
     text: str
@@ -134,10 +135,14 @@ def _names_a_model(where: Context) -> bool:
     )
 
 
+def _names_a_program(where: Context) -> bool:
+    return where.verb == "RUN" and not where.clause and not where.inside
+
+
 def _names_a_table(where: Context) -> bool:
     if where.verb:
-        result = (where.verb, where.clause) in (("PREDICT", ""), ("EVALUATE", "INTO"), ("EXPLAIN", "INTO"))
-        return result and not where.inside
+        into_table = where.clause == "INTO" and where.verb in ("EVALUATE", "EXPLAIN", "RUN")
+        return (into_table or (where.verb, where.clause) == ("PREDICT", "")) and not where.inside
     return where.last in _BEFORE_A_TABLE
 
 
@@ -181,6 +186,12 @@ def _explainers(where: Context, connection: Connection) -> Offers:
     from sqlflow_edl.analysis.inference import EXPLAINERS
 
     return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
+
+
+def _programs(where: Context, connection: Connection) -> Offers:
+    from sqlflow_edl.session.running import programs
+
+    return (Offer(name, "program") for name in programs(where.word))
 
 
 def _tables(where: Context, connection: Connection) -> Offers:
@@ -245,6 +256,7 @@ RULES = (
     ),
     Rule("explainer", _names_an_explainer, _explainers),
     Rule("model", _names_a_model, _models),
+    Rule("program", _names_a_program, _programs),
     Rule(
         "version",
         lambda where: len(where.before) == 3 and tuple(where.before[:2]) == ("SET", "MODEL"),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import IO, Protocol
 
-from edl.jobs.events import EpochEnd, JobEvent, Output, Progress, Tally, TrialEnd
+from edl.jobs.events import EpochEnd, Output, Progress, StatementEvent, Tally, TrialEnd
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
 from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
@@ -143,7 +143,7 @@ class Narrator:
     def warn(self, text: str) -> None:
         self._line(f"  warning: {text}")
 
-    def progress(self, event: JobEvent) -> None:
+    def progress(self, event: StatementEvent) -> None:
         if isinstance(event, Output):
             for line in event.lines:
                 self._line(f"  {line}")

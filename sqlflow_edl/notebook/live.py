@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from edl.jobs.events import EpochEnd, JobEvent, Output, Progress, Tally, TrialEnd
+from edl.jobs.events import EpochEnd, Output, Progress, StatementEvent, Tally, TrialEnd
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.charts.curves import learning_curve
 from sqlflow_edl.display import progress
@@ -87,7 +87,7 @@ class Live:
         self._notes.append(line)
         self._show(self._now())
 
-    def progress(self, event: JobEvent) -> None:
+    def progress(self, event: StatementEvent) -> None:
         if isinstance(event, EpochEnd):
             self._learnt = event.metrics
             self._curve.add(event)

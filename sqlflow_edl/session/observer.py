@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from edl.jobs.events import JobEvent
+from edl.jobs.events import StatementEvent
 from sqlflow_edl.syntax import Statement
 
 
@@ -24,8 +24,8 @@ class Observer(Protocol):
     def warn(self, text: str) -> None:
         """Report a problem in the data that the user should act on."""
 
-    def progress(self, event: JobEvent) -> None:
-        """Report an event: rows, epoch, loss and metrics; or the counts of a job's tasks and instances; or printed lines."""
+    def progress(self, event: StatementEvent) -> None:
+        """Report an event: rows, epoch, loss and metrics; the counts of a job's tasks and instances; printed lines."""
 
 
 class Silent:
@@ -39,7 +39,7 @@ class Silent:
 
     def warn(self, text: str) -> None: ...
 
-    def progress(self, event: JobEvent) -> None: ...
+    def progress(self, event: StatementEvent) -> None: ...
 
 
 def report(observer: Observer, notes: Iterable[str], warnings: Iterable[str] = ()) -> None:

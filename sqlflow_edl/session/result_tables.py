@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from edl.jobs.job_folder import JobFolder
 
 
-def store(source: Source, job: JobFolder, tables: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]]) -> list[int]:
+def store(
+    source: Source, job: JobFolder, tables: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]]
+) -> list[int]:
     """Make each table of the batches that its function returns. Return their numbers of rows.
 
     Any failure before the first swap leaves nothing. The swaps are one transaction where the database can define

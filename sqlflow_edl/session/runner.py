@@ -75,9 +75,9 @@ class JobRunner:
         if statement.kind in ("optimize", "run"):
             from sqlflow_edl.session import optimizing, running
 
-            here = optimizing if statement.kind == "optimize" else running
+            run = optimizing.run if statement.kind == "optimize" else running.run
             with self._job(statement, statement.kind) as job:
-                return here.run(self._compiler, statement, job, self._observer)
+                return run(self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)
 

@@ -93,7 +93,9 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     reads = [partial(folder.read, count) for folder, count in zip(folders, tasks, strict=True)]
     observer.doing(f"writing {', '.join(found.tables)}")
     counts = store(compiler.source, job, dict(zip(found.tables, reads, strict=True)))
-    wrote = " and ".join(f"{counted(count)} to {table}" for table, count in zip(found.tables, counts, strict=True))
+    wrote = " and ".join(
+        f"{counted(count)} to {table}" for table, count in zip(found.tables, counts, strict=True)
+    )
     return Result(statement, f"{found.file.name} wrote {wrote}", rows=sum(counts))
 
 
@@ -141,13 +143,20 @@ def _file(statement: Statement, *, on_kubernetes: bool) -> Path:
         file = folder / written
         if file.is_file() and not is_installed(file):
             return file
-    known = [str(file.relative_to(folder)) for folder in folders for file in (folder / written).parent.glob("*.py")]
-    where = ", ".join(map(str, folders))
     raise SemanticError(
-        f"there is no program {written} in {where}",
+        f"there is no program {written} in {', '.join(map(str, folders))}",
         span=image.span,
-        hint=did_you_mean(written, known) or f"name a file below a folder of {PATH_VARIABLE}",
+        hint=did_you_mean(written, programs(written)) or f"name a file below a folder of {PATH_VARIABLE}",
     )
+
+
+def programs(written: str) -> list[str]:
+    """Return the names of the programs in the folder of a name that is being written."""
+    inner = written.rpartition("/")[0]
+    found = (
+        file.relative_to(folder) for folder in search_path() for file in Path(folder, inner).glob("*.py")
+    )
+    return sorted({str(file) for file in found})
 
 
 def _instead(statement: Statement) -> str:

@@ -239,6 +239,10 @@ class _Builder(Transformer[Token, Any]):
     def command(self, meta: Meta, children: list[Token]) -> _Clause:
         return _Clause("command", tuple(map(string_value, children)), _span(meta))
 
+    def image(self, meta: Meta, children: list[Token]) -> Name:
+        text = ".".join(children)
+        return Name((text,), text, _span(meta))
+
     def if_exists(self, meta: Meta, children: list[Any]) -> bool:
         return True
 

@@ -41,6 +41,11 @@ STATEMENTS = {
         "how much each column matters",
         f"SELECT * FROM iris TO EXPLAIN {_MODEL};",
     ),
+    "TO RUN": Form(
+        'query TO RUN program.py [CMD "argument", …] [INTO table, …]',
+        "a Python program of your own",
+        'SELECT * FROM iris TO RUN samples/runnables/binning.py CMD "--columns=sepal_length" INTO lengths;',
+    ),
     "LABEL": Form(
         "query LABEL name [WITH …] INTO model_name",
         "the short form: a search for the best models",

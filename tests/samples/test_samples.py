@@ -68,15 +68,26 @@ def test_making_the_samples_again_replaces_them_and_leaves_other_tables(
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
-def test_the_trainings_of_a_sample_program_compile(program: Path, session: Session) -> None:
-    trained = 0
+def test_the_statements_of_a_sample_program_compile(program: Path, session: Session) -> None:
+    compiled = 0
     for statement in session.program(program.read_text(encoding="utf-8")):
         if statement.kind in ("train", "auto"):
             assert session.compiler.compile(statement).spec.rows.training
-            trained += 1
+            compiled += 1
+        elif statement.kind == "run":
+            session.plan(statement)
+            compiled += 1
         elif re.match(r"(CREATE|DROP) VIEW", statement.text):
             session.execute(statement)
-    assert trained
+    assert compiled
+
+
+def test_the_runnables_of_the_samples_find_drift_and_bins(session: Session) -> None:
+    program = (Path(__file__).parents[2] / "samples/runnables.sql").read_text(encoding="utf-8")
+    _, drift, _, bins = (result.to_arrow() for result in session.run(program))
+    assert drift["column"].to_pylist()[0] == "air_time"
+    assert max(drift["psi"].to_pylist()) == pytest.approx(0.0081, abs=1e-4)
+    assert sum(bins["row_count"].to_pylist()) == 2 * 178
 
 
 @pytest.mark.soak

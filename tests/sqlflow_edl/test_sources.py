@@ -333,7 +333,6 @@ CURVE = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = roc
         ("TO EXPLAIN flowers.small", "there is no SELECT to explain", "SELECT"),
         ("SELECT * FROM iris TO EXPLAIN flowers.small USING TreExplainer", "no explainer", "TreeExplainer"),
         ("SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.level = row", "cannot be 'row'", "mean rows?"),
-        ("SELECT 1 TO RUN x", "TO RUN is part of the language, but not implemented yet", ""),
         ("SELECT * FROM iris TO PREDICT USING flowers.small@9", "model flowers.small has no version 9", "known: 1"),
     ],
 )  # fmt: skip

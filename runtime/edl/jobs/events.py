@@ -96,7 +96,8 @@ class Output(msgspec.Struct, frozen=True, tag="output"):
 
 
 ProcessEvent = Progress | EpochEnd | TrialEnd  # of a job in one process
-JobEvent = ProcessEvent | Tally | Output
+JobEvent = ProcessEvent | Tally
+StatementEvent = JobEvent | Output
 
 
 class Observer(Protocol):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from edl.data.url import FILES, SourceURL, parse
 from edl.errors import SQLFlowError
-from edl.jobs.events import EpochEnd, JobEvent, Output, TrialEnd
+from edl.jobs.events import EpochEnd, Output, StatementEvent, TrialEnd
 from sqlflow_edl.analysis.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.runner import Run, Turn
@@ -66,7 +66,7 @@ class Watcher:
     def warn(self, text: str) -> None:
         self._narrator.adds(self.step, f"warning: {text}")
 
-    def progress(self, event: JobEvent) -> None:
+    def progress(self, event: StatementEvent) -> None:
         self.check()
         if isinstance(event, Output):
             for line in event.lines:

@@ -17,6 +17,7 @@ KINDS = {
     "LABEL": "auto",
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",
+    "TO RUN": "run",
     "SHOW TRAIN": "show_train",
     "SHOW CURVE": "show_curve",
     "SHOW TRIALS": "show_trials",
