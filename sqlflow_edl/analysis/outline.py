@@ -7,7 +7,7 @@ cannot parse is taken to use nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
@@ -80,7 +80,9 @@ def title(statement: Statement, dialect: str) -> str:
         "show_trials": ("SHOW TRIALS", _shown(statement.model)),
         "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
         "set_model": ("SET MODEL", " ACTIVE ".join(_shown(statement.model).rsplit("@", 1))),
+        "set_tag": ("SET MODEL", f" TAG {statement.tag} ".join(_shown(statement.model).rsplit("@", 1))),
         "drop_model": ("DROP MODEL", _shown(statement.model)),
+        "drop_tag": ("DROP MODEL", _shown(statement.model), f"TAG {statement.tag}"),
     }[statement.kind]
     return " ".join(["EXPLAIN"] * statement.plan + [word for word in words if word])
 
@@ -192,8 +194,9 @@ def depends(effects: Effects, missing: Iterable[Thing]) -> Thing | None:
 
 
 def _models(*names: Name | None) -> tuple[Thing, ...]:
-    """Return models by name; only one without a version can be missing, as a version existed before."""
-    return tuple(Thing("model", (str(name),)) for name in names if name is not None and name.version is None)
+    """Return models by name; only one without a number can be missing, as that version existed before."""
+    known = (name for name in names if name is not None and not isinstance(name.version, int))
+    return tuple(Thing("model", (str(name),)) for name in known)
 
 
 def _tables(*names: Name | None) -> tuple[Thing, ...]:
@@ -215,6 +218,9 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
     "explain": lambda statement: _tables(*statement.into),
     "optimize": lambda statement: _tables(*statement.into),
     "run": lambda statement: _tables(*statement.into),
+    "set_tag": lambda statement: (
+        _models(replace(statement.model, version=statement.tag)) if statement.model else ()
+    ),
 }
 
 

@@ -208,7 +208,8 @@ def _add_serve(commands: Commands) -> None:
         metavar="MODEL",
         action="append",
         default=[],
-        help="name of a model, or name@version, which is never replaced by a newer one; may be repeated (default: all)",
+        help="name of a model, or name@version, which is never replaced by a newer one, or name@tag; may be repeated "
+        "(default: all)",
     )
     listening.add_options(serve, 8000, "requests must send as a bearer token")
     limits = serve.add_argument_group("limits of a request")

@@ -73,6 +73,7 @@ _BEFORE_A_MODEL = (
     ("SHOW", "CURVE"),
     ("SHOW", "TRIALS"),
 )
+_VERSIONS = {("SET", "MODEL"): ("ACTIVE", "TAG"), ("DROP", "MODEL"): ("TAG",)}  # behind a model
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")
 _VALUES: dict[str, Catalog[Entry]] = {
     "optimizer": OPTIMIZERS,
@@ -259,8 +260,8 @@ RULES = (
     Rule("program", _names_a_program, _programs),
     Rule(
         "version",
-        lambda where: len(where.before) == 3 and tuple(where.before[:2]) == ("SET", "MODEL"),
-        lambda where, _: _keywords(("ACTIVE",)),
+        lambda where: len(where.before) == 3 and tuple(where.before[:2]) in _VERSIONS,
+        lambda where, _: _keywords(_VERSIONS[where.before[0], where.before[1]]),
     ),
     Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),

@@ -207,7 +207,7 @@ def _joined(*footers: str) -> str:
     return "; ".join(filter(None, footers))
 
 
-MODELS = Layout("result", ("size", "framework", "current", "created", "model"), least=24)
+MODELS = Layout("result", ("size", "framework", "current", "created", "model", "tags"), least=24)
 
 
 def models(found: FirstRows, space: Room, others: str) -> Shown:
@@ -220,6 +220,7 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
             str(row["version"]),
             row["state"],
             "yes" if row["current"] else "",
+            row["tags"],
             row["model"],
             row["framework"],
             f"{row['rows']:,}" if row["rows"] is not None else "",
@@ -234,6 +235,7 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
         "version",
         "state",
         "current",
+        "tags",
         "model",
         "framework",
         "rows",

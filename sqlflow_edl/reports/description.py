@@ -47,6 +47,8 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
 def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "name", version.name
     yield "version", f"{version.version}{', current' if version.current else ''}"
+    if version.tags:
+        yield "tags", ", ".join(version.tags)
     yield "state", f"failed: {version.reason}" if version.state == "failed" else version.state
     yield "created", f"{version.created[:19].replace('T', ' ')} UTC"
     yield "model", version.record.model

@@ -1,5 +1,5 @@
 """Statements about stored models: SHOW MODELS, SHOW TRAIN, SHOW CURVE, SHOW TRIALS, DESCRIBE MODEL,
-SET MODEL and DROP MODEL.
+SET MODEL and DROP MODEL, with a version or a tag.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def show_models(registry: Registry, statement: Statement) -> Result:
         "version": pa.int32(),
         "state": pa.string(),
         "current": pa.bool_(),
+        "tags": pa.string(),
         "model": pa.string(),
         "framework": pa.string(),
         "rows": pa.int64(),
@@ -52,6 +53,7 @@ def _row(version: ModelVersion) -> tuple[object, ...]:
         version.version,
         version.state,
         version.current,
+        ", ".join(version.tags) or None,
         record.model,
         record.framework,
         record.rows,
@@ -153,18 +155,37 @@ def set_model(registry: Registry, statement: Statement) -> Result:
     return Result(statement, message=message)
 
 
+def set_tag(registry: Registry, statement: Statement) -> Result:
+    """Make a tag mean a version."""
+    with _at_model(statement):
+        before = registry.tag(str(statement.model), statement.tag)
+        after = registry.find(f"{split_reference(str(statement.model))[0]}@{statement.tag}")
+    moved = (
+        f", no longer {before.reference}" if before is not None and before.version != after.version else ""
+    )
+    return Result(statement, message=f"{after.name}@{statement.tag} is {after.reference}{moved}")
+
+
+def drop_tag(registry: Registry, statement: Statement) -> Result:
+    """Remove a tag; its version stays."""
+    with _at_model(statement):
+        found = registry.untag(str(statement.model), statement.tag)
+    return Result(statement, message=f"dropped the tag {statement.tag} of {found.reference}, which stays")
+
+
 def drop_model(registry: Registry, statement: Statement) -> Result:
     """Drop a model with all its versions, or one of them."""
     reference = str(statement.model)
     if statement.if_exists and not registry.has(reference):
         return Result(statement, message=f"there is no model {reference}; nothing is dropped")
+    name, selector = split_reference(reference)
     with _at_model(statement):
+        dropped = registry.look_up(reference).reference
         count = registry.drop(reference)
-    name, version = split_reference(reference)
-    if version is None:
+    if selector is None:
         what = f"dropped {name}, {count:,} version{'' if count == 1 else 's'}"
     else:
-        what = f"dropped {reference}"
+        what = f"dropped {dropped}"
         if registry.has(name) and (left := registry.look_up(name)).current:
             what += f"; {left.reference} is current"
     return Result(statement, message=what)
@@ -194,5 +215,7 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_trials": show_trials,
     "describe_model": describe_model,
     "set_model": set_model,
+    "set_tag": set_tag,
     "drop_model": drop_model,
+    "drop_tag": drop_tag,
 }

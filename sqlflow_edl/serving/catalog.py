@@ -34,7 +34,8 @@ class Loaded:
 class Catalog:
     """Models of a server by name. `look` may run in a thread; all else belongs to the event loop.
 
-    wanted: names, or name@version for a version that is never replaced; none are all models of the registry.
+    wanted: names, or name@version for a version that is never replaced, or name@tag; none are all models of the
+    registry.
     """
 
     def __init__(self, store: Store, wanted: Sequence[str] = (), log: Log = lambda text: None) -> None:
@@ -51,8 +52,8 @@ class Catalog:
     def start(self) -> None:
         """Load the models. Raises SQLFlowError if there are none, or one that is wanted by name cannot be loaded."""
         with self._store.opened() as registry:
-            for name, number in self._pins.items():
-                registry.find(name if number is None else f"{name}@{number}")
+            for name, selector in self._pins.items():
+                registry.find(name if selector is None else f"{name}@{selector}")
         found = self.look()
         if found is not None:
             self.take(*found)
@@ -140,7 +141,7 @@ class Catalog:
     def _version(self, name: str, number: int | None) -> ModelVersion:
         """Return a version that can be loaded. Raises SemanticError if there is none."""
         found = next((each for each in self.versions.get(name, ()) if each.version == number), None)
-        if found is None or (self._pins.get(name) not in (None, number)):
+        if found is None:
             known = ", ".join(str(each.version) for each in self.versions.get(name, ()))
             raise SemanticError(
                 f"model {name} has no version {number}"
@@ -154,9 +155,8 @@ class Catalog:
         """Return the ready versions of the models to be served, by name."""
         found: dict[str, list[ModelVersion]] = {}
         for each in registry.list():
-            pinned = self._pins.get(each.name)
             is_wanted = not self._pins or each.name in self._pins
-            if each.state == "ready" and is_wanted and pinned in (None, each.version):
+            if each.state == "ready" and is_wanted and each.is_selected(self._pins.get(each.name)):
                 found.setdefault(each.name, []).append(each)
         return found
 

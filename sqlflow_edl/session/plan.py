@@ -65,10 +65,8 @@ def _kept(compiler: Compiler) -> list[plan.Row]:
 
 def _drop(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     reference = str(statement.model)
-    name, version = split_reference(reference)
-    found = [
-        each for each in compiler.registry.list() if each.name == name and version in (None, each.version)
-    ]
+    name, selector = split_reference(reference)
+    found = [each for each in compiler.registry.list() if each.name == name and each.is_selected(selector)]
     if not found and not statement.if_exists:
         compiler.registry.look_up(reference)  # says what there is instead
     gone = ", ".join(each.reference for each in found) or "nothing"
@@ -79,6 +77,18 @@ def _set(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     found = compiler.registry.find(str(statement.model))
     what = "is current already" if found.current else "would be current"
     return [("statement", title(statement, compiler.dialect), f"{found.reference} {what}", "")]
+
+
+def _set_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    found = compiler.registry.find(str(statement.model))
+    what = f"{found.name}@{statement.tag} would be {found.reference}"
+    return [("statement", title(statement, compiler.dialect), what, "")]
+
+
+def _drop_tag(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    found = compiler.registry.look_up(f"{statement.model}@{statement.tag}")
+    what = f"{found.reference} would lose the tag {statement.tag}"
+    return [("statement", title(statement, compiler.dialect), what, "")]
 
 
 def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
@@ -119,5 +129,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_trials": _other,
     "describe_model": _other,
     "set_model": _set,
+    "set_tag": _set_tag,
+    "drop_tag": _drop_tag,
     "sql": _sql,
 }

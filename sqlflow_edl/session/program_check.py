@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from edl.data.source import ConflictError, UnreachableError
@@ -26,6 +26,7 @@ from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.ddl import changes, tables_read
 from sqlflow_edl.analysis.outline import Thing, effects, held_out
 from sqlflow_edl.errors.spans import at
+from sqlflow_edl.reports.models import HANDLERS
 from sqlflow_edl.session import running
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
@@ -41,7 +42,7 @@ class _Before:
     """Effects of the preceding statements, none of which has run."""
 
     tables: list[Thing] = field(default_factory=list)  # created, changed or dropped
-    trained: set[str] = field(default_factory=set)  # models, by name
+    trained: set[str] = field(default_factory=set)  # models by name, and tags as name@tag
     dropped: set[str] = field(default_factory=set)  # models, by name
     unknown: bool = False  # anything may be different
 
@@ -87,12 +88,8 @@ class ProgramCheck:
                 self._check_training(statement)
             case "predict" | "evaluate" | "explain":
                 self._check_use(statement)
-            case "show_train" | "show_curve" | "show_trials" | "describe_model":
-                self._stored(statement.model, ready=False)
-            case "set_model":
-                self._stored(statement.model)
-            case "drop_model" if not statement.if_exists:
-                self._stored(statement.model, ready=False)
+            case kind if kind in HANDLERS:
+                self._check_about_model(statement)
             case "sql" if calls_predict(statement.text):
                 for used in used_statements(statement, self._compiler.dialect):
                     self._check_use(used)
@@ -139,6 +136,12 @@ class ProgramCheck:
                 self._compiler.describe(statement)
         raise_all(errors)
 
+    def _check_about_model(self, statement: Statement) -> None:
+        if statement.kind == "drop_tag" and statement.model is not None:
+            self._stored(replace(statement.model, version=statement.tag), ready=False)
+        elif not statement.if_exists:
+            self._stored(statement.model, ready=statement.kind in ("set_model", "set_tag"))
+
     def _check_optimization(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
             self._compiler.optimization(statement)
@@ -165,7 +168,7 @@ class ProgramCheck:
         if name is None or before.unknown:
             return None
         bare, version = split_reference(reference)
-        if bare in before.trained:
+        if {bare, reference} & before.trained:
             return None
         with at(name.span):
             if bare in before.dropped:

@@ -27,7 +27,9 @@ Kind = Literal[
     "show_models",
     "describe_model",
     "set_model",
+    "set_tag",
     "drop_model",
+    "drop_tag",
 ]
 
 
@@ -35,13 +37,13 @@ Kind = Literal[
 class Name:
     """Dotted name, unquoted. `text` is as written; parts of a registry path stay one part.
 
-    version: of a model that is written as `name@version`; `str` restores that form.
+    version: number or tag of a model that is written as `name@version`; `str` restores that form.
     """
 
     parts: tuple[str, ...]
     text: str
     span: Span
-    version: int | None = None
+    version: int | str | None = None
 
     def __str__(self) -> str:
         name = ".".join(self.parts)
@@ -200,6 +202,7 @@ class Statement:
     # SHOW MODELS LIKE pattern; DROP MODEL IF EXISTS
     like: str | None = None
     if_exists: bool = False
+    tag: str = ""  # of SET MODEL … TAG, DROP MODEL … TAG
     warnings: tuple[str, ...] = ()
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement
     refused: StatementSyntaxError | None = None

@@ -135,12 +135,23 @@ class _Builder(Transformer[Token, Any]):
         return self._statement("describe_model", meta, [], model=children[0])
 
     def set_model(self, meta: Meta, children: list[Any]) -> Statement:
-        active = self.versioned(meta, children)
+        return self._statement("set_model", meta, [], model=self._set(meta, children))
+
+    def set_tag(self, meta: Meta, children: list[Any]) -> Statement:
+        name, tag, selector = children
+        model = self._set(meta, [name, selector])
+        return self._statement("set_tag", meta, [], model=model, tag=tag)
+
+    def _set(self, meta: Meta, children: list[Any]) -> Name:
+        """Return the model with the version that ends the statement."""
         span = Span(children[0].span.start, meta.end_pos)
-        return self._statement("set_model", meta, [], model=replace(active, text=children[0].text, span=span))
+        return replace(self.versioned(meta, children), text=children[0].text, span=span)
 
     def drop_model(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("drop_model", meta, [], model=children[-1], if_exists=len(children) > 1)
+
+    def drop_tag(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("drop_tag", meta, [], model=children[0], tag=children[1])
 
     def _statement(self, kind: Kind, meta: Meta, clauses: list[_Clause], **fields: Any) -> Statement:
         """Return the statement of these clauses; only COLUMN may be given more than once."""
@@ -343,7 +354,9 @@ class _Builder(Transformer[Token, Any]):
 
     def versioned(self, meta: Meta, children: list[Any]) -> Name:
         name: Name = children[0]
-        number: Token = children[1]
+        number: Token | str = children[1]
+        if not isinstance(number, Token):
+            return replace(name, version=number, text=self._written(meta), span=_span(meta))
         if not (number.isdecimal() and len(number) < _MOST_DIGITS):
             raise StatementSyntaxError(
                 f"a version is a whole number, not {number[:20]}",
@@ -353,6 +366,9 @@ class _Builder(Transformer[Token, Any]):
         return replace(name, version=int(number), text=self._written(meta), span=_span(meta))
 
     def part(self, meta: Meta, children: list[Token]) -> str:
+        return name_value(children[0])
+
+    def tag(self, meta: Meta, children: list[Token]) -> str:
         return name_value(children[0])
 
 

@@ -172,7 +172,7 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         return f"quote a name that is not one word: {_shortened(quoted_name(token.text))}"
     if token.text == "@":
         return (
-            "a version, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
+            "a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
             "and DROP MODEL; SET MODEL takes ACTIVE 2"
         )
     if token.kind == "unknown" and token.text in "‘’“”":

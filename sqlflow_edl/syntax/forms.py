@@ -76,6 +76,12 @@ STATEMENTS = {
         "the version that the name means from now on",
         f"SET MODEL {_MODEL} ACTIVE 1;",
     ),
+    "SET MODEL TAG": Form(
+        "SET MODEL model_name TAG tag version",
+        "model_name@tag is that version from now on",
+        f"SET MODEL {_MODEL} TAG production 1;",
+    ),
+    "DROP MODEL TAG": Form("DROP MODEL model_name TAG tag", "", f"DROP MODEL {_MODEL} TAG production;"),
     "DROP MODEL": Form("DROP MODEL [IF EXISTS] model_name", "", f"DROP MODEL IF EXISTS {_MODEL};"),
 }
 WIDTH = 42  # column in which a remark begins

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from edl.errors import SemanticError, SourceError, did_you_mean
 from edl.models.archive import Archive, read_archive
+from edl.models.registry.base import no_version
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import Importance, importances
@@ -61,16 +62,15 @@ class Listing:
 
     def find(self, reference: str) -> ModelVersion:
         """Return the version of `name` or `name@version`. Raises SemanticError that names the nearest model."""
-        name, number = split_reference(reference)
+        name, selector = split_reference(reference)
         versions = self.of(name)
-        if number is None and versions:
+        if selector is None and versions:
             return next((each for each in versions if each.current), versions[0])
         for each in versions:
-            if each.version == number:
+            if each.is_selected(selector):
                 return each
         if versions:
-            known = ", ".join(str(each.version) for each in versions)
-            raise SemanticError(f"model {name} has no version {number}", hint=f"known: {known}")
+            raise no_version(name, selector, versions)
         raise SemanticError(f"there is no model {reference}", hint=did_you_mean(name, self.names))
 
 

@@ -153,6 +153,67 @@ def test_a_version_may_be_stored_beside_the_current_one(
     assert registry.find("m").version == 3
 
 
+def test_a_tag_names_one_version_until_it_is_moved_or_removed(
+    registry: Registry, opened: Opener, file_of: FileOf, tmp_path: Path
+) -> None:
+    for number in (1, 2, 3):
+        registry.save("m", file_of(b"%d" % number), RECORD)
+    registry.save("other", file_of(b"o"), RECORD)
+    assert registry.tag("m@1", "production") is None
+    assert registry.tag("m", "staging") is None
+    registry.tag("other", "production")
+    assert [(found.reference, found.tags) for found in opened().list("m")] == [
+        ("m@1", ("production",)),
+        ("m@2", ()),
+        ("m@3", ("staging",)),
+    ]
+    moved = registry.tag("m@staging", "production")
+    assert moved is not None
+    assert moved.reference == "m@1"
+    assert opened().find("m@3").tags == ("production", "staging")
+    registry.load("m@production", tmp_path / "loaded")
+    assert (tmp_path / "loaded").read_bytes() == b"3"
+    assert registry.has("m@staging")
+    assert registry.untag("m", "staging").reference == "m@3"
+    assert not opened().has("m@staging")
+    assert opened().find("other@production").version == 1
+
+
+def test_a_dropped_version_takes_its_tags_along(registry: Registry, opened: Opener, file_of: FileOf) -> None:
+    for number in (1, 2):
+        registry.save("m", file_of(b"%d" % number), RECORD)
+    registry.tag("m@1", "best")
+    assert registry.drop("m@best") == 1
+    assert [found.reference for found in opened().list("m")] == ["m@2"]
+    registry.tag("m@2", "best")
+    registry.drop("m")
+    registry.save("m", file_of(b"new"), RECORD)
+    assert opened().find("m").tags == ()
+
+
+def test_an_unknown_tag_is_answered_with_the_nearest(registry: Registry, file_of: FileOf) -> None:
+    registry.save("m", file_of(b"1"), RECORD)
+    registry.record_failure("m", RECORD, "no memory")
+    with pytest.raises(SemanticError, match="m has no tag production") as none:
+        registry.find("m@production")
+    assert none.value.hint == "SET MODEL m TAG production 2 gives the version that tag"
+    registry.tag("m@1", "production")
+    with pytest.raises(SemanticError, match="m has no tag Production") as unknown:
+        registry.untag("m", "Production")
+    assert unknown.value.hint == "did you mean production?"
+    for reference, tag, message in (
+        ("m@2", "best", "the training of model m@2 failed"),
+        ("m@7", "best", "model m has no version 7"),
+        ("n", "best", "there is no model n"),
+        ("m", "2nd", "'2nd' cannot be a tag"),
+        ("m", "a-b", "'a-b' cannot be a tag"),
+    ):
+        with pytest.raises(SemanticError, match=message):
+            registry.tag(reference, tag)
+    with pytest.raises(SemanticError, match="no version 9"):  # dropped after it was found
+        registry._tag("m", 9, "best")
+
+
 def test_only_a_version_that_is_ready_becomes_current(registry: Registry, file_of: FileOf) -> None:
     registry.save("m", file_of(b"1"), RECORD)
     registry.record_failure("m", RECORD, "no memory")

@@ -92,6 +92,8 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("DROP MODEL IF EXISTS co|", ["colours"]),
         ("SET MODEL co|", ["colours"]),
         ("SET MODEL colours A|", ["ACTIVE"]),
+        ("SET MODEL colours T|", ["TAG"]),
+        ("DROP MODEL colours T|", ["TAG"]),
         ("SELECT 'FROM |", []),
         ("SELECT 1 -- FROM |", []),
         ("SELECT 1 -- ;\n FR|", ["FROM"]),

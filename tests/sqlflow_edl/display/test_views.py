@@ -136,6 +136,7 @@ def test_models_are_a_line_each_and_say_which_columns_are_left_out() -> None:
         "version": [2],
         "state": ["failed"],
         "current": [False],
+        "tags": [None],
         "model": ["DNNClassifier"],
         "framework": ["keras"],
         "rows": [1200],

@@ -173,6 +173,32 @@ def test_another_version_becomes_current(own_models: Session, tmp_path: Path) ->
     assert [row["current"] for row in rows(own_models, "SHOW MODELS LIKE 'b'")] == [True, False]
 
 
+def test_a_tag_is_set_moved_and_dropped(own_models: Session, tmp_path: Path) -> None:
+    own_models.registry.save("b", write(tmp_path / "second.zip"), RECORD)
+    for text, expected in (
+        ("SET MODEL b TAG best 1", "b@best is b@1"),
+        ("SET MODEL b TAG best 1", "b@best is b@1"),
+        ("SET MODEL b TAG best 2", "b@best is b@2, no longer b@1"),
+        ("SET MODEL b TAG safe best", "b@safe is b@2"),
+        ("SET MODEL b ACTIVE safe", "b@2 is current already"),
+        ("DROP MODEL b TAG safe", "dropped the tag safe of b@2, which stays"),
+    ):
+        [done] = own_models.run(text)
+        assert done.message == expected
+    assert [row["tags"] for row in rows(own_models, "SHOW MODELS LIKE 'b'")] == [None, "best"]
+    assert {"section": "model", "name": "tags", "value": "best"} in rows(own_models, "DESCRIBE MODEL b@best")
+    plans = [own_models.plan(each) for each in own_models.parse("SET MODEL b TAG x 1; DROP MODEL b TAG best")]
+    assert [tuple(plan.to_arrow().to_pylist()[0].values())[1:3] for plan in plans] == [
+        ("SET MODEL b TAG x 1", "b@x would be b@1"),
+        ("DROP MODEL b TAG best", "b@2 would lose the tag best"),
+    ]
+    [dropped] = own_models.run("DROP MODEL b@best")
+    assert dropped.message == "dropped b@2; b@1 is current"
+    with pytest.raises(SemanticError, match="model b has no tag best") as raised:
+        list(own_models.run("DROP MODEL b TAG best"))
+    assert raised.value.span is not None
+
+
 def test_a_version_that_does_not_exist_cannot_become_current(own_models: Session) -> None:
     text = "SET MODEL b ACTIVE 7"
     with pytest.raises(SemanticError, match="model b has no version 7") as raised:

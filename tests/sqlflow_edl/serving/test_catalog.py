@@ -80,6 +80,19 @@ def test_a_version_that_is_named_is_never_replaced(url: str, archives: dict[str,
         catalog.find("kinds", 2)
 
 
+def test_a_tag_that_is_named_is_followed(url: str, archives: dict[str, Path]) -> None:
+    with registry(url) as models:
+        models.save("kinds", archives["costs"], RECORD)
+        models.tag("kinds@1", "production")
+    catalog, log = started(url, "kinds@production")
+    assert catalog.find("kinds").version.version == 1
+    with registry(url) as models:
+        models.tag("kinds@2", "production")
+    assert looked(catalog)
+    assert catalog.find("kinds").version.version == 2
+    assert log == ["kinds@1 is loaded", "kinds@2 replaces version 1"]
+
+
 def test_a_dropped_model_is_no_longer_served(url: str) -> None:
     catalog, _ = started(url)
     with registry(url) as models:

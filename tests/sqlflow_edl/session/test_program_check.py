@@ -77,6 +77,7 @@ def test_nothing_runs_where_a_later_statement_has_an_error(session: Session) -> 
         f"{TRAIN} SHOW TRAIN m; SHOW CURVE m; DESCRIBE MODEL m; DROP MODEL m; DROP MODEL IF EXISTS nothing",
         f"{TRAIN} SELECT * FROM t TO TRAIN DNNRegressor WITH model.units = 3 LABEL y USING m INTO n",
         f"{TRAIN} SET MODEL m ACTIVE 1",
+        f"{TRAIN} SET MODEL m TAG best 1; SHOW TRAIN m@best; DROP MODEL m TAG best",
         f"{TRAIN} DROP MODEL m; {TRAIN} SELECT x FROM t TO PREDICT USING m",
         "SELECT no_such_column FROM t; SELECT 1",
     ],

@@ -23,6 +23,8 @@ KINDS = {
     "SHOW TRIALS": "show_trials",
     "DESCRIBE MODEL": "describe_model",
     "SET MODEL": "set_model",
+    "SET MODEL TAG": "set_tag",
+    "DROP MODEL TAG": "drop_tag",
     "DROP MODEL": "drop_model",
 }
 

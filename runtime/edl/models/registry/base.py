@@ -13,13 +13,21 @@ from __future__ import annotations
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from edl.errors import SemanticError, SourceError, SpecError, did_you_mean
-from edl.models.registry.records import ModelRecord, ModelVersion, State, check_name, split_reference
+from edl.models.registry.records import (
+    ModelRecord,
+    ModelVersion,
+    Selector,
+    State,
+    check_name,
+    check_tag,
+    split_reference,
+)
 
 Versions = list[ModelVersion]  # defined here, because inside Registry `list` is its method
 
@@ -81,6 +89,23 @@ class Registry(ABC):
             self._activate(found.name, found.version)
         return self.find(found.reference)
 
+    def tag(self, reference: str, tag: str) -> ModelVersion | None:
+        """Make `name@tag` mean the ready version that the reference means. Return the version it meant before, or None.
+
+        Raises SemanticError as `find` does, or for an invalid tag.
+        """
+        check_tag(tag)
+        found = self.find(reference)
+        before = next((each for each in self._versions(found.name) if tag in each.tags), None)
+        self._tag(found.name, found.version, tag)
+        return before
+
+    def untag(self, name: str, tag: str) -> ModelVersion:
+        """Remove the tag and return the version that it meant. Raises SemanticError if there is none."""
+        found = self.look_up(f"{name}@{tag}")
+        self._untag(found, tag)
+        return found
+
     @abstractmethod
     def drop(self, reference: str) -> int:
         """Drop a model, or one version of it. Return the number of dropped versions.
@@ -92,7 +117,10 @@ class Registry(ABC):
     # Reading ---------------------------------------------------------------------------------------------
 
     def find(self, reference: str) -> ModelVersion:
-        """Return the version named by `name` or `name@version`. Raises SemanticError if it is unknown or failed."""
+        """Return the version named by `name`, `name@version` or `name@tag`.
+
+        Raises SemanticError if it is unknown or failed.
+        """
         found = self.look_up(reference)
         if found.state != "ready":
             raise SemanticError(f"the training of model {found.reference} failed: {found.reason}")
@@ -103,20 +131,20 @@ class Registry(ABC):
 
         A name means its current version, or else the last one.
         """
-        name, version = split_reference(reference)
+        name, selector = split_reference(reference)
         versions = self._versions(name)
-        if version is None:
+        if selector is None:
             wanted = [found for found in versions if found.current] or versions[-1:]
         else:
-            wanted = [found for found in versions if found.version == version]
+            wanted = [found for found in versions if found.is_selected(selector)]
         if not wanted:
             raise self._unknown(reference)
         return wanted[0]
 
     def has(self, reference: str) -> bool:
         """Return True if there is such a model or version, including failed ones."""
-        name, version = split_reference(reference)
-        return any(version in (None, found.version) for found in self._versions(name))
+        name, selector = split_reference(reference)
+        return any(found.is_selected(selector) for found in self._versions(name))
 
     def list(self, like: str | None = None) -> Versions:
         """List all versions, ready and failed, by name and number. `like` is a SQL LIKE pattern of the name."""
@@ -168,6 +196,14 @@ class Registry(ABC):
         """Make a ready version current. Raises SemanticError if it was dropped meanwhile."""
 
     @abstractmethod
+    def _tag(self, name: str, version: int, tag: str) -> None:
+        """Make the tag mean the version, and no other. Raises SemanticError if it was dropped meanwhile."""
+
+    @abstractmethod
+    def _untag(self, found: ModelVersion, tag: str) -> None:
+        """Remove the tag of the version. Idempotent."""
+
+    @abstractmethod
     def _discard(self, name: str, version: int, key: str) -> None:
         """Delete all but the number of a version, which is not reused. Idempotent."""
 
@@ -206,18 +242,28 @@ class Registry(ABC):
                 self._discard(name, found.version, found.archive)
 
     def _unknown(self, reference: str) -> SemanticError:
-        name, version = split_reference(reference)
-        numbers = [str(found.version) for found in self._versions(name)]
-        if numbers:
-            return SemanticError(
-                f"model {name} has no version {version}", hint=f"known: {', '.join(numbers)}"
-            )
+        name, selector = split_reference(reference)
+        if versions := self._versions(name):
+            return no_version(name, selector, versions)
         names = dict.fromkeys(found.name for found in self.list())
         return SemanticError(f"there is no model {name}", hint=did_you_mean(name, names))
 
 
 def _visible(versions: Versions) -> Versions:
     return [found for found in versions if found.state in ("ready", "failed")]
+
+
+def no_version(name: str, selector: Selector, versions: Iterable[ModelVersion]) -> SemanticError:
+    """Make the error for a version or a tag that the model does not have. versions: those it has, of any number."""
+    versions = list(versions)
+    if not isinstance(selector, str):
+        known = ", ".join(str(found.version) for found in versions)
+        return SemanticError(f"model {name} has no version {selector}", hint=f"known: {known}")
+    tags = sorted(tag for found in versions for tag in found.tags)
+    how = f"SET MODEL {name} TAG {selector} {versions[-1].version} gives the version that tag"
+    return SemanticError(
+        f"model {name} has no tag {selector}", hint=did_you_mean(selector, tags) if tags else how
+    )
 
 
 def foreign(table: str) -> SourceError:

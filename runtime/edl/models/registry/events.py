@@ -1,14 +1,15 @@
 """Model registry on append-only storage: it stores events of models and derives their state from these.
 
 Versions are claimed. The current version of a name is the one with the highest pointer; pointers increase, and of two
-equal ones that of the higher version counts.
+equal ones that of the higher version counts. A tag belongs to the version of its event with the highest pointer, unless
+that removes it.
 """
 
 from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Literal
 
@@ -18,7 +19,7 @@ from edl.errors import SourceError
 from edl.models.registry.base import Registry, Versions, now
 from edl.models.registry.records import ModelRecord, ModelVersion, State, split_reference
 
-What = Literal["saving", "failed", "ready", "current", "dropped"]
+What = Literal["saving", "failed", "ready", "current", "dropped", "tagged", "untagged"]
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -27,10 +28,10 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     version: int
     event: What
-    pointer: int = 0  # of events ready and current
+    pointer: int = 0  # of events ready, current, tagged and untagged
     created: str = ""
     record: ModelRecord | None = None  # of events saving and failed
-    reason: str = ""
+    reason: str = ""  # of a failure; of events tagged and untagged the tag
     archive: str = ""
     archive_bytes: int = 0
     sha256: str = ""
@@ -44,12 +45,12 @@ class EventRegistry(Registry):
     """`Registry` derived from events; subclasses define their storage."""
 
     def drop(self, reference: str) -> int:
-        name, version = split_reference(reference)
-        versions = [found for found in self._all_versions(name) if version in (None, found.version)]
+        name, selector = split_reference(reference)
+        versions = [found for found in self._all_versions(name) if found.is_selected(selector)]
         visible = [found for found in versions if found.state in ("ready", "failed")]
         if not visible:
             raise self._unknown(reference)
-        for found in versions if version is None else visible:
+        for found in versions if selector is None else visible:
             self._bury(found)
         return len(visible)
 
@@ -90,6 +91,16 @@ class EventRegistry(Registry):
             raise self._unknown(f"{name}@{version}")
         self._append(Event(name, version, "current", next_pointer(happened)))
 
+    def _tag(self, name: str, version: int, tag: str) -> None:
+        happened = self._happened(name)
+        if not any(found.version == version and found.state == "ready" for found in folded(happened)):
+            raise self._unknown(f"{name}@{version}")
+        self._append(Event(name, version, "tagged", next_pointer(happened), reason=tag))
+
+    def _untag(self, found: ModelVersion, tag: str) -> None:
+        pointer = next_pointer(self._happened(found.name))
+        self._append(Event(found.name, found.version, "untagged", pointer, reason=tag))
+
     def _discard(self, name: str, version: int, key: str) -> None:
         if key:
             self._remove_archive(name, version, key)
@@ -116,8 +127,10 @@ def folded(events: Events) -> Versions:
     by_version = itertools.groupby(sorted(events, key=_VERSION), _VERSION)
     found_of = {of: _last_of_each(group) for of, group in by_version}
     begun = {of: found for of, found in found_of.items() if "saving" in found or "failed" in found}
-    current = _current(begun)
-    return [_version(found, current.get(name) == version) for (name, version), found in begun.items()]
+    current, tags = _current(begun), _tags(events)
+    return [
+        _version(found, current.get(of[0]) == of[1], sorted(tags.get(of, ()))) for of, found in begun.items()
+    ]
 
 
 Found = dict[What, Event]
@@ -142,6 +155,21 @@ def _current(begun: dict[tuple[str, int], Found]) -> dict[str, int]:
     return {name: version for name, (_, version) in pointers.items()}
 
 
+def _tags(events: Events) -> dict[tuple[str, int], list[str]]:
+    """Return the tags of each version."""
+    last: dict[tuple[str, str], Event] = {}
+    for event in events:
+        if event.event in ("tagged", "untagged"):
+            earlier = last.get((event.name, event.reason))
+            if earlier is None or (earlier.pointer, earlier.version) < (event.pointer, event.version):
+                last[event.name, event.reason] = event
+    found: dict[tuple[str, int], list[str]] = {}
+    for event in last.values():
+        if event.event == "tagged":
+            found.setdefault(_VERSION(event), []).append(event.reason)
+    return found
+
+
 _STATES: tuple[State, ...] = (
     "dropped",
     "ready",
@@ -150,7 +178,7 @@ _STATES: tuple[State, ...] = (
 )  # the first of these with an event is the state
 
 
-def _version(found: Found, current: bool) -> ModelVersion:
+def _version(found: Found, current: bool, tags: Sequence[str]) -> ModelVersion:
     begun = found.get("saving") or found["failed"]
     ready = found.get("ready", begun)
     assert begun.record is not None  # noqa: S101 - `_add` has set it
@@ -165,4 +193,5 @@ def _version(found: Found, current: bool) -> ModelVersion:
         archive=begun.archive,
         archive_bytes=ready.archive_bytes,
         sha256=ready.sha256,
+        tags=tuple(tags),
     )

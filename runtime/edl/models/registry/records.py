@@ -10,10 +10,12 @@ import msgspec
 from edl.errors import SemanticError
 
 State = Literal["ready", "failed", "saving", "dropped"]
+Selector = int | str | None  # of a version: its number, a tag, or None for the current one
 
 MAX_NAME = 512  # characters
 
-_REFERENCE = re.compile(r"(.+)@(\d{1,9})", re.DOTALL)
+_TAG = r"[^\W\d]\w{0,63}"
+_REFERENCE = re.compile(rf"(.+)@(\d{{1,9}}|{_TAG})", re.DOTALL)
 
 
 class ModelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,6 +41,11 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     archive: str  # key of its chunks
     archive_bytes: int
     sha256: str
+    tags: tuple[str, ...] = ()
+
+    def is_selected(self, selector: Selector) -> bool:
+        """Return True if the selector means this version; None means every version of the name."""
+        return selector is None or selector == self.version or selector in self.tags
 
     @property
     def reference(self) -> str:
@@ -46,10 +53,20 @@ class ModelVersion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.name}@{self.version}"
 
 
-def split_reference(reference: str) -> tuple[str, int | None]:
-    """Split `name@version`, or `name` alone, which means its current version."""
+def split_reference(reference: str) -> tuple[str, Selector]:
+    """Split `name@version` or `name@tag`, or `name` alone, which means its current version."""
     match = _REFERENCE.fullmatch(reference)
-    return (match[1], int(match[2])) if match else (reference, None)
+    if match is None:
+        return reference, None
+    return match[1], int(match[2]) if match[2].isdigit() else match[2]
+
+
+def check_tag(tag: str) -> None:
+    """Raise SemanticError if the text cannot be a tag."""
+    if not re.fullmatch(_TAG, tag):
+        raise SemanticError(
+            f"{tag!r} cannot be a tag", hint="use up to 64 letters, digits and _, a letter or _ first"
+        )
 
 
 def check_name(name: str) -> None:
@@ -62,6 +79,6 @@ def check_name(name: str) -> None:
         )
     if split_reference(name)[1] is not None:
         raise SemanticError(
-            f"{name} names a version, but a run creates a new version itself",
+            f"{name} names a version or a tag, but a run creates a new version itself",
             hint=f"write {split_reference(name)[0]}",
         )

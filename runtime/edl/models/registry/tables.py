@@ -1,4 +1,4 @@
-"""Model registry in a database: a table of versions and a table of archive chunks.
+"""Model registry in a database: a table of versions, a table of archive chunks, and one of tags once there are any.
 
 A model is never a table of its name. The current version of a name changes in the transaction that publishes the new
 one. One implementation serves every database, through `Source.execute` and `Source.transaction`; `DIALECTS` holds
@@ -65,6 +65,7 @@ DIALECTS = {
 
 MODELS = "sqlflow_edl_models"
 CHUNKS = "sqlflow_edl_chunks"
+TAGS = "sqlflow_edl_tags"
 
 # Databases read a column in vectors of up to some thousand values at once, so that small chunks bound their memory.
 CHUNK_BYTES = 64 << 10
@@ -95,9 +96,15 @@ _CHUNK_COLUMNS = {
     "position": "INTEGER NOT NULL",
     "data": "{blob} NOT NULL",
 }
+_TAG_COLUMNS = {
+    "name": "VARCHAR(512) NOT NULL",
+    "tag": "VARCHAR(64) NOT NULL",
+    "version": "INTEGER NOT NULL",
+}
 _TABLES = {
     MODELS: (_MODEL_COLUMNS, "name, version"),
     CHUNKS: (_CHUNK_COLUMNS, "archive, position"),
+    TAGS: (_TAG_COLUMNS, "name, tag"),
 }
 
 
@@ -112,17 +119,20 @@ class TableRegistry(Registry):
         self._dialect = DIALECTS[source.dialect]
         self._models = source.home + MODELS
         self._chunks = source.home + CHUNKS
+        self._tags = source.home + TAGS
 
     def drop(self, reference: str) -> int:
-        name, version = split_reference(reference)
-        versions = [found for found in self._versions(name) if version in (None, found.version)]
+        name, selector = split_reference(reference)
+        versions = [found for found in self._versions(name) if found.is_selected(selector)]
         if not versions:
             raise self._unknown(reference)
 
         def remove() -> None:
             for found in versions:
                 self._run(f"DELETE FROM {self._chunks} WHERE archive = ?", found.archive)
-            if version is None:
+                for tag in found.tags:
+                    self._remove_tag(found, tag)
+            if selector is None:
                 self._run(f"DELETE FROM {self._models} WHERE name = ?", name)
             else:
                 self._bury(versions[0])
@@ -176,6 +186,23 @@ class TableRegistry(Registry):
         """
         self._run(f"UPDATE {self._models} SET current_version = ? WHERE name = ?", version, name)
 
+    def _tag(self, name: str, version: int, tag: str) -> None:
+        def set_tag() -> None:
+            self._create(TAGS)
+            if not any(found.version == version and found.state == "ready" for found in self._versions(name)):
+                raise self._unknown(f"{name}@{version}")
+            self._run(f"DELETE FROM {self._tags} WHERE name = ? AND tag = ?", name, tag)
+            self._run(f"INSERT INTO {self._tags} VALUES (?, ?, ?)", name, tag, version)
+
+        self._retried(set_tag)
+
+    def _untag(self, found: ModelVersion, tag: str) -> None:
+        self._retried(lambda: self._remove_tag(found, tag))
+
+    def _remove_tag(self, found: ModelVersion, tag: str) -> None:
+        where = "WHERE name = ? AND tag = ? AND version = ?"
+        self._run(f"DELETE FROM {self._tags} {where}", found.name, tag, found.version)
+
     def _upload(self, name: str, version: int, key: str, archive: Path) -> tuple[int, str]:
         """Write the archive in transactions of bounded size. Return its size and digest."""
         digest, size = hashlib.sha256(), 0
@@ -218,16 +245,21 @@ class TableRegistry(Registry):
         self._retried(discard)
 
     def _prepare(self) -> None:
-        facts = {"text": self._dialect.text, "blob": self._dialect.blob}
-
         def make() -> None:
-            for table, (columns, key) in _TABLES.items():
-                if not self._exists(table):
-                    parts = ", ".join(f"{column} {kind.format(**facts)}" for column, kind in columns.items())
-                    name, options = self._source.home + table, self._dialect.options
-                    self._run(f"CREATE TABLE {name} ({parts}, PRIMARY KEY ({key})){options}")
+            for table in (MODELS, CHUNKS):
+                self._create(table)
 
         self._retried(make)
+
+    def _create(self, table: str) -> None:
+        """Create the table if it does not exist."""
+        if self._exists(table):
+            return
+        columns, key = _TABLES[table]
+        facts = {"text": self._dialect.text, "blob": self._dialect.blob}
+        parts = ", ".join(f"{column} {kind.format(**facts)}" for column, kind in columns.items())
+        name, options = self._source.home + table, self._dialect.options
+        self._run(f"CREATE TABLE {name} ({parts}, PRIMARY KEY ({key})){options}")
 
     def _retried(self, work: Callable[[], T]) -> T:
         """Do the work in a transaction, with retries after conflicts with other connections."""
@@ -252,7 +284,16 @@ class TableRegistry(Registry):
         if not self._exists(MODELS):
             return []
         query = f"SELECT * FROM {self._models} WHERE {where} ORDER BY name, version"
-        return [_version(row) for row in self._rows(query, *values)]
+        rows, tags = self._rows(query, *values), self._tagged(where, *values)
+        return [_version(row, tags.get((row["name"], row["version"]), ())) for row in rows]
+
+    def _tagged(self, where: str, *values: object) -> dict[tuple[str, int], list[str]]:
+        """Return the tags of each version."""
+        found: dict[tuple[str, int], list[str]] = {}
+        query = f"SELECT * FROM {self._tags} WHERE {where} ORDER BY tag"
+        for row in self._rows(query, *values) if self._exists(TAGS) else ():
+            found.setdefault((row["name"], row["version"]), []).append(row["tag"])
+        return found
 
     def _download(self, found: ModelVersion) -> Iterator[bytes]:
         query = (
@@ -280,7 +321,7 @@ class TableRegistry(Registry):
         return reader.read_all().to_pylist() if reader is not None else []
 
 
-def _version(row: dict[str, Any]) -> ModelVersion:
+def _version(row: dict[str, Any], tags: Sequence[str]) -> ModelVersion:
     return ModelVersion(
         name=row["name"],
         version=row["version"],
@@ -298,6 +339,7 @@ def _version(row: dict[str, Any]) -> ModelVersion:
         archive=row["archive"],
         archive_bytes=row["archive_bytes"],
         sha256=row["sha256"],
+        tags=tuple(tags),
     )
 
 
