@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.frameworks.torch.clusters import Centres
+from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
     Concatenated,
     Embedding,
@@ -20,6 +21,7 @@ __all__ = [
     "Concatenated",
     "Embedding",
     "FeatureScales",
+    "IsolationForest",
     "MemberOutputs",
     "Members",
     "NTPLinear",

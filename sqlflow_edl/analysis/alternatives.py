@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
-    "BoostedTreesRanker, KMeans and Forecast; "
+    "BoostedTreesRanker, KMeans, IsolationForest and Forecast; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
@@ -57,8 +57,8 @@ _KINDS = (
     ),
     _Kind(
         "isolation|anomaly|one_?class_?svm|outlier_?factor",
-        "no model finds anomalies",
-        hint="train a KMeans without a LABEL: the rows with the largest cluster_distance are unusual",
+        "anomalies are those of IsolationForest here",
+        hint="train an IsolationForest WITH model.contamination = 0.05, without a LABEL",
     ),
     _Kind("forest|xgbrf|extra_?tree", "its trees are boosted here", "BoostedTrees"),
     _Kind("xgb|lgbm|light_?gbm|catboost|gbdt|gbtree|boost|tree|^gbm", _RENAMED, "BoostedTrees"),

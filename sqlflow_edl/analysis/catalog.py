@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 
 from edl.errors import SQLFlowError, nearest
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry, normalized
-from sqlflow_edl.analysis.models import boosted_trees, clusters, deepfm, dnn, forecast, real_mlp, wide_deep
+from sqlflow_edl.analysis.models import (
+    boosted_trees,
+    clusters,
+    deepfm,
+    dnn,
+    forecast,
+    isolation_forest,
+    real_mlp,
+    wide_deep,
+)
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved, check
 from sqlflow_edl.analysis.settings.values import Setting, Type
@@ -25,6 +34,7 @@ MODELS = Catalog(
         *real_mlp.MODELS,
         *boosted_trees.MODELS,
         *clusters.MODELS,
+        *isolation_forest.MODELS,
         *forecast.MODELS,
     ),
 )
@@ -404,6 +414,12 @@ LOSSES = Catalog(
             "Squared distance to the nearest centre, in the units of the features.",
             aliases=("inertia", "kmeans"),
             task="clustering",
+            frameworks=("torch",),
+        ),
+        Entry(
+            "threshold_quantile",
+            "Quantile loss of the threshold of anomalies, at the share of the other rows.",
+            task="anomaly detection",
             frameworks=("torch",),
         ),
         Entry(

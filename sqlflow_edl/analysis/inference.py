@@ -18,7 +18,7 @@ from edl.models.archive import Archive
 from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis import row_groups, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
-from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
@@ -142,10 +142,10 @@ def evaluation(
 ) -> spec.JobSpec:
     """Return the JobSpec of an EVALUATE statement, without its rows."""
     _, attributes = check_evaluation(statement)
-    trained, errors = model.spec, list[SQLFlowError]()
+    trained, errors = _with_known_anomalies(model.spec, statement, schema), list[SQLFlowError]()
     label = statement.labels[0] if statement.labels else None
     try:
-        if isinstance(trained.label, spec.ClusterLabel):
+        if isinstance(trained.label, spec.Unlabelled):
             errors.extend(refused(statement, reference))
             column = ""
         else:
@@ -179,6 +179,28 @@ def evaluation(
         output=spec.Output(str(statement.into[0]) if statement.into else ""),
         batch_size=_value(attributes, "evaluate.batch_size", trained.batch_size),
         cluster=_cluster(attributes, "evaluate"),
+    )
+
+
+def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schema: Schema) -> spec.JobSpec:
+    """Return the JobSpec of a model of anomalies as that of a classifier, if LABEL names the known ones."""
+    if not (isinstance(trained.label, spec.AnomalyLabel) and statement.labels):
+        return trained
+    label = statement.labels[0]
+    column = schema.resolve(label)
+    is_boolean = schema.type(column) is ColumnType.BOOLEAN
+    if not (is_boolean or schema.is_integer(column)):
+        raise SemanticError(
+            f"known anomalies are a boolean, or 0 and 1, and {column} is {schema.type(column).words}",
+            span=label.span,
+            hint="select a comparison with it: SELECT *, kind = 'fraud' AS known",
+        )
+    classes = (False, True) if is_boolean else (0, 1)
+    return msgspec.structs.replace(
+        trained,
+        label=spec.ClassLabel(column, classes),
+        loss=spec.Component("cross_entropy"),
+        metrics=("auc", "precision", "recall", "f1"),
     )
 
 
@@ -226,12 +248,14 @@ def explanation(
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, _read(trained), errors)
-    if isinstance(trained.label, spec.ClusterLabel):
+    if isinstance(trained.label, spec.Unlabelled):
+        column = trained.label.column
+        found = "clusters" if column == "cluster" else "anomalies"
         errors.append(
             SemanticError(
-                f"{reference} finds clusters, and EXPLAIN is of predicted numbers and classes",
+                f"{reference} finds {found}, and EXPLAIN is of predicted numbers and classes",
                 span=statement.span,
-                hint="predict the clusters into a table, and compare the means of its columns: GROUP BY cluster",
+                hint=f"predict into a table, and compare the means of its columns: GROUP BY {column}",
             )
         )
     raise_all(errors)

@@ -19,6 +19,7 @@ from sqlflow_edl.syntax import ast
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings, TrainingPlan
 
+WITHOUT_LABEL = ("clustering", "anomaly detection")  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
@@ -78,9 +79,9 @@ def named(
 def written(statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]) -> ast.Name | None:
     """Return the one label that the statement names; add errors if it names none or several.
 
-    A model of clusters has none.
+    A model that finds clusters or anomalies has none.
     """
-    if model is not None and model.task == "clustering":
+    if model is not None and model.task in WITHOUT_LABEL:
         errors.extend(refused(statement, model.name))
         return None
     if not statement.labels:
@@ -107,7 +108,7 @@ def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
     """Yield an error if the statement names a label. name: of the model, which has none."""
     if statement.labels:
         yield SemanticError(
-            f"{name} finds clusters without a label",
+            f"{name} is trained without a label",
             span=statement.labels[0].span,
             hint="leave LABEL out; a DNNClassifier predicts a label",
         )
@@ -236,9 +237,13 @@ def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> Semantic
     return SemanticError(message, span=plan.label_span, hint=hint)
 
 
-def clusters(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
-    """Return the model of clusters and its label. Raises SemanticError if there are fewer rows than clusters."""
+def unlabelled(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
+    """Return the model of clusters or anomalies and its label. Raises SemanticError if there are too few rows."""
     model = plan.settings.choice.example
+    if model.task == "anomaly detection":
+        if rows.training < 2:
+            raise SemanticError("the query yields no rows to compare", span=plan.statement.select_span)
+        return model, spec.AnomalyLabel()
     number = int(catalog.parameters(model, plan.settings.resolved)["n_clusters"])  # type: ignore[arg-type]  # an integer
     if rows.training < number:
         raise SemanticError(

@@ -73,7 +73,7 @@ def of_classes(
         return ()
     if not isinstance(label, spec.ClassLabel):
         hint = f"name a column of weights for the rows: {COLUMN}"
-        what = "a cluster" if isinstance(label, spec.ClusterLabel) else "a number"
+        what = "found without a label" if isinstance(label, spec.Unlabelled) else "a number"
         message = f"{label.column} is {what} and has no classes to weigh"
         errors.append(SemanticError(message, span=written.written.value.span, hint=hint))
         return ()

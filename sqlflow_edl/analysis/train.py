@@ -91,7 +91,7 @@ class TrainingPlan:
     query: spec.Query
     schema: Schema
     settings: Settings
-    label: str  # empty for clusters, which have none
+    label: str  # empty for clusters and anomalies, which have none
     label_span: Span | None
     weight: str  # the weight column; empty without one
     group: str  # the column of the groups of a ranking; empty without one
@@ -165,7 +165,7 @@ class TrainingPlan:
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
         found = statistics.get(self.label, ColumnStatistics())
-        model, label = labels.choose(self, found, classes) if self.label else labels.clusters(self, rows)
+        model, label = labels.choose(self, found, classes) if self.label else labels.unlabelled(self, rows)
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)

@@ -146,9 +146,10 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             f"an interval is of a number, and {reference} ranks the rows of each {label.group}",
             "leave predict.interval out",
         )
-    if isinstance(label, spec.ClusterLabel):
+    if isinstance(label, spec.Unlabelled):
+        found = "clusters" if isinstance(label, spec.ClusterLabel) else "anomalies"
         return (
-            f"an interval is of a number, and {reference} finds clusters",
+            f"an interval is of a number, and {reference} finds {found}",
             "leave predict.interval out",
         )
     if not isinstance(label, spec.RegressionLabel):

@@ -133,7 +133,7 @@ def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, 
         return
     if not found.rows:
         raise SemanticError("the validation query yields no rows", span=held_out.span)
-    if isinstance(label, spec.ClusterLabel):
+    if isinstance(label, spec.Unlabelled):
         return
     if found.nulls:
         raise SemanticError(

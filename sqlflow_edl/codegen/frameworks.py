@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl import schedules
-from edl.spec import ClassLabel, ClusterLabel, Component, Label
+from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, Label
 from edl.spec.job import Parameter
 from sqlflow_edl.codegen.source import Call, Expression, literal
 
@@ -215,6 +215,10 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
         return _weighed(body) if CLASS_WEIGHTS in loss.params else body
     if isinstance(label, ClusterLabel):
         return ["return predictions.min(dim=1).values  # squared distances to the nearest centres"]
+    if isinstance(label, AnomalyLabel):
+        share = values["contamination"]
+        odds = "odds = predictions.squeeze(1)  # quantile loss of the threshold"
+        return [odds, f"return torch.maximum((1 - {share}) * odds, -{share} * odds)"]
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))

@@ -24,6 +24,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "Centres",
         "Concatenated",
         "FeatureScales",
+        "IsolationForest",
         "MemberOutputs",
         "Members",
         "NTPLinear",

@@ -24,6 +24,7 @@ from edl.program.folders import CANDIDATES, MEMBERS
 from edl.spec import (
     ENSEMBLE,
     TREES,
+    AnomalyLabel,
     Bucket,
     Category,
     CategoryId,
@@ -235,6 +236,7 @@ _SCORES: Mapping[type, str] = {
     ForecastLabel: "in units of the label",
     RankingLabel: "higher is better, within a group",
     ClusterLabel: "distances to the centres",
+    AnomalyLabel: "from 0 to 1, above 0.5 for an anomaly",
 }
 
 
@@ -313,6 +315,8 @@ def _label(spec: JobSpec) -> Expression:
         return Call("fc.ranking", (literal(label.column), ("group", literal(label.group))))
     if isinstance(label, ClusterLabel):
         return Call("fc.clusters", (literal(label.clusters),))
+    if isinstance(label, AnomalyLabel):
+        return Call("fc.anomalies", ())
     if isinstance(label, ForecastLabel):
         return Call("fc.forecast", (literal(label.column),))
     if isinstance(label, RawLabel):

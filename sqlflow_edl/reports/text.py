@@ -82,6 +82,8 @@ def label(found: spec.Label) -> str:
         return f"a relevance, which orders the rows of each {found.group}"
     if isinstance(found, spec.ClusterLabel):
         return f"one of {found.clusters:,} clusters, found without a label"
+    if isinstance(found, spec.AnomalyLabel):
+        return "true for unusual rows, found without a label"
     if isinstance(found, spec.ForecastLabel):
         return "a number, relative to the level and the scale of its series"
     if isinstance(found, spec.RawLabel):

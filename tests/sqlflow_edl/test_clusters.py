@@ -63,7 +63,7 @@ def test_evaluate_gives_inertia_and_silhouette(session: Session) -> None:
     ("text", "message"),
     [
         ("SELECT * FROM points TO EXPLAIN places", "finds clusters, and EXPLAIN"),
-        ("SELECT * FROM points TO EVALUATE places LABEL truth", "finds clusters without a label"),
+        ("SELECT * FROM points TO EVALUATE places LABEL truth", "is trained without a label"),
         ("SELECT * FROM points TO PREDICT WITH predict.interval = 0.9 USING places", "finds clusters"),
         (f"{TRAIN}, validation.metrics = accuracy INTO other", "for a cluster"),
         ("SELECT x FROM points LIMIT 2 TO TRAIN KMeans WITH n_clusters = 3 INTO other", "2 training rows"),

@@ -4,10 +4,12 @@ A target is the transform of one label, as `Features` is that of the features. I
 
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
              (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
+             (n, 1) float32 zeros for anomalies,
              (n, 3) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts
-    outputs  (n, 1) output of the model: the number, or the logit of the second class; (n, k) logits of k classes,
-             or squared distances to the centres of k clusters
-    scores   (n, 1) float64 numbers or scores of a ranking, (n, 2) or (n, k) float64 probabilities, (n, k) distances
+    outputs  (n, 1) output of the model: the number, or the logit of the second class or of an anomaly; (n, k) logits
+             of k classes, or squared distances to the centres of k clusters
+    scores   (n, 1) float64 numbers or scores of a ranking or of anomalies, (n, 2) or (n, k) float64 probabilities,
+             (n, k) distances
     values   predictions for the user, an Arrow array
 
 In training and evaluation a label must be known: a NULL (or NaN, or an infinity) and a class that the model does not
@@ -29,6 +31,8 @@ from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
 from edl.features.hashing import hash_texts
 from edl.spec import (
+    ANOMALOUS,
+    AnomalyLabel,
     ClassLabel,
     ClusterLabel,
     ForecastLabel,
@@ -218,6 +222,27 @@ class ClusterTarget:
         return pa.array(scores.argmin(axis=1), mask=~np.isfinite(scores).all(axis=1))
 
 
+class AnomalyTarget:
+    """Whether a row is an anomaly."""
+
+    def __init__(self, spec: AnomalyLabel) -> None:
+        _check_name(spec.column)
+        self.spec = spec
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
+        """Return float32 zeros of shape (n, 1), since rows have no labels, or None in prediction."""
+        return None if mode == "predict" else np.zeros((batch.num_rows, 1), dtype=np.float32)
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return scores from 0 to 1, above 0.5 for an anomaly, float64 of shape (n, 1)."""
+        _check_outputs(outputs, self.spec)
+        return probabilities(outputs)[:, 1:]
+
+    def decode(self, scores: Floats) -> pa.Array:
+        """Return the anomalies as booleans; NULL for non-finite scores."""
+        return pa.array(scores[:, 0] > ANOMALOUS, mask=~np.isfinite(scores[:, 0]))
+
+
 class ForecastTarget:
     """Value of a time series, beside its seasonal naive forecast and the mean error of such forecasts."""
 
@@ -267,7 +292,15 @@ class RawTarget:
         return numbers if width == 1 else pa.FixedSizeListArray.from_arrays(numbers, width)
 
 
-Target = RegressionTarget | ClassTarget | RankingTarget | ClusterTarget | ForecastTarget | RawTarget
+Target = (
+    RegressionTarget
+    | ClassTarget
+    | RankingTarget
+    | ClusterTarget
+    | AnomalyTarget
+    | ForecastTarget
+    | RawTarget
+)
 
 
 def label(column: str, mean: float = 0.0, std: float = 1.0) -> RegressionTarget:
@@ -290,6 +323,11 @@ def clusters(number: int) -> ClusterTarget:
     return ClusterTarget(ClusterLabel(number))
 
 
+def anomalies() -> AnomalyTarget:
+    """Return the target that tells unusual rows."""
+    return AnomalyTarget(AnomalyLabel())
+
+
 def forecast(column: str) -> ForecastTarget:
     """Return the target that predicts the number in `column` at a later time of its series."""
     return ForecastTarget(ForecastLabel(column))
@@ -303,6 +341,8 @@ def target(spec: Label) -> Target:
         return RankingTarget(spec)
     if isinstance(spec, ClusterLabel):
         return ClusterTarget(spec)
+    if isinstance(spec, AnomalyLabel):
+        return AnomalyTarget(spec)
     if isinstance(spec, ForecastLabel):
         return ForecastTarget(spec)
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)

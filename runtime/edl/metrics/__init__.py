@@ -9,7 +9,7 @@ def eval_metrics_fn():
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
-from edl.metrics.clusters import Inertia, Silhouette
+from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
@@ -32,6 +32,7 @@ __all__ = [
     "RMSE",
     "AbsoluteErrors",
     "Accuracy",
+    "AnomalyRate",
     "Inertia",
     "Kind",
     "LogLoss",

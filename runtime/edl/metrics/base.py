@@ -12,6 +12,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     multiclass   labels (n,) integers     scores (n, k) probabilities of k > 2 classes
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
     clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
+    anomalies    labels (n, 1) zeros      scores (n, 1) from 0 to 1
     forecast     labels (n, 3)            scores (n, 1); see `edl.metrics.forecasts`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not

@@ -1,4 +1,6 @@
-"""Metrics of clusters. There are no labels; scores are the distances of rows to all centres, (n, clusters)."""
+"""Metrics of what is found without labels: clusters, by the distances of rows to all centres, (n, clusters), and
+anomalies, by their scores, (n, 1).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import numpy as np
 from edl.errors import JobError
 from edl.metrics.base import Array, Metric, check_finite, ratio, row_weights
 from edl.metrics.states import Floats, State
+from edl.spec import ANOMALOUS
 
 
 class _ClusterMean(Metric):
@@ -54,3 +57,21 @@ class Silhouette(_ClusterMean):
 
     def _figures(self, own: Floats, other: Floats) -> Floats:
         return np.divide(other - own, other, out=np.zeros_like(other), where=other > 0)
+
+
+class AnomalyRate(Metric):
+    """Share of the rows that are anomalies. State: their weight, the weight of all."""
+
+    name = "anomaly_rate"
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        if scores.shape != (len(labels), 1):
+            raise JobError(f"scores have the shape {scores.shape}; those of anomalies have (n, 1)")
+        check_finite(scores, "scores")
+        weight = row_weights(weights, len(labels))
+        return (np.array([weight[scores[:, 0] > ANOMALOUS].sum(), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        found, weight = state[0]
+        return ratio(found, weight)

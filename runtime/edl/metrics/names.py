@@ -11,19 +11,20 @@ from edl.errors import SemanticError, nearest
 from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
-from edl.metrics.clusters import Inertia, Silhouette
+from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.spec import ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import AnomalyLabel, ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
-Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "forecast"]
-_Predicted = Literal["number", "class", "ranking", "cluster", "forecast"]
+Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
+_Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast"]
 _PLURAL: dict[_Predicted, str] = {
     "number": "numbers",
     "class": "classes",
     "ranking": "rankings",
     "cluster": "clusters",
+    "anomaly": "anomalies",
     "forecast": "forecasts",
 }
 
@@ -66,6 +67,7 @@ _TABLE: dict[str, _Row] = {
     "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
     "ndcg": _Row(NDCG, "ranking", ("ndcg_score", "NormalizedDiscountedCumulativeGain")),
     "inertia": _Row(Inertia, "cluster", ("mean_squared_distance",)),
+    "anomaly_rate": _Row(AnomalyRate, "anomaly", ()),
     "mase": _Row(MASE, "forecast", ("MeanAbsoluteScaledError",)),
     "seasonal_naive_mase": _Row(SeasonalNaiveMASE, "forecast", ()),
     "seasonal_naive_mae": _Row(SeasonalNaiveMAE, "forecast", ()),
@@ -80,6 +82,7 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "multiclass": ("accuracy", "log_loss", "f1"),
     "ranking": ("ndcg@10", "map"),
     "clusters": ("inertia", "silhouette"),
+    "anomalies": ("anomaly_rate",),
     "forecast": (
         "mase",
         "seasonal_naive_mase",
@@ -99,6 +102,8 @@ def kind_of(label: Label) -> Kind:
         return "ranking"
     if isinstance(label, ClusterLabel):
         return "clusters"
+    if isinstance(label, AnomalyLabel):
+        return "anomalies"
     if isinstance(label, ForecastLabel):
         return "forecast"
     if isinstance(label, RawLabel):
@@ -145,13 +150,15 @@ def _predicted(kind: Kind) -> _Predicted:
         return "ranking"
     if kind == "clusters":
         return "cluster"
+    if kind == "anomalies":
+        return "anomaly"
     if kind == "forecast":
         return "forecast"
     return "number" if kind == "regression" else "class"
 
 
 def _unsuitable(name: str, of: _Predicted, kind: Kind) -> SemanticError:
-    predicted = f"a {_predicted(kind)}"
+    predicted = f"{'an' if kind == 'anomalies' else 'a'} {_predicted(kind)}"
     return SemanticError(
         f"{name} measures predicted {_PLURAL[of]}, this label is {predicted}",
         hint=f"for {predicted}: {', '.join(names(kind))}",

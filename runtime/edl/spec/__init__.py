@@ -2,6 +2,8 @@
 
 from edl.spec.calibration import Calibration, ScoreCurve
 from edl.spec.features import (
+    ANOMALOUS,
+    AnomalyLabel,
     Bucket,
     Category,
     CategoryId,
@@ -34,6 +36,7 @@ from edl.spec.features import (
     RegressionLabel,
     Standardize,
     TargetMean,
+    Unlabelled,
     Vector,
     Vocabulary,
     Year,
@@ -83,11 +86,13 @@ Uncertainty = Residuals | Calibration  # of a model, by its validation rows
 
 __all__ = [
     "ALL_ROWS",
+    "ANOMALOUS",
     "BLOCK",
     "ENSEMBLE",
     "REDUCTION",
     "TREES",
     "VERSION",
+    "AnomalyLabel",
     "Bucket",
     "Calibration",
     "Candidate",
@@ -143,6 +148,7 @@ __all__ = [
     "TargetMean",
     "Training",
     "Uncertainty",
+    "Unlabelled",
     "Vector",
     "Vocabulary",
     "Weights",

@@ -466,6 +466,23 @@ class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
         return self.clusters
 
 
+ANOMALOUS = 0.5  # score above which a row is an anomaly
+
+
+class AnomalyLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="anomaly", tag_field="op"):
+    """True for an unusual row, which a model finds without labels.
+
+    No column of the training rows is read for it; `column` names the predicted one. Labels are float32 zeros of shape
+    (n, 1); the model has one output, the log-odds of an anomaly.
+    """
+
+    column: str = "anomaly"
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
 class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="forecast", tag_field="op"):
     """Value of a time series at a later time.
 
@@ -491,12 +508,13 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
-Label = RegressionLabel | ClassLabel | RankingLabel | ClusterLabel | ForecastLabel | RawLabel
+Unlabelled = ClusterLabel | AnomalyLabel  # found without a label
+Label = RegressionLabel | ClassLabel | RankingLabel | Unlabelled | ForecastLabel | RawLabel
 
 
 def label_columns(label: Label) -> tuple[str, ...]:
     """Return the columns that make the labels of training rows."""
-    if isinstance(label, ClusterLabel):
+    if isinstance(label, Unlabelled):
         return ()
     if isinstance(label, ForecastLabel):
         return (label.column, NAIVE, NAIVE_ERROR)

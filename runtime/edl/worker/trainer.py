@@ -21,7 +21,7 @@ from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.weights import Weights
 from edl.program import Program, user_code
-from edl.spec import TREES, ClusterLabel, Rows
+from edl.spec import TREES, AnomalyLabel, ClusterLabel, Rows
 from edl.tasks.curve import Thinned
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
@@ -36,7 +36,7 @@ from edl.worker.learning_rate import program_rates
 from edl.worker.loop import Worker
 from edl.worker.strategies.base import Local, Strategy
 
-FIRST_ROWS = 4096  # for the first centres of clusters
+FIRST_ROWS = {ClusterLabel: 4096, AnomalyLabel: 16_384}  # for the first centres, and for the samples of trees
 END_SECS = 5.0  # wait for a checkpoint in progress when the job is over
 Export = Callable[[Outcome, Weights], Outcome]  # writes the model; returns the outcome with its location
 
@@ -338,8 +338,8 @@ def _blocks(program: Program, reader: Reader, rows: int, part: Callable[[], tupl
 
 
 def _examples(program: Program) -> int:
-    """Return the number of rows from which the model is built: two show the shapes, more give the first centres."""
-    return FIRST_ROWS if isinstance(program.spec.label, ClusterLabel) else 2
+    """Return the number of rows from which the model is built: two show the shapes, more give centres or trees."""
+    return FIRST_ROWS.get(type(program.spec.label), 2)
 
 
 def _known(values: Figures) -> dict[str, float]:

@@ -35,10 +35,10 @@ _DEFAULTS: Mapping[str, Setting] = {
 _LENGTH = Length(400, (2, 20), 0, ((10_000, 256), (100_000, 512)), 1024)
 
 
-def _assemble(
+def assemble(
     columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
 ) -> ModelInputs:
-    """Make categories one-hot. Raises SemanticError for features that give rows no place to measure distances from."""
+    """Make categories one-hot. Raises SemanticError for features whose form is learned from a label."""
     return {"features": tuple(_feature(each) for each in columns)}
 
 
@@ -46,7 +46,7 @@ def _feature(placed: Placed) -> spec.Feature:
     column, names = placed.column, ", ".join(spec.source_columns(placed.column))
     if isinstance(column, spec.TargetMean | spec.Embedding | spec.Periodic):
         raise SemanticError(
-            f"the form of {names} is learned from a label, and clusters have none",
+            f"the form of {names} is learned from a label, and there is none",
             span=placed.span,
             hint="use the number itself, or a category of few values",
         )
@@ -54,7 +54,7 @@ def _feature(placed: Placed) -> spec.Feature:
         return column
     if (ids := spec.num_ids(column)) > LARGEST_ONE_HOT_LINEAR:
         raise SemanticError(
-            f"{names} is a category of {ids:,} ids, and clusters take at most {LARGEST_ONE_HOT_LINEAR:,}",
+            f"{names} is a category of {ids:,} ids, and without a label it has at most {LARGEST_ONE_HOT_LINEAR:,}",
             span=placed.span,
             hint="leave it out of the SELECT, or group its values there",
         )
@@ -73,7 +73,7 @@ MODELS = (
         aliases=("MiniBatchKMeans", "KMeansClustering"),
         task="clustering",
         frameworks=("torch",),
-        architecture=Architecture("clusters", _assemble, size=_size),
+        architecture=Architecture("clusters", assemble, size=_size),
         defaults=_DEFAULTS,
         length=_LENGTH,
     ),

@@ -401,9 +401,10 @@ def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowErro
 
 
 def _refuse_other_tasks(statement: ast.Statement, dimension: space.Dimension) -> None:
-    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, find clusters or forecast."""
+    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
     model = train.check_settings(statement, [], []).model
-    does = {"ranking": "ranks rows", "clustering": "finds clusters", "forecasting": "forecasts series"}
+    does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
+    does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
     if model is not None and model.task in does:
         raise SemanticError(
             f"a search over values is for numbers and classes, and {model.name} {does[model.task]}",

@@ -30,8 +30,11 @@ def loss(
         return theirs
     named = _named(settings, model, errors)
     errors += [*_unlikely(settings, named, label, found), *_smoothed(settings, named)]
+    params = catalog.parameters(named, settings.resolved)
+    if isinstance(label, spec.AnomalyLabel):
+        params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
     more = {"class_weights": class_weights} if class_weights else {}
-    return spec.Component(named.name, {**catalog.parameters(named, settings.resolved), **more})
+    return spec.Component(named.name, {**params, **more})
 
 
 # By task; of classes cross_entropy.
@@ -39,6 +42,7 @@ _DEFAULTS = {
     "regression": "mean_squared_error",
     "ranking": "lambdarank",
     "clustering": "squared_distance",
+    "anomaly detection": "threshold_quantile",
     "forecasting": "mean_absolute_error",
 }
 

@@ -18,7 +18,7 @@ from sqlflow_edl.analysis.alternatives import alternative
         ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("DBSCAN", "train a KMeans"),
         ("DeepEmbeddingClusterModel", "train a KMeans"),
-        ("IsolationForest", "cluster_distance"),
+        ("OneClassSVM", "IsolationForest"),
         ("LogisticRegression", "train a LinearClassifier"),
         ("LINEAR_REG", "train a LinearRegressor"),
         ("FactorizationMachine", "train a DeepFMClassifier"),

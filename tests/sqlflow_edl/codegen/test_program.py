@@ -344,6 +344,18 @@ def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes],
     golden("programs/kmeans_torch.py", generate(clusters).files["model.py"])
 
 
+def test_a_program_of_anomalies_trains_the_threshold(golden: Callable[[str, bytes], None]) -> None:
+    anomalies = job(
+        "torch",
+        label=spec.AnomalyLabel(),
+        model=spec.Component("IsolationForest", {"n_trees": 100, "sample_rows": 256, "contamination": 0.05}),
+        inputs={"features": (spec.Standardize("age", 38.58, 13.64), spec.Standardize("income", 6e4, 1.5e4))},
+        loss=spec.Component("threshold_quantile", {"contamination": 0.05}),
+        metrics=("anomaly_rate",),
+    )
+    golden("programs/isolation_forest_torch.py", generate(anomalies).files["model.py"])
+
+
 def test_a_program_of_a_forecast(golden: Callable[[str, bytes], None]) -> None:
     own = (spec.Raw("hired", "weekday"), spec.Codes(spec.Vocabulary("department", ("a", "b"))))
     forecast = msgspec.structs.replace(

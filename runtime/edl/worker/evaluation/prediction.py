@@ -14,7 +14,7 @@ from edl.errors import JobError
 from edl.features import Target, target
 from edl.metrics import decided
 from edl.program import Program
-from edl.spec import ClassLabel, ClusterLabel, Interval, Label, Output, RegressionLabel
+from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Interval, Label, Output, RegressionLabel
 
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 LONGEST_NAME = 63  # characters of a column name that every database accepts
@@ -27,8 +27,9 @@ class Results:
     The columns are those of `keep`, then `column` in the label's own type. For classes there is also `<column>_prob`,
     the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a
     column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster there is
-    `<column>_distance`, that to its centre. For a number with an interval there are `<column>_low` and
-    `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more than case.
+    `<column>_distance`, that to its centre, for an anomaly `<column>_score`. For a number with an interval there are
+    `<column>_low` and `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more
+    than case.
     """
 
     target: Target
@@ -55,6 +56,8 @@ class Results:
             yield self.target.decode(scores)
             if isinstance(self.target.spec, ClusterLabel):
                 yield _numbers(scores.min(axis=1))
+            if isinstance(self.target.spec, AnomalyLabel):
+                yield _numbers(scores[:, 0])
             if self.interval is not None:
                 yield _numbers(scores[:, 0] - self.interval.margin)
                 yield _numbers(scores[:, 0] + self.interval.margin)
@@ -96,6 +99,8 @@ def program_target(program: Program) -> Target:
 def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
     if isinstance(label, ClusterLabel):
         yield f"{column}_distance"
+    if isinstance(label, AnomalyLabel):
+        yield f"{column}_score"
     if not isinstance(label, ClassLabel):
         return
     yield f"{column}_prob"
