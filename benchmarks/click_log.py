@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.table import Row
 from benchmarks.training import rate
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import write_pinned
 from edl.jobs.job_folder import JobFolder
 from edl.program import SPEC_FILE

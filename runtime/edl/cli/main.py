@@ -11,7 +11,7 @@
     edl run      [--workers N] [--max_restarts N] script.py [argument …]
     edl quota    DIR [--slots N]
 
-A module's rows are read from files (see `edl.data.file_ranges`), or by its own reader. A program's are pinned by its
+A module's rows are read from files (see `edl.data.files`), or by its own reader. A program's are pinned by its
 own reader.py, `pin(folder, *, seed, shuffle)`, and validation rows with a query of their own by its
 `pin_held_out(folder)`. Metrics and predictions are written to standard output, progress and messages to standard
 error. Nothing heavy is imported before the arguments are checked.

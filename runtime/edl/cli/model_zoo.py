@@ -16,7 +16,7 @@ import msgspec
 from edl.cli.arguments import DATA, FUNCTIONS
 from edl.cli.cluster_arguments import cluster
 from edl.data.arrow_types import fields
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
 from edl.data.url import redacted

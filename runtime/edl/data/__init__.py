@@ -24,8 +24,8 @@ __all__ = [
 
 def open_reader(pinned: Pinned, folder: Path) -> Reader:
     """Return a reader of the rows pinned in `folder`. Raises SourceError if they are missing or damaged."""
-    from edl.data import file_ranges
     from edl.data import pinned as pinned_rows
+    from edl.data.files import file_ranges
 
     if pinned.table is not None:
         reader: Reader = import_module(ROWS[pinned.source.partition(":")[0]]).open_rows(pinned, pinned.table)

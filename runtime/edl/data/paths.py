@@ -19,9 +19,9 @@ from edl.errors import SourceError, did_you_mean
 
 # format -> module of its reader, imported on first use
 FORMATS = {
-    "csv": "edl.data.csv_ranges",
-    "parquet": "edl.data.parquet_ranges",
-    "recordio": "edl.data.recordio_ranges",
+    "csv": "edl.data.files.csv_ranges",
+    "parquet": "edl.data.files.parquet_ranges",
+    "recordio": "edl.data.files.recordio_ranges",
 }
 _ENDINGS = {
     ".csv": "csv",

@@ -26,7 +26,7 @@ from typing import IO, Any, Literal, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from edl.data.length_prefixed import decode, encode
+from edl.data.files.length_prefixed import decode, encode
 from edl.errors import SourceError
 
 Compressor = Literal["none", "snappy", "gzip"]

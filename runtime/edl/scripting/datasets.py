@@ -5,7 +5,7 @@ A dataset is one of
     (features, labels) or (features, labels, weights)   arrays, features an array, a dict or a tuple of them
     a pyarrow.Table                                     with `feed`
     a map-style Dataset of PyTorch                      whose items are (features, label) or (features, label, weight)
-    a path or URL of files                              with `feed`: see `edl.data.file_ranges`
+    a path or URL of files                              with `feed`: see `edl.data.files.file_ranges`
     an `edl.data.Reader`                                with `feed`
 
 The first three are in memory or equivalent: a job reads the numbers of their rows, in a random order by the seed.
@@ -28,7 +28,7 @@ import pyarrow as pa
 from edl.arrays import arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.data import Pinned, Reader
 from edl.data.arrow_types import fields
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.data.joined import JoinedReader
 from edl.data.pinned import write_pinned
 from edl.errors import JobError, SemanticError

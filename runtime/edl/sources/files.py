@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 
 import duckdb
 
-from edl.data import csv
+from edl.data.files import csv
 from edl.data.names import quoted
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
@@ -91,7 +91,7 @@ class FileSource(DuckDBSource):
 
 
 class CSVSource(FileSource):
-    """Files of comma-separated values; see `edl.data.csv` for the types."""
+    """Files of comma-separated values; see `edl.data.files.csv` for the types."""
 
     known_options = csv.OPTIONS
 

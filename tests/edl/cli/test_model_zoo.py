@@ -12,7 +12,7 @@ import pytest
 from edl.cli.cluster_arguments import cluster
 from edl.cli.main import _options, main
 from edl.cli.model_zoo import job_spec, parameters, write_program
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import write_pinned
 from edl.errors import SemanticError, SpecError
 from edl.jobs import job_folder

@@ -12,7 +12,7 @@ import pytest
 
 import edl
 from edl.data import Reader
-from edl.data.file_ranges import RangeReader, open_files, pin_files
+from edl.data.files.file_ranges import RangeReader, open_files, pin_files
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.errors import JobError, SemanticError

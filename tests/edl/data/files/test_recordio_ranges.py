@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import open_reader
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.data.recordio import RecordWriter
 from edl.errors import SourceError
 

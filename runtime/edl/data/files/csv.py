@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from edl.data.csv_index import LineScanner
+from edl.data.files.csv_index import LineScanner
 from edl.data.names import duplicate, quoted
 from edl.errors import SourceError
 

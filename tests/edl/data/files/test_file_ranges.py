@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from edl.data import Pinned, file_ranges, open_reader
-from edl.data.file_ranges import RangeReader, pin_files
+from edl.data import Pinned, open_reader
+from edl.data.files import file_ranges
+from edl.data.files.file_ranges import RangeReader, pin_files
 from edl.data.recordio import RecordWriter
 from edl.errors import SourceError, SpecError
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data.length_prefixed import decode, encode
+from edl.data.files.length_prefixed import decode, encode
 
 
 def written(records: list[bytes]) -> bytes:

@@ -1,6 +1,6 @@
 """CSV by row range: an index of row offsets, and pieces of rows parsed by Arrow.
 
-The same files give the same rows and types as the SQL source does (`edl.data.csv`), with these differences, each a
+The same files give the same rows and types as the SQL source does (`csv` beside it), with these differences, each a
 named error: a quote may only enclose a whole field, a lone carriage return ends no line, and the file is UTF-8 or
 Latin-1. So the parity of the quotes distinguishes the line end of a row from one inside a field, and one vectorised
 pass over the bytes finds every row exactly.
@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from edl.data import csv as csv_files
 from edl.data.arrow_types import Watched
-from edl.data.csv import BLOCK_BYTES
-from edl.data.csv_index import LineScanner
-from edl.data.file_ranges import Columns, FileIndex, FileSet, changed, stamped
+from edl.data.files import csv as csv_files
+from edl.data.files.csv import BLOCK_BYTES
+from edl.data.files.csv_index import LineScanner
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, changed, stamped
 from edl.data.paths import Files
 from edl.errors import SourceError
 

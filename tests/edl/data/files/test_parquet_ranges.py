@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from edl.data import open_reader
-from edl.data.file_ranges import pin_files
+from edl.data.files.file_ranges import pin_files
 from edl.errors import SourceError
 
 

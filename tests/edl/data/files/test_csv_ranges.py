@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from edl.data import connect, open_reader
-from edl.data.file_ranges import RangeReader, pin_files
+from edl.data.files.file_ranges import RangeReader, pin_files
 from edl.errors import SourceError
 
 PARTS = ["a", "é", '"', ",", "\n", "\r\n", " ", "x"]
@@ -30,8 +30,8 @@ COLUMNS: dict[str, Callable[[random.Random], str]] = {
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few rows are many pieces, and a row lies in several blocks."""
-    monkeypatch.setattr("edl.data.csv_ranges.PIECE_ROWS", 7)
-    monkeypatch.setattr("edl.data.csv_ranges.BLOCK_BYTES", 11)
+    monkeypatch.setattr("edl.data.files.csv_ranges.PIECE_ROWS", 7)
+    monkeypatch.setattr("edl.data.files.csv_ranges.BLOCK_BYTES", 11)
 
 
 def reader_of(written: str, folder: Path) -> RangeReader:
@@ -127,8 +127,8 @@ def test_what_would_make_rows_uncertain_is_named(
 MEASURED = """
 import resource
 from pathlib import Path
-import edl.data.csv_ranges
-from edl.data import file_ranges, open_reader
+import edl.data.files.csv_ranges
+from edl.data.files import file_ranges, open_reader
 
 def peak():  # MiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

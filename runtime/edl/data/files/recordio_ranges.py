@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from edl.data.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, stamped
 from edl.data.paths import Files
 from edl.data.recordio import Chunk, chunks, read_chunks
 from edl.errors import SourceError

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from edl.data.file_ranges import Columns, FileIndex, FileSet, stamped
+from edl.data.files.file_ranges import Columns, FileIndex, FileSet, stamped
 from edl.data.paths import Files
 from edl.errors import SourceError
 

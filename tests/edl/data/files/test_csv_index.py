@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data.csv_index import LineScanner
+from edl.data.files.csv_index import LineScanner
 from edl.errors import SourceError
 
 

@@ -1,0 +1,1 @@
+"""CSV, Parquet and RecordIO files as ranges of rows."""
