@@ -46,7 +46,7 @@ FORMATS: dict[str, tuple[Write, str]] = {
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A format, its pieces made small."""
     for module in ("csv_ranges", "recordio_ranges"):
-        monkeypatch.setattr(f"edl.data.{module}.PIECE_ROWS", 13)
+        monkeypatch.setattr(f"edl.data.files.{module}.PIECE_ROWS", 13)
     found: str = request.param
     return found
 
