@@ -85,13 +85,15 @@ def written(statement: ast.Statement, model: Model | None, errors: list[SQLFlowE
         errors.extend(refused(statement, model.name))
         return None
     if not statement.labels:
-        errors.append(
-            SemanticError(
-                "the statement has no label",
-                span=Span(statement.span.end - 1, statement.span.end),
-                hint="name the column to predict: LABEL income",
+        named = statement.model.span if statement.model else None
+        if named is None or all(each.span != named for each in errors):  # an unknown model may have no label
+            errors.append(
+                SemanticError(
+                    "the statement has no label",
+                    span=Span(statement.span.end - 1, statement.span.end),
+                    hint="name the column to predict: LABEL income",
+                )
             )
-        )
         return None
     if len(statement.labels) > 1:
         errors.append(

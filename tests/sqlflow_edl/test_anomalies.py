@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sqlflow_edl
 from edl.errors import SQLFlowError
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
-from tests.databases import fill
+from tests.databases import fill, on_each
 
 rng = np.random.default_rng(7)
 USUAL = np.arange(600) < 570
@@ -77,6 +78,20 @@ def test_evaluate_gives_the_rate_and_with_a_label_the_figures_of_a_classifier(se
     [row] = known[0].to_pylist()
     assert row["auc"] > 0.95
     assert row["precision"] > 0.8
+
+
+@on_each("url", always=())
+def test_every_database_holds_the_anomalies(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
+        fill(session, "points", POINTS)
+        list(
+            session.run(
+                f"{TRAIN} INTO strange; SELECT x, y FROM points TO PREDICT found.unusual USING strange"
+            )
+        )
+        found = last(session, "SELECT unusual, unusual_score FROM found").to_pylist()
+    assert all(bool(row["unusual"]) == (row["unusual_score"] > 0.5) for row in found)
+    assert 20 < sum(bool(row["unusual"]) for row in found) < 45
 
 
 @pytest.mark.soak
