@@ -7,6 +7,7 @@ keeps its declared type: so `SELECT *` of a varchar(5) is one.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable
 from functools import cache
 
@@ -24,6 +25,7 @@ _MACROS = (
     "CREATE MACRO conv(digits, f, t) AS CAST(CAST('0x' || digits AS UBIGINT) AS VARCHAR)",
     "CREATE MACRO getdate() AS current_timestamp",
 )
+LONGEST = 5.0  # seconds of a query: it may have been interrupted, and all requests wait for its end
 _SETTING = re.compile(r"\s*SET\s+([\w.]+)\s*=\s*([^;\n]*);?\s*", re.IGNORECASE)
 _FIRST_WORDS = ("SELECT", "WITH", "VALUES", "FROM")
 _MISSING_COLUMN = re.compile(r'Referenced column "(.+?)" not found|does not have a column named "(.+?)"')
@@ -56,6 +58,8 @@ def select(project: Project, text: str, zone: str) -> Table:
     connection = _connection()
     declared = _show_tables(connection, project, tree, text, zone)
     connection.execute(f"SET TimeZone = '{zone}'")
+    limit = threading.Timer(LONGEST, connection.interrupt)
+    limit.start()
     try:
         relation = connection.sql(tree.sql("duckdb"))
         columns = [
@@ -64,6 +68,8 @@ def select(project: Project, text: str, zone: str) -> Table:
         rows = relation.to_arrow_table()
     except duckdb.Error as error:
         raise _translated(error, text) from None
+    finally:
+        limit.cancel()
     found = Table("", columns)
     found.parts[()] = from_duckdb(rows, columns)
     return found
@@ -72,7 +78,7 @@ def select(project: Project, text: str, zone: str) -> Table:
 @cache
 def _connection() -> duckdb.DuckDBPyConnection:
     """One for all statements: the double runs them one after another."""
-    connection = duckdb.connect()
+    connection = duckdb.connect(config={"threads": 1})
     for macro in _MACROS:
         connection.execute(macro)
     return connection
