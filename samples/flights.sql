@@ -35,7 +35,8 @@ FROM departures WHERE month <= 10
 TO TRAIN DNNRegressor
 WITH model.framework = torch, model.hidden_units = [128, 64], model.dropout = 0.2,
      optimizer.learning_rate = 0.001, train.epoch = 5
-COLUMN VOCABULARIZE(weekday), VOCABULARIZE(hour), BUCKETIZE(precip, boundaries=[0.001, 0.01, 0.05, 0.2]), EMBEDDING(dest, 8)
+COLUMN VOCABULARIZE(weekday), VOCABULARIZE(hour),
+       BUCKETIZE(precip, boundaries=[0.001, 0.01, 0.05, 0.2]), EMBEDDING(dest, 8)
 LABEL arr_delay
 INTO lateness;
 

@@ -86,6 +86,7 @@ COMMANDS = {
     "report": "models.report.report",
     "retrain": "models.retrain.retrain",
     "lint": "program.lint.lint",
+    "fmt": "program.fmt.fmt",
     "doctor": "doctor.doctor",
     "completion": "completion.completion",
 }
@@ -122,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(commands)
     _add_retrain(commands)
     _add_lint(commands)
+    _add_fmt(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -281,6 +283,20 @@ def _add_lint(commands: Commands) -> None:
     lint.add_argument("--json", action="store_true", help="print a list of objects")
     _model_store(lint)
     _model_packages(lint)
+
+
+def _add_fmt(commands: Commands) -> None:
+    fmt = _command(commands, "fmt", "lay out programs in place; their queries stay as they are written")
+    fmt.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="a .sql file; - is standard input, written to standard output",
+    )
+    fmt.add_argument(
+        "--check", action="store_true", help="write nothing; exit code 1 if a layout would change"
+    )
+    fmt.add_argument("--diff", action="store_true", help="write nothing; print what would change")
 
 
 def _add_doctor(commands: Commands) -> None:
