@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from edl.data.retry import insisting
+from edl.data.source import ConflictError, UnreachableError
+from edl.errors import SourceError
 from edl.sources.transactions import Transactional
 
 if TYPE_CHECKING:
@@ -21,16 +23,25 @@ def store(
 ) -> list[int]:
     """Make each table of the batches that its function returns. Return their numbers of rows.
 
-    Any failure before the first swap leaves nothing. The swaps are one transaction where the database can define
-    tables in one; MySQL and MaxCompute cannot, and swap one table after another.
+    Any failure before the first swap leaves nothing. The swaps are one transaction where the database can define all
+    tables in one. MySQL and MaxCompute cannot, nor DuckDB for tables of several files; they swap one after another.
     """
 
     def stored(attempt: int) -> list[int]:
         for target, batches in tables.items():
             source.stage(target, job.id, 0, attempt, batches())
-        several = len(tables) > 1 and isinstance(source, Transactional)
-        with source.transaction() if several else contextlib.nullcontext():
-            return [source.commit(target, job.id, 1) for target in tables]
+        if len(tables) > 1 and isinstance(source, Transactional):
+            try:
+                with source.transaction():
+                    return swapped()
+            except (ConflictError, UnreachableError):
+                raise
+            except SourceError:
+                pass
+        return swapped()
+
+    def swapped() -> list[int]:
+        return [source.commit(target, job.id, 1) for target in tables]
 
     try:
         return insisting(stored)

@@ -63,6 +63,15 @@ def rows(session: Session, query: str) -> list[dict[str, object]]:
     return result.to_arrow().to_pylist()
 
 
+def staged(session: Session) -> object:
+    """The number of tables that hold results before they are swapped in."""
+    [row] = rows(
+        session,
+        "SELECT count(*) AS n FROM duckdb_tables() WHERE table_name LIKE 'sqlflow_edl_stage!_%' ESCAPE '!'",
+    )
+    return row["n"]
+
+
 @on_each("url", always=("duckdb", "mysql"))
 def test_a_program_reads_the_rows_and_writes_tables(url: str) -> None:
     listener = Listener()
@@ -83,6 +92,14 @@ def test_a_program_reads_the_rows_and_writes_tables(url: str) -> None:
     assert listener.lines == ["2 cheap rows, for ['--a b', 'c;d']"]
 
 
+def test_tables_may_be_in_several_files(session: Session, tmp_path: Path) -> None:
+    list(session.run(f"ATTACH '{tmp_path}/other.duckdb' AS other"))
+    [result] = session.run("SELECT * FROM sold TO RUN twice.py INTO bought, other.bought")
+    assert result.rows == 8
+    assert rows(session, "SELECT * FROM bought") == rows(session, "SELECT * FROM other.bought")
+    assert staged(session) == 0
+
+
 def test_a_program_that_fails_leaves_the_tables_as_they_were(session: Session) -> None:
     list(session.run(TOTALS))
     before = rows(session, "SELECT * FROM totals")
@@ -92,7 +109,8 @@ def test_a_program_that_fails_leaves_the_tables_as_they_were(session: Session) -
     assert raised.value.span == Span(26, 36)
     assert "half is done" in str(raised.value.hint)
     assert rows(session, "SELECT * FROM totals") == before
-    assert not [table for table in session.source.tables() if "more" in table or "stage" in table]
+    assert "more" not in session.source.tables()
+    assert staged(session) == 0
     job = job_folder.jobs()[-1]
     assert job.status().state == "failed"
     assert "no more prices" in (job.logs / "program.log").read_text()
