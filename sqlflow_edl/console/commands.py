@@ -19,7 +19,7 @@ from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager, unheard
 from sqlflow_edl.display.files import format_of, path_of
 from sqlflow_edl.display.output import TEXT_FORMATS
-from sqlflow_edl.session import sql_files
+from sqlflow_edl.session.texts import sql_files
 
 if TYPE_CHECKING:
     from sqlflow_edl.console.shell import Shell

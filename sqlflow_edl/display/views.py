@@ -246,7 +246,7 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
     return listed(columns, rows, MODELS, space, others, counted(len(rows), "version"))
 
 
-DRIFT = Layout("why", ("outside", "unseen", "range", "NULLs"))
+DRIFT = Layout("why", ("outside", "range", "unseen", "NULLs"))
 
 
 def drift(found: FirstRows, space: Room, others: str) -> Shown:

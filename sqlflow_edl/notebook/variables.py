@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from edl.errors import SemanticError, Span, did_you_mean
-from sqlflow_edl.session.templates import rendered
+from sqlflow_edl.session.texts.templates import rendered
 from sqlflow_edl.syntax import Statement, parse
 from sqlflow_edl.syntax.dialects import dialect_named, sqlglot_name
 from sqlflow_edl.syntax.lexer import Token, sql_tokens

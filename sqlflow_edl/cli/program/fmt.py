@@ -14,7 +14,7 @@ from sqlflow_edl.cli.program.inputs import Text, texts
 from sqlflow_edl.display.files import OutputFile, writing
 from sqlflow_edl.display.terminal import shown_error
 from sqlflow_edl.errors.render import render
-from sqlflow_edl.session import sql_files
+from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.layout import laid_out
 

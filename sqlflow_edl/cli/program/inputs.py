@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from edl.errors import SourceError
-from sqlflow_edl.session import sql_files
+from sqlflow_edl.session.texts import sql_files
 
 
 @dataclass(frozen=True, slots=True)

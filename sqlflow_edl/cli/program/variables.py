@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.session.expansion import expanded
-from sqlflow_edl.session.templates import rendered
+from sqlflow_edl.session.texts.expansion import expanded
+from sqlflow_edl.session.texts.templates import rendered
 
 
 def assignment(text: str) -> tuple[str, str]:

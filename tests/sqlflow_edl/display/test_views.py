@@ -7,7 +7,10 @@ import io
 import pyarrow as pa
 import pytest
 
+from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.display import views
+from sqlflow_edl.notebook.result_set import ResultSet
+from sqlflow_edl.reports import drift
 from sqlflow_edl.reports.result import Result, View
 from sqlflow_edl.syntax import parse
 
@@ -128,6 +131,26 @@ def test_files_have_all_rows_and_all_digits() -> None:
         views.write_file(result(IMPORTANCES, "importances", "importance"), out, format_)
         assert out.getvalue().splitlines()[0] == first
         assert "0.123456" in out.getvalue()
+
+
+def test_drift_is_a_line_for_each_column() -> None:
+    found = [
+        ColumnDrift(
+            "city", "drifted", "unseen values", 0.3, 0.0, 0.1, 0.25, None, (None, None), (None, None)
+        ),
+        ColumnDrift("age", "stable", "", 0.01234, 0.02, 0.02, None, 0.0, (18.0, 60.0), (17.0, 61.5)),
+    ]
+    out = Terminal()
+    footer = views.write(Result(STATEMENT, reader=drift.rows(found), view="drift"), out)
+    assert [line.split() for line in _plain(out.getvalue()).splitlines()] == [
+        ["column", "verdict", "why", "PSI", "NULLs", "unseen"],
+        ["city", "drifted", "unseen", "values", "0.300", "0.0", "%,", "now", "10.0", "%", "25.0", "%"],
+        ["age", "stable", "0.012", "2.0", "%"],
+    ]
+    assert footer == "2 columns; not shown: outside, range (--format csv has all)"
+    html = ResultSet(Result(STATEMENT, view="drift"), drift.rows(found).read_all())._repr_html_()
+    assert "18 to 60, now 17 to 61.5" in html
+    assert "2 columns" in html
 
 
 def test_models_are_a_line_each_and_say_which_columns_are_left_out() -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.session.expansion import expanded
+from sqlflow_edl.session.texts.expansion import expanded
 
 NOW = datetime(2026, 3, 31, 23, 5, 9)
 ENVIRONMENT = {"REGION": "emea", "MM": "never", "EMPTY": ""}

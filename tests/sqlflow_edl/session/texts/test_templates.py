@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.session.templates import rendered
+from sqlflow_edl.session.texts.templates import rendered
 
 
 def test_expressions_and_statements_are_replaced_and_the_rest_stays_as_it_is() -> None:

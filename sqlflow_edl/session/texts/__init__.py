@@ -1,0 +1,1 @@
+"""Texts of programs, before they are parsed: files, and variables in them."""
