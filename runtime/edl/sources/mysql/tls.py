@@ -1,9 +1,10 @@
-"""TLS to MySQL and MariaDB by the URL's options. The server's certificate and name are always verified."""
+"""TLS to MySQL and MariaDB. Where the options of the URL ask for it, the server's certificate and name are verified."""
 
 from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import cache
 
 from edl.errors import SourceError
 
@@ -38,6 +39,15 @@ def context(options: Mapping[str, str]) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:  # an SSLError is an OSError
         shown = ", ".join(f"{option} ({path})" for option, path in files.items())
         raise SourceError(f"{shown} cannot be used for TLS: {error}", hint="give PEM files") from None
+    return made
+
+
+@cache
+def if_offered() -> ssl.SSLContext:
+    """Return the context of connections without TLS options, which verify nothing, as those of MySQL's client."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_NONE
     return made
 
 
