@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -15,11 +18,13 @@ from typing import TYPE_CHECKING
 from edl.data import redacted
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.version import VERSION
+from sqlflow_edl.console import favourites
 from sqlflow_edl.console.help import help_
 from sqlflow_edl.console.screen import arguments, default_pager, unheard
 from sqlflow_edl.display.files import format_of, path_of
 from sqlflow_edl.display.output import TEXT_FORMATS
 from sqlflow_edl.session.texts import sql_files
+from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
     from sqlflow_edl.console.shell import Shell
@@ -179,6 +184,63 @@ def _run(command: Sequence[str], hint: str | None = None) -> int:
         raise SQLFlowError(f"cannot start {command[0]}: {error.strerror}", hint=hint) from None
 
 
+_WATCH = 5.0  # seconds between the end of a run and the next one
+_SECONDS = re.compile(r"(?P<seconds>\d+(?:\.\d+)?)(?:\s+|\Z)")
+
+
+def _watch(shell: Shell, text: str) -> None:
+    """Repeat a statement until it fails or the user interrupts it."""
+    timed = _SECONDS.match(text)
+    seconds = float(timed["seconds"]) if timed else _WATCH
+    statement = (text[timed.end() :] if timed else text) or shell.last
+    if not statement:
+        raise SemanticError("there is no statement to repeat", hint="/watch 2 SELECT count(*) FROM t")
+    if not seconds:
+        raise SemanticError("the time between two runs must be above 0", hint="/watch 0.5")
+    shell.last = statement
+    with shell.screen.unpaged():
+        while True:
+            shell.screen.say(f"{datetime.now():%H:%M:%S}, every {seconds:g} s, Ctrl-C ends")
+            if not shell.execute(statement):
+                return
+            time.sleep(seconds)
+
+
+def _favourite(shell: Shell, text: str) -> None:
+    name, *rest = text.split(maxsplit=1)[:2] or [""]
+    if not name:
+        rows = list(favourites.favourites().items())
+        shell.screen.table(("name", "statement"), rows)
+        shell.screen.say("/f NAME ARGUMENT … runs one" if rows else "none yet; /fs NAME STATEMENT makes one")
+        return
+    statement = favourites.find(name)
+    with shell.connection.session() as session:
+        dialect = dialect_named(session.dialect)
+    shell.last = favourites.filled(statement, favourites.arguments("".join(rest)), dialect)
+    shell.screen.say(shell.last)
+    shell.execute(shell.last)
+
+
+def _save_favourite(shell: Shell, text: str) -> None:
+    name, *rest = text.split(maxsplit=1)[:2] or [""]
+    statement = rest[0] if rest else shell.last
+    if not name or not statement:
+        raise SemanticError(
+            "the name or the statement is missing",
+            hint="/fs top SELECT * FROM t LIMIT $1; without a statement, the last one is taken",
+        )
+    favourites.save(name, statement)
+    needed = favourites.parameters(statement, dialect_named(shell.connection.dialect))
+    shell.screen.say(f"/f {name}{''.join(f' ${i + 1}' for i in range(needed))} runs it")
+
+
+def _drop_favourite(shell: Shell, name: str) -> None:
+    if not name:
+        raise SemanticError("the name of a favourite is missing", hint="/fd NAME; /f lists them")
+    favourites.remove(name)
+    shell.screen.say(f"removed {name}")
+
+
 def _use(shell: Shell, url: str) -> None:
     if not url:
         raise SemanticError("the URL of a data source is missing", hint="/use duckdb:///other.duckdb")
@@ -266,6 +328,10 @@ LISTED = {
     ),
     "estimators": Command("[NAME]", "the estimators of TRAIN, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),
+    "watch": Command("[SECONDS] [STATEMENT]", "repeat a statement, or the last one, until Ctrl-C", _watch),
+    "f": Command("[NAME [ARGUMENT …]]", "list the favourites, or run one", _favourite),
+    "fs": Command("NAME [STATEMENT]", "keep a statement, or the last one, as a favourite", _save_favourite),
+    "fd": Command("NAME", "remove a favourite", _drop_favourite),
     "edit": Command("[FILE]", "edit the next statement with $EDITOR, starting from the last one", _edit),
     "system": Command("PROGRAM …", "run a program, without a shell", _system),
     "use": Command("URL", "change the data source", _use),

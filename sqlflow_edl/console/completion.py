@@ -10,6 +10,7 @@ from prompt_toolkit.document import Document
 
 from edl.jobs.job_folder import jobs
 from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.console import favourites
 from sqlflow_edl.console.commands import COMMANDS, JOB_ACTIONS, LISTED
 from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.connection import Connection
@@ -59,6 +60,8 @@ def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
         "d": lambda: connection.known().tables,
         "model": lambda: connection.known().models,
         "models": lambda: connection.known().models,
+        "f": favourites.names,
+        "fd": favourites.names,
         "job": lambda: reversed([job.id for job in jobs()]),
         "format": lambda: TEXT_FORMATS,
         "estimators": lambda: MODELS.entries,

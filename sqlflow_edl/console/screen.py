@@ -124,6 +124,15 @@ class Screen:
             with contextlib.suppress(OSError):
                 before.close()
 
+    @contextmanager
+    def unpaged(self) -> Iterator[None]:
+        """Show results without the pager within the block."""
+        before, self.pager = self.pager, ()
+        try:
+            yield
+        finally:
+            self.pager = before
+
     def note_down(self, text: str) -> None:
         """Append the text to the tee file, if there is one."""
         if self._tee is None:

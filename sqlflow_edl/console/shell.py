@@ -45,11 +45,11 @@ class Shell:
             self.screen.close()
             self.connection.close()
 
-    def execute(self, text: str, name: str = "") -> None:
-        """Run statements. name: name of the file with the text."""
+    def execute(self, text: str, name: str = "") -> bool:
+        """Run statements; return True if all have run. name: name of the file with the text."""
         with self.connection.session():
             self._tell_notes()
-        self._statements.run(text, self.connection, name)
+        return self._statements.run(text, self.connection, name)
 
     def agrees(self, question: str) -> bool:
         """Ask the user a yes-or-no question."""

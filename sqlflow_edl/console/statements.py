@@ -36,8 +36,8 @@ class Statements:
         self._agrees = agrees
         self._debug = debug
 
-    def run(self, text: str, connection: Connection, name: str = "") -> None:
-        """Run the statements of the text until one fails, is cancelled or is declined.
+    def run(self, text: str, connection: Connection, name: str = "") -> bool:
+        """Run the statements of the text until one fails, is cancelled or is declined; return True if none is.
 
         name: name of the file with the text. Raises UnopenedError if there is no session.
         """
@@ -45,9 +45,10 @@ class Statements:
         try:
             with connection.session() as session:
                 session.observer = self._screen.narrator
-                for statement in session.program(program):
-                    if not self._one(statement, session, connection, vertical):
-                        break
+                return all(
+                    self._one(statement, session, connection, vertical)
+                    for statement in session.program(program)
+                )
         except SQLFlowError as error:
             if self._debug:
                 self._screen.say(traceback_of(error))
@@ -56,6 +57,7 @@ class Statements:
             raise
         except KeyboardInterrupt:
             self._screen.say("cancelled")
+        return False
 
     def _one(self, statement: Statement, session: Session, connection: Connection, vertical: bool) -> bool:
         """Run a statement; return False if the user declines."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import signal
 from pathlib import Path
 
 import pytest
@@ -204,3 +206,26 @@ def test_the_state_is_told(typed: Typed) -> None:
     shown = typed("/rehash\r", "/status\r").data
     assert "flowers.duckdb" in shown
     assert "dialect" in shown
+
+
+def test_a_statement_is_repeated_until_it_fails(typed: Typed) -> None:
+    typed("CREATE SEQUENCE s MAXVALUE 3;\r")
+    console = typed("/watch 0.001 SELECT nextval('s') AS n;\r", "SELECT 7 AS x;\r")
+    assert console.data.split() == ["n", "1", "n", "2", "n", "3", "x", "7"]
+    assert console.words.count("every 0.001 s, Ctrl-C ends") == 4
+
+
+def test_the_last_statement_is_repeated_until_ctrl_c(typed: Typed) -> None:
+    class Interrupting(io.StringIO):
+        """Sends the signal of Ctrl-C with the third rows."""
+
+        def write(self, text: str) -> int:
+            written = super().write(text)
+            if self.getvalue().count("7") == 3 and "7" in text:
+                signal.raise_signal(signal.SIGINT)
+            return written
+
+    console = typed("SELECT 7 AS x;\r", "/watch 0.001\r", "SELECT 8 AS y;\r", terminal=Interrupting)
+    assert console.data.split() == ["x", "7"] * 3 + ["y", "8"]
+    assert "there is no statement to repeat" in typed("/watch\r").words
+    assert "must be above 0" in typed("/watch 0 SELECT 1\r").words
