@@ -14,9 +14,7 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import grid
-from edl.spec.forecast import LEVEL, SCALE
-from sqlflow_edl.analysis.columns.categories import words
-from sqlflow_edl.analysis.columns.cells import Cells
+from edl.spec.forecast import DAY, LEVEL, SCALE, Step
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
@@ -31,12 +29,14 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings, TrainingPlan
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
+QUANTILES = "forecast.quantiles"
 PARAMETERS = tuple(each.name.removeprefix("forecast.") for each in ATTRIBUTES)
 WHY_NOT = (
     "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
 )
 MOST_LAGS = 12
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
+_CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a time -> seconds until it repeats
 
 
 def written(
@@ -82,24 +82,30 @@ def written(
     if len(errors) > before:
         return None
     season, lags = (int(settings.get(f"forecast.{name}") or 0) for name in ("season", "lags"))  # type: ignore[arg-type]
-    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags)  # type: ignore[arg-type]
+    refit = settings.get("forecast.refit") is not False
+    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags, refit)  # type: ignore[arg-type]
 
 
 def drafts(forecast: spec.Forecast, column: str, schema: Schema) -> list[Draft] | None:
     """Return the drafts of an unmentioned column of a forecast; None for one that is as in any model.
 
-    The time itself is no feature, since all times to forecast are later; its parts are. A number that names a series is
-    a category.
+    The time itself is no feature, since all times to forecast are later; its parts may be. The columns that name the
+    series are none either: a model that knows them memorises each series, and forecast public series worse.
     """
-    if column == forecast.time:
-        if schema.type(column) not in _TIMES:
-            return []
-        return [draft for draft in calendar(column, schema, []) if draft.part]
-    if column in forecast.series and schema.is_integer(column):
-        return [
-            replace(words(Cells(column), frequent=True), why="a number that names a series, as a category")
-        ]
-    return None
+    if column in forecast.series or (column == forecast.time and schema.type(column) not in _TIMES):
+        return []
+    if column != forecast.time:
+        return None
+    return [draft for draft in calendar(column, schema, []) if draft.part in _CYCLES]
+
+
+def _is_worth(part: str, forecast: spec.Forecast, steps: int) -> bool:
+    """Return True if a part of the time can be learned: its cycle is longer than a season and was seen twice.
+
+    steps: of the longest series.
+    """
+    step, cycle = Step.parse(forecast.step).seconds, _CYCLES.get(part, 0)
+    return step * forecast.season < cycle and 2 * cycle <= step * steps
 
 
 def inputs(forecast: spec.Forecast, found: ModelInputs) -> ModelInputs:
@@ -120,7 +126,8 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     table = pa.Table.from_batches(list(batches), plan.schema.arrow)
     settings = plan.settings
     with at(settings.span(TIME)):
-        step = grid(table, plan.label, forecast.time, forecast.series).step
+        series = grid(table, plan.label, forecast.time, forecast.series)
+    step = series.step
     season = forecast.season or step.season
     lags = forecast.lags or max(2, min(season, MOST_LAGS))
     forecast = msgspec.structs.replace(forecast, step=str(step), season=season, lags=lags)
@@ -130,7 +137,13 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     for note in (f"{forecast.time} has steps of {step.words}; season: {repeats}", *found.notes):
         if note not in plan.notes:
             plan.notes.append(note)
-    return replace(plan, forecast=forecast), found
+    longest = int((series.known - series.first).max())
+    kept = [
+        draft
+        for draft in plan.drafts
+        if not draft.why or not draft.part or _is_worth(draft.part, forecast, longest)
+    ]
+    return replace(plan, forecast=forecast, drafts=tuple(kept)), found
 
 
 def series_of(forecast: spec.Forecast, label: str) -> Series:
@@ -143,6 +156,14 @@ def series_of(forecast: spec.Forecast, label: str) -> Series:
         step=forecast.step,
         season=forecast.season,
         lags=forecast.lags,
+    )
+
+
+def quantiles(settings: Settings) -> tuple[float, ...]:
+    """Return the quantiles that a statement wants, in rising order."""
+    found = settings.get(QUANTILES)
+    return (
+        tuple(sorted({float(each) for each in found if each is not None})) if isinstance(found, tuple) else ()
     )
 
 

@@ -158,6 +158,11 @@ def evaluation(
     wanted = [name for name in _read(trained) if name != trained.label.column]
     renamed = columns(statement, schema, wanted, errors)
     names = trained.metrics
+    if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
+        names = (
+            *names,
+            "coverage",
+        )  # the backtest of the training has no share of its own: it calibrates them
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
@@ -317,6 +322,10 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
             found.append("all values are 0 for a single row: select more rows to compare it with")
         return tuple(found)
     decided = _of_training(statement, trained, used)
+    refit = trained.forecast is not None and trained.forecast.refit
+    if used.kind == "evaluate" and refit and used.rows.digest == trained.rows.digest:
+        why = "the figures of DESCRIBE MODEL were measured before that"
+        decided = (*decided, f"after its backtest the model was trained on these rows, too: {why}")
     if used.kind != "evaluate" or used.weights or not trained.weights:
         return decided
     column = trained.weights.column

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.features.labels import MOST_RELEVANCE
-from sqlflow_edl.analysis import catalog, expressions
+from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
@@ -136,7 +136,7 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
             )
         return model, spec.RegressionLabel(plan.label, found.mean, found.std)
     if model.task == "forecasting":
-        return model, spec.ForecastLabel(plan.label)
+        return model, spec.ForecastLabel(plan.label, forecasts.quantiles(plan.settings))
     if model.task == "ranking":
         return model, _relevance(plan, found)
     return model, spec.ClassLabel(plan.label, _classes(plan, model, classes))

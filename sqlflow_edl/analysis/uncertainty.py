@@ -152,6 +152,11 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
             f"an interval is of a number, and {reference} finds {found}",
             "leave predict.interval out",
         )
+    if isinstance(label, spec.ForecastLabel):
+        return (
+            f"{reference} forecasts quantiles instead of an interval",
+            "train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds",
+        )
     if not isinstance(label, spec.RegressionLabel):
         return (
             f"an interval is of a number, and {reference} does not declare what it predicts",

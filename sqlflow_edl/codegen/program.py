@@ -318,7 +318,8 @@ def _label(spec: JobSpec) -> Expression:
     if isinstance(label, AnomalyLabel):
         return Call("fc.anomalies", ())
     if isinstance(label, ForecastLabel):
-        return Call("fc.forecast", (literal(label.column),))
+        wanted = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
+        return Call("fc.forecast", (literal(label.column), *wanted))
     if isinstance(label, RawLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(

@@ -139,6 +139,7 @@ def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
     yield "season", f"{found.season:,} steps" if found.season > 1 else "none"
     yield "horizon", counted(found.horizon, "step")
     yield "lags", f"{found.lags:,}"
+    yield "refit", "on all rows after the backtest" if found.refit else "no"
 
 
 _OPTIONAL = ("time_limit", "calibration", "threshold")

@@ -93,14 +93,24 @@ def test_another_query_may_name_its_columns_in_another_case_and_be_evaluated(mod
     assert same["mase"] < same["seasonal_naive_mase"]
 
 
+def test_evaluating_the_rows_of_the_training_is_said(model: Session) -> None:
+    [found] = list(
+        model.run("SELECT day, store, promo, sales FROM sales WHERE sales IS NOT NULL TO EVALUATE m")
+    )
+
+    assert any("the model was trained on these rows, too" in note for note in found.notes)
+
+
 def test_explain_adds_up_to_the_forecasts_of_the_backtest(model: Session) -> None:
     list(model.run(f"{KNOWN} TO EXPLAIN m INTO why"))
 
     found = last(model, "SELECT * FROM why")
+    values = [found[name].to_numpy() for name in found.column_names if name.endswith("_shap")]
     assert found.num_rows == 21
-    values = [name for name in found.column_names if name.endswith("_contribution")] or found.column_names
-    assert any("promo" in name for name in values)
-    assert any("forecast.season_1" in name for name in values)
+    assert "forecast.season_1_shap" in found.column_names
+    np.testing.assert_allclose(
+        found["sales"].to_numpy(), found["sales_base"].to_numpy() + sum(values), rtol=1e-5
+    )
 
 
 def test_another_process_reads_the_model_back(model: Session) -> None:
@@ -123,6 +133,33 @@ def test_describe_names_the_series(model: Session) -> None:
 
     assert rows["forecast", "horizon"] == "7 steps"
     assert rows["validation", "rows"] == "21, the last 7 steps of each series"
+
+
+def test_quantiles_become_columns_around_the_forecast(session: Session) -> None:
+    wanted = "forecast.quantiles = [0.9, 0.1], train.num_boost_round = 40"
+    list(session.run(f"{KNOWN} TO TRAIN Forecast {WITH}, {wanted} LABEL sales INTO wide"))
+
+    [measured] = last(session, f"{KNOWN} TO EVALUATE wide").to_pylist()
+    assert 0.6 <= measured["coverage"] <= 1
+    found = last(session, "SELECT * FROM sales TO PREDICT USING wide")
+    assert found.column_names[-3:] == ["sales", "sales_q10", "sales_q90"]
+    low, middle, high = (found[name].to_numpy() for name in ("sales_q10", "sales", "sales_q90"))
+    assert (low <= middle).all()
+    assert (middle <= high).all()
+    assert (low < high).any()
+
+
+def test_only_parts_of_the_time_with_a_cycle_longer_than_a_season_are_features(model: Session) -> None:
+    def parts(season: int) -> set[str]:
+        rows = last(
+            model, f"EXPLAIN {KNOWN} TO TRAIN Forecast {WITH}, forecast.season = {season} LABEL sales INTO e"
+        )
+        return {
+            row["value"] for row in rows.to_pylist() if row["section"] == "features" and row["name"] == "day"
+        }
+
+    assert parts(7) == set()
+    assert parts(1) == {"weekday"}
 
 
 def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:

@@ -261,9 +261,16 @@ class ForecastTarget:
         return np.stack(values, axis=1).astype(np.float32)
 
     def scores(self, outputs: Outputs) -> Floats:
-        """Return the forecasts, float64 of shape (n, 1)."""
+        """Return the forecasts and their quantiles, float64 of shape (n, 1 + quantiles).
+
+        Quantiles rise in each row, and those below and above a half lie on that side of the forecast.
+        """
         _check_outputs(outputs, self.spec)
         found: Floats = outputs.astype(np.float64)
+        found[:, 1:].sort(axis=1)
+        for place, quantile in enumerate(self.spec.quantiles, 1):
+            limit = np.minimum if quantile < 0.5 else np.maximum
+            found[:, place] = limit(found[:, place], found[:, 0])
         return found
 
     def decode(self, scores: Floats) -> pa.Array:
@@ -328,9 +335,9 @@ def anomalies() -> AnomalyTarget:
     return AnomalyTarget(AnomalyLabel())
 
 
-def forecast(column: str) -> ForecastTarget:
-    """Return the target that predicts the number in `column` at a later time of its series."""
-    return ForecastTarget(ForecastLabel(column))
+def forecast(column: str, quantiles: Iterable[float] = ()) -> ForecastTarget:
+    """Return the target that predicts the number in `column` at a later time of its series, and its quantiles."""
+    return ForecastTarget(ForecastLabel(column, tuple(quantiles)))
 
 
 def target(spec: Label) -> Target:

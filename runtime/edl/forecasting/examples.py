@@ -30,8 +30,8 @@ from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.steps import Ints
 from edl.spec.forecast import LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
 
-Mode = Literal["train", "predict", "evaluate"]
-MOST_EXAMPLES = 1_000_000  # of a training; origins are left out evenly beyond it
+Mode = Literal["train", "refit", "predict", "evaluate"]
+MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
 SEASONS = 3  # earlier seasons whose values are features
 _FEWEST = 8  # values of a scale
 
@@ -65,8 +65,8 @@ class Series:
         """Return the examples of a table.
 
         In training they are of all times but the last `horizon` ones of each series, and after them those of the
-        backtest: the last `horizon` times as seen from the one before them. Evaluation takes the backtest alone;
-        prediction the rows after the last known label of each series.
+        backtest: the last `horizon` times as seen from the one before them. A refit takes all times, and has no
+        backtest; evaluation takes the backtest alone; prediction the rows after the last known label of each series.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
@@ -75,7 +75,11 @@ class Series:
         if mode == "predict":
             origins, steps = _ahead(found, rows, self.label, spec)
             return Examples(self._table(found, rows, origins, steps), 0)
-        ends, notes = _long_enough(found, spec, training=mode == "train")
+        if mode == "refit":
+            ends, _ = _long_enough(found, spec, 0, 2 + spec.season)
+            origins, steps = _known(found, *_before(found, spec, ends))
+            return Examples(self._table(found, rows, origins, steps), len(origins))
+        ends, notes = _long_enough(found, spec, spec.horizon, 2 + spec.season if mode == "train" else 1)
         held_out = np.repeat(ends - 1, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(ends))
         if mode == "evaluate":
             return Examples(self._table(found, rows, *_known(found, *held_out)), 0, notes)
@@ -106,19 +110,21 @@ def feature_names(spec: Forecast) -> list[str]:
 # Places ------------------------------------------------------------------------------------------------------
 
 
-def _long_enough(found: Grid, spec: Forecast, *, training: bool) -> tuple[Ints, tuple[str, ...]]:
-    """Return the first place of the backtest of each series that is long enough, and a note on the others."""
-    ends = found.known - spec.horizon
-    least = 1 + (spec.season + 1 if training else 0)  # before the backtest
+def _long_enough(found: Grid, spec: Forecast, held_out: int, least: int) -> tuple[Ints, tuple[str, ...]]:
+    """Return the end of the rows before the `held_out` last ones, of each series that is long enough.
+
+    Another series is left out, with a note. least: the values before the end that are needed.
+    """
+    ends = found.known - held_out
     kept = ends - found.first >= least
-    needed = least + spec.horizon
+    needed = least + held_out
     if not kept.any():
         longest = int((found.known - found.first).max())
         raise SemanticError(
             f"the longest series has {longest:,} known values, and {needed:,} are needed: {spec.horizon:,} for the "
             f"backtest and {least:,} before them",
             hint="select more rows, or write a smaller forecast.horizon"
-            + (" or forecast.season" if training and spec.season > 1 else ""),
+            + (" or forecast.season" if least > 1 and spec.season > 1 else ""),
         )
     notes = []
     if short := int((~kept).sum()):
@@ -130,7 +136,7 @@ def _long_enough(found: Grid, spec: Forecast, *, training: bool) -> tuple[Ints, 
 
 def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
     """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES."""
-    firsts = found.first[found.of[ends]] + spec.season
+    firsts = found.first[found.of[ends - 1]] + spec.season
     counts = np.maximum(ends - 1 - firsts, 0)
     stride = -(-int(counts.sum()) * spec.horizon // MOST_EXAMPLES) or 1
     counts = -(-counts // stride)

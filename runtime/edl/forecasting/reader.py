@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -15,9 +15,13 @@ from edl.spec.forecast import PREFIX
 
 
 class ExamplesReader:
-    """Reader of examples in memory; `training` of them are training rows, and come first."""
+    """Reader of examples in memory; `training` of them are training rows, and come first.
 
-    def __init__(self, examples: Examples) -> None:
+    `refit` makes those of a training on all rows.
+    """
+
+    def __init__(self, examples: Examples, refit: Callable[[], ExamplesReader] | None = None) -> None:
+        self.refit = refit
         self._rows = examples.rows.combine_chunks()
         self.training = examples.training
         self.notes = examples.notes
@@ -38,12 +42,18 @@ def with_examples(reader: Reader, program: Program) -> Reader:
     mode = kind if kind in ("train", "predict") else "evaluate"
     batches = list(reader.read(0, reader.rows, _columns(reader, program)))
     table = pa.Table.from_batches(batches, None if batches else reader.schema)
+    return ExamplesReader(
+        _called(program, table, mode), lambda: ExamplesReader(_called(program, table, "refit"))
+    )
+
+
+def _called(program: Program, table: pa.Table, mode: str) -> Examples:
     found = program.call("examples", table, mode)
-    if not isinstance(found, Examples):
-        raise JobError(
-            f"examples in {program.file} returns a {type(found).__name__}, not an edl.forecasting.Examples"
-        )
-    return ExamplesReader(found)
+    if isinstance(found, Examples):
+        return found
+    raise JobError(
+        f"examples in {program.file} returns a {type(found).__name__}, not an edl.forecasting.Examples"
+    )
 
 
 def _columns(reader: Reader, program: Program) -> list[str] | None:

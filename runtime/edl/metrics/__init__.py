@@ -10,7 +10,7 @@ from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
-from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
+from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
@@ -33,6 +33,7 @@ __all__ = [
     "AbsoluteErrors",
     "Accuracy",
     "AnomalyRate",
+    "Coverage",
     "Inertia",
     "Kind",
     "LogLoss",

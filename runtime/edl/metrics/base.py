@@ -105,7 +105,7 @@ def row_weights(weights: Array | None, rows: int) -> Floats:
 def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
     """Return labels, scores and weights, each float64 of shape (n,). Labels may be those of forecasts, (n, 3)."""
     if labels.ndim == 2 and labels.shape[1] == 3:
-        labels = labels[:, :1]
+        labels, scores = labels[:, :1], scores[:, :1]
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
         raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")
     check_finite(labels, "labels")

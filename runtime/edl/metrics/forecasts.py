@@ -1,7 +1,7 @@
 """Metrics of forecasts, beside those of a predicted number.
 
 Labels are (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such forecasts in the series
-before the origin. Scores are (n, 1).
+before the origin. Scores are (n, 1 + quantiles): the forecast, and its quantiles in rising order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MASE(MAE):
         counted = np.isfinite(size) & (size > 0)
         size = np.where(counted, size, 1.0)[:, np.newaxis]
         weight = counted if weights is None else weights * counted
-        return super()._measure(scaled / size, scores / size, weight.astype(np.float64))
+        return super()._measure(scaled / size, scores[:, :1] / size, weight.astype(np.float64))
 
 
 class _SeasonalNaive:
@@ -55,6 +55,22 @@ class SeasonalNaiveRMSE(_SeasonalNaive, RMSE):
     """Root of the mean squared error of the seasonal naive forecast."""
 
     name = "seasonal_naive_rmse"
+
+
+class Coverage(MAE):
+    """Share of the values between the lowest and the highest quantile."""
+
+    name = "coverage"
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        values = forecast_rows(labels)[:, :1]
+        if scores.ndim != 2 or scores.shape[1] < 3:
+            raise JobError(
+                "coverage is the share of the values between two quantiles, and the forecast has no two",
+                hint="train it WITH forecast.quantiles = [0.1, 0.9]",
+            )
+        inside = (scores[:, 1:2] <= values) & (values <= scores[:, -1:])
+        return super()._measure(inside.astype(np.float64), np.zeros_like(values), weights)
 
 
 def forecast_rows(labels: Array) -> Array:

@@ -12,7 +12,7 @@ from edl.metrics.auc import AUC
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
-from edl.metrics.forecasts import MASE, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
+from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.spec import AnomalyLabel, ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
@@ -72,6 +72,7 @@ _TABLE: dict[str, _Row] = {
     "seasonal_naive_mase": _Row(SeasonalNaiveMASE, "forecast", ()),
     "seasonal_naive_mae": _Row(SeasonalNaiveMAE, "forecast", ()),
     "seasonal_naive_rmse": _Row(SeasonalNaiveRMSE, "forecast", ()),
+    "coverage": _Row(Coverage, "forecast", ()),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
 _FIRST: dict[str, Callable[[int], Metric]] = {"ndcg": NDCG, "map": MAP}  # metrics of the first rows: ndcg@5

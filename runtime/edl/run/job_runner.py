@@ -70,7 +70,7 @@ def run(
     try:
         if program.spec.kind == "train":
             start = starting_weights(program, weights)
-            rows, write = training(program, job, pinned, reader)
+            rows, write = training(program, job, pinned, reader, cancelled)
             outcome, _ = train(
                 program, reader, rows, weights=start, observer=observer, cancelled=cancelled, export=write
             )
@@ -97,8 +97,17 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
     return pinned, with_examples(with_folds(reader, program.spec), program)
 
 
-def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -> tuple[Rows, Export]:
-    """Return the split of a training job's rows, and the function that writes its archive."""
+def training(
+    program: Program,
+    job: JobFolder,
+    pinned: Pinned,
+    reader: Reader,
+    cancelled: threading.Event | None = None,
+) -> tuple[Rows, Export]:
+    """Return the split of a training job's rows, and the function that writes its archive.
+
+    `cancelled` stops the refit of a forecast.
+    """
     started = datetime.now(UTC)
     validation = reader.rows - pinned.rows or pinned.validation
     if isinstance(reader, ExamplesReader):
@@ -108,6 +117,10 @@ def training(program: Program, job: JobFolder, pinned: Pinned, reader: Reader) -
     kept = msgspec.structs.replace(rows, pinned=True, digest=pinned.digest)
 
     def write(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
+        if isinstance(reader, ExamplesReader):
+            from edl.run.forecasts import finished
+
+            outcome, weights = finished(program, reader, outcome, weights, cancelled)
         fitting = read_fitting(job.rows)
         save(job.archive, program, pinned, kept, weights, outcome, started, fitting)
         return msgspec.structs.replace(

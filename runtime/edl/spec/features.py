@@ -487,14 +487,15 @@ class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     """Value of a time series at a later time.
 
     Labels are float32 of shape (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such
-    forecasts in the series until then. The model has one output.
+    forecasts in the series until then. The outputs of the model are the forecast and its `quantiles`, in rising order.
     """
 
     column: str
+    quantiles: tuple[float, ...] = ()
 
     @property
     def outputs(self) -> int:
-        return 1
+        return 1 + len(self.quantiles)
 
 
 class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):

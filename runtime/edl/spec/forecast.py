@@ -39,6 +39,11 @@ class Step:
         return _SEASONS.get((self.count, self.unit), 1)
 
     @property
+    def seconds(self) -> int:
+        """Length in seconds, of a month on average; 0 for numbers."""
+        return self.count * {"second": 1, "day": DAY, "month": 365 * DAY // 12}.get(self.unit, 0)
+
+    @property
     def words(self) -> str:
         """Step for people: `1 day`, `30 minutes`, `3 months`."""
         count, unit = self.count, self.unit
@@ -57,7 +62,8 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `step` is the time between two rows of a series, such as `1 day` or `3 month`, or `1` for numbers; `season` is the
     number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
-    `lags` the number of last values that the model sees.
+    `lags` the number of last values that the model sees. With `refit` the model is trained
+    once more after the backtest, on all rows, in as many rounds.
     """
 
     time: str
@@ -66,6 +72,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     season: int
     step: str
     lags: int
+    refit: bool = True
 
     @property
     def columns(self) -> tuple[str, ...]:

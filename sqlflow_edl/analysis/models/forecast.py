@@ -48,10 +48,25 @@ ATTRIBUTES = (
         high=1000,
         aliases=("lags", "n_in", "model.n_in"),
     ),
+    Attribute(
+        "forecast.quantiles",
+        "numbers",
+        "Quantiles that are forecast beside the value, such as [0.1, 0.9] for an interval of 80 %.",
+        low=0.001,
+        high=0.999,
+        aliases=("quantiles", "forecast.levels"),
+    ),
+    Attribute(
+        "forecast.refit",
+        "boolean",
+        "Train the model once more after the backtest, on all rows, in as many rounds.",
+        True,
+        aliases=("refit",),
+    ),
 )
 # Attributes of models of rows, whose rows are not in the order of time.
 OF_ROWS = (
-    "train.shuffle", "train.weight_column", "train.num_workers", "train.num_ps", "train.strategy",
+    "train.activate", "train.shuffle", "train.weight_column", "train.num_workers", "train.num_ps", "train.strategy",
     "validation.fraction", "validation.split", "validation.column", "validation.test_fraction", "validation.select",
     "validation.calibration", "validation.threshold", "model.framework",
 )  # fmt: skip

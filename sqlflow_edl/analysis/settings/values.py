@@ -17,6 +17,7 @@ Type = Literal[
     "boolean",
     "text",
     "integers",
+    "numbers",
     "texts",
     "pairs",
     "class weights",
@@ -41,6 +42,7 @@ WORDS: Mapping[Type, str] = {
     "boolean": "TRUE or FALSE",
     "text": "a name or a text",
     "integers": "a list of whole numbers, such as [100, 50]",
+    "numbers": "a list of numbers, such as [0.1, 0.9]",
     "texts": 'a name, a list of names, or a text such as "accuracy,auc"',
     "pairs": "names with values, such as {'disk': 'ssd'} or 'disk=ssd,zone=a'",
     "class weights": "auto, or weights by class, such as {'yes': 5, 'no': 1}",
@@ -80,6 +82,9 @@ def convert(wanted: Type, value: Setting) -> Setting:
         items = value if isinstance(value, tuple) else (value,)
         whole = tuple(_integer(item) for item in items)
         return None if any(item is None for item in whole) or not whole else whole
+    if wanted == "numbers":
+        found = tuple(_number(item) for item in (value if isinstance(value, tuple) else (value,)))
+        return None if any(item is None for item in found) or not found else found
     if wanted in _LISTS:
         texts = _texts(value)
         return texts if texts and all(map(_LISTS[wanted].fullmatch, texts)) else None

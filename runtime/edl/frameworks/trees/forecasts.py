@@ -2,10 +2,14 @@
 
 The features are two arrays: `features_dense`, the matrix of the trees, and `scale_dense` (n, 2), the level and the
 scale of each row. The trees learn (label - level) / scale, and their predictions are put back into the unit of the
-label, so one model fits series of different sizes, and values beyond those that it was trained on.
+label, so one model fits series of different sizes, and values beyond those that it was trained on. Each quantile has
+trees of its own, in as many rounds as the forecast.
 """
 
 from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -16,32 +20,118 @@ from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.adapter import Files, TreeAdapter
 from edl.frameworks.trees.engine import Engine
 from edl.frameworks.trees.models import Trees
+from edl.frameworks.trees.objectives import LIGHTGBM
 from edl.program import Program
-from edl.spec import width
+from edl.spec import ForecastLabel, width
 
 MATRIX, SCALE = "features_dense", "scale_dense"
+SHIFTS = "shifts"
+
+
+def forecast_adapter(program: Program, model: Trees, engine: Engine, features: Features) -> ForecastAdapter:
+    """Return the adapter of a model with its quantiles, which have the parameters of the model."""
+    matrix, _, _ = _parts(features)
+    others = []
+    for quantile in program.spec.label.quantiles if isinstance(program.spec.label, ForecastLabel) else ():
+        own = copy.copy(model)
+        own.params = {**model.params, "objective": "quantile", "alpha": quantile}
+        grown = type(engine)(own, LIGHTGBM["quantile"])  # type: ignore[call-arg]  # that of LightGBM takes two
+        others.append(TreeAdapter(program, own, grown, matrix))
+    return ForecastAdapter(program, model, engine, features, others)
 
 
 class ForecastAdapter(TreeAdapter):
     """Adapter of one model of trees whose label is a `ForecastLabel`."""
 
-    def __init__(self, program: Program, model: Trees, engine: Engine, features: Features) -> None:
+    def __init__(
+        self,
+        program: Program,
+        model: Trees,
+        engine: Engine,
+        features: Features,
+        quantiles: Sequence[TreeAdapter],
+    ) -> None:
         super().__init__(program, model, engine, _parts(features)[0])
+        self._quantiles = {f"quantile_{place}.": each for place, each in enumerate(quantiles)}
+        self._shifts = np.zeros(len(quantiles))  # of the quantiles, in units of the scale
 
     def train(self, rows: Minibatches, workers: Group | None = None) -> Floats:
         matrix, level, scale = _parts(rows.features)
-        return super().train(
-            rows._replace(features=matrix, labels=_relative(rows.labels, level, scale)), workers
-        )
+        relative = rows._replace(features=matrix, labels=_relative(rows.labels, level, scale))
+        for each in self._quantiles.values():
+            each.train(relative, workers)
+        return super().train(relative, workers)
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         matrix, level, scale = _parts(features)
-        found = super().evaluate(matrix, _relative(labels, level, scale), weights)
-        return Evaluated(found.outputs * scale + level, found.loss)
+        relative = _relative(labels, level, scale)
+        found = super().evaluate(matrix, relative, weights)
+        others = [each.evaluate(matrix, relative).outputs for each in self._quantiles.values()]
+        return Evaluated(self._shifted([found.outputs, *others]) * scale + level, found.loss)
 
     def predict(self, features: Features) -> Array:
         matrix, level, scale = _parts(features)
-        return super().predict(matrix) * scale + level
+        others = [each.predict(matrix) for each in self._quantiles.values()]
+        return self._shifted([super().predict(matrix), *others]) * scale + level
+
+    def _shifted(self, outputs: Sequence[Array]) -> Array:
+        """Return the forecasts and the shifted quantiles as one array, (n, 1 + quantiles)."""
+        found: Array = np.hstack(outputs) + np.r_[0.0, self._shifts]
+        return found
+
+    def calibrate(self, features: Features, labels: Array) -> None:
+        """Shift each quantile so that it has its share of these labels below it.
+
+        That is the step of conformalized quantile regression (Romano, Patterson and Candès, 2019), for each side.
+        """
+        matrix, level, scale = _parts(features)
+        relative = _relative(labels, level, scale)[:, 0].astype(np.float64)
+        shares = (
+            self.program.spec.label.quantiles if isinstance(self.program.spec.label, ForecastLabel) else ()
+        )
+        self._shifts = np.array(
+            [
+                np.quantile(relative - each.predict(matrix)[:, 0], share, method="weibull")
+                for share, each in zip(shares, self._quantiles.values(), strict=True)
+            ]
+        )
+
+    def get_weights(self) -> dict[str, Array]:
+        own = {**super().get_weights(), **({SHIFTS: self._shifts} if self._quantiles else {})}
+        return self._with_others(own, lambda each: each.get_weights())
+
+    def keep(self) -> dict[str, Array]:
+        return self._with_others(super().keep(), lambda each: each.keep())
+
+    def get_state(self) -> dict[str, Array]:
+        return self._with_others(super().get_state(), lambda each: each.get_state())
+
+    def set_weights(self, weights: Mapping[str, Array]) -> None:
+        super().set_weights(weights)
+        self._shifts = np.asarray(weights.get(SHIFTS, self._shifts), dtype=np.float64)
+        for prefix, each in self._quantiles.items():
+            each.set_weights(_of(weights, prefix))
+
+    def set_state(self, state: Mapping[str, Array]) -> None:
+        super().set_state(state)
+        for prefix, each in self._quantiles.items():
+            each.set_state(_of(state, prefix))
+
+    def set_learning_rate(self, rate: float) -> None:
+        super().set_learning_rate(rate)
+        for each in self._quantiles.values():
+            each.set_learning_rate(rate)
+
+    def _with_others(
+        self, own: dict[str, Array], of: Callable[[TreeAdapter], Mapping[str, Array]]
+    ) -> dict[str, Array]:
+        """Return the arrays of this adapter and, with their prefix, those of the quantiles' adapters."""
+        others = {
+            prefix + name: array
+            for prefix, each in self._quantiles.items()
+            for name, array in of(each).items()
+        }
+        return own | others
 
     def standalone(self) -> Files:
         raise JobError(
@@ -68,6 +158,11 @@ def _parts(features: Features) -> tuple[Array, Array, Array]:
         )
     level, scale = features[SCALE][:, :1], features[SCALE][:, 1:2]
     return features[MATRIX], level, scale
+
+
+def _of(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
+    """Return the arrays with the prefix, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _relative(labels: Array, level: Array, scale: Array) -> Array:

@@ -18,7 +18,7 @@ from edl.errors import JobError
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
 from edl.frameworks.trees.adapter import TreeAdapter, matrix_of
 from edl.frameworks.trees.engine import Engine, Groups
-from edl.frameworks.trees.forecasts import ForecastAdapter
+from edl.frameworks.trees.forecasts import forecast_adapter
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.whole_groups import Ranked, exchanged
 from edl.metrics import RankingMetric
@@ -37,7 +37,7 @@ def adapter(program: Program, model: Trees, engine: Engine, features: Features) 
             hint="fc.ranking is the label of objectives that rank, such as lambdarank and rank:ndcg",
         )
     if isinstance(program.spec.label, ForecastLabel):
-        return ForecastAdapter(program, model, engine, features)
+        return forecast_adapter(program, model, engine, features)
     return (RankingAdapter if ranks else TreeAdapter)(program, model, engine, features)
 
 

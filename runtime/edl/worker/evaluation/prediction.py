@@ -14,7 +14,16 @@ from edl.errors import JobError
 from edl.features import Target, target
 from edl.metrics import decided
 from edl.program import Program
-from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Interval, Label, Output, RegressionLabel
+from edl.spec import (
+    AnomalyLabel,
+    ClassLabel,
+    ClusterLabel,
+    ForecastLabel,
+    Interval,
+    Label,
+    Output,
+    RegressionLabel,
+)
 
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 LONGEST_NAME = 63  # characters of a column name that every database accepts
@@ -40,10 +49,12 @@ class Results:
 
     @property
     def scores(self) -> int:
-        """Number of scores per row: one per class or cluster, or 1 for a number."""
+        """Number of scores per row: one per class, cluster or quantile, or 1 for a number."""
         spec = self.target.spec
         if isinstance(spec, ClusterLabel):
             return spec.clusters
+        if isinstance(spec, ForecastLabel):
+            return spec.outputs
         return len(spec.classes) if isinstance(spec, ClassLabel) else 1
 
     def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
@@ -58,6 +69,8 @@ class Results:
                 yield _numbers(scores.min(axis=1))
             if isinstance(self.target.spec, AnomalyLabel):
                 yield _numbers(scores[:, 0])
+            if isinstance(self.target.spec, ForecastLabel):
+                yield from (_numbers(scores[:, place]) for place in range(1, self.target.spec.outputs))
             if self.interval is not None:
                 yield _numbers(scores[:, 0] - self.interval.margin)
                 yield _numbers(scores[:, 0] + self.interval.margin)
@@ -101,6 +114,8 @@ def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
         yield f"{column}_distance"
     if isinstance(label, AnomalyLabel):
         yield f"{column}_score"
+    if isinstance(label, ForecastLabel):
+        yield from (f"{column}_q{100 * each:g}".replace(".", "_") for each in label.quantiles)
     if not isinstance(label, ClassLabel):
         return
     yield f"{column}_prob"
