@@ -21,6 +21,7 @@ from edl import data
 from edl.errors import SemanticError, SourceError, SQLFlowError, raise_all
 from edl.jobs import job_folder
 from edl.models.registry.factory import open_registry
+from sqlflow_edl import lineage
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import models
@@ -175,7 +176,16 @@ class Session:
             return self.plan(statement)
         if about_models := models.HANDLERS.get(statement.kind):
             return about_models(self.registry, statement)
-        return self._sql(statement) if statement.kind == "sql" else self._run(statement)
+        if statement.kind == "sql":
+            return self._sql(statement)
+        return lineage.tracked(
+            statement,
+            lambda: self._run(statement),
+            self.observer.note,
+            dialect=self.dialect,
+            source=self.source.url,
+            models=self.registry.url,
+        )
 
     def plan(self, statement: Statement) -> Result:
         """Return the effects of the statement and their reasons as a table.

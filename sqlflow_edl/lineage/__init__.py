@@ -1,0 +1,129 @@
+"""Lineage: other systems are told of the statements that train and use models, through one interface.
+
+A tracker is told when a statement begins and how it ends. What goes wrong there is a note, and never fails a statement.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, TypeVar
+
+from sqlflow_edl.analysis.outline import Thing, effects
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.syntax.ast import Kind, Statement
+
+T = TypeVar("T")
+
+_ENVIRONMENT = "OPENLINEAGE_"  # prefix of the variables that configure its client
+_USES_MODEL: dict[Kind, str] = {  # kind -> the field that names the model in use
+    "train": "using",
+    "auto": "using",
+    "predict": "using",
+    "evaluate": "model",
+    "explain": "model",
+}
+KINDS: tuple[Kind, ...] = (*_USES_MODEL, "optimize", "run")
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Statement that runs. source, models: URLs of its data source and of its models, without passwords.
+
+    reads, makes: names of tables. uses, trains: a model, or empty.
+    """
+
+    statement: Statement
+    dialect: str
+    source: str
+    models: str
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+    uses: str
+    trains: str
+
+
+class Tracker(Protocol):
+    """Receiver of the beginning and the end of one statement."""
+
+    def begins(self) -> None:
+        """Report that the statement begins."""
+
+    def ends(self, result: Result | None, error: str) -> None:
+        """Report the result of the statement; without one, its error."""
+
+
+def tracked(
+    statement: Statement,
+    run: Callable[[], Result],
+    note: Callable[[str], None],
+    *,
+    dialect: str,
+    source: str,
+    models: str,
+) -> Result:
+    """Run the statement, and tell the trackers that the environment configures. note: receives what goes wrong.
+
+    source, models: as in `Execution`.
+    """
+    if statement.kind not in KINDS or not any(name.startswith(_ENVIRONMENT) for name in os.environ):
+        return run()
+    execution = _execution(statement, dialect, source, models)
+    trackers = [begun for make in _trackers(note) if (begun := _told(partial(_begun, make, execution), note))]
+    result, error = None, "interrupted"
+    try:
+        result = run()
+    except Exception as problem:
+        error = str(problem)
+        raise
+    finally:
+        for tracker in trackers:
+            _told(partial(tracker.ends, result, error), note)
+    return result
+
+
+def _execution(statement: Statement, dialect: str, source: str, models: str) -> Execution:
+    """Name what the statement reads and makes."""
+    found = effects(statement, dialect)
+    used = getattr(statement, _USES_MODEL[statement.kind]) if statement.kind in _USES_MODEL else None
+    trains = [".".join(thing.parts) for thing in found.makes if thing.kind == "model"]
+    return Execution(
+        statement,
+        dialect,
+        source,
+        models,
+        _tables(found.uses),
+        _tables(found.makes),
+        str(used) if used is not None else "",
+        trains[0] if trains else "",
+    )
+
+
+def _tables(things: tuple[Thing, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(".".join(thing.parts) for thing in things if thing.kind == "table"))
+
+
+def _begun(make: Callable[[Execution], Tracker], execution: Execution) -> Tracker:
+    tracker = make(execution)
+    tracker.begins()
+    return tracker
+
+
+def _trackers(note: Callable[[str], None]) -> Iterator[Callable[[Execution], Tracker]]:
+    """Yield what makes a tracker, for each system that the environment configures."""
+    try:
+        from sqlflow_edl.lineage.openlineage import OpenLineage
+    except ImportError:
+        note("OpenLineage is configured, and its client is not installed: pip install 'sqlflow-edl[lineage]'")
+        return
+    yield OpenLineage
+
+
+def _told(call: Callable[[], T], note: Callable[[str], None]) -> T | None:
+    try:
+        return call()
+    except Exception as error:  # of a client, a configuration or a network that are not ours
+        note(f"OpenLineage was not told: {str(error) or type(error).__name__}")
+        return None
