@@ -152,9 +152,10 @@ def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
 
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a user state folder (jobs, logs) of its own."""
+    """Every test has a user state folder (jobs, logs) of its own, and no configuration."""
     folder = tmp_path / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     return folder
 
 

@@ -47,6 +47,7 @@ def console(options: argparse.Namespace) -> int:
         )
 
     screen = Screen(sys.stdout, Narrator(sys.stderr))
+    screen.apply(options.config)
     screen.format = options.format or screen.format
-    Shell(opened, options.source, screen, debug=options.debug).run()
+    Shell(opened, options.source, screen, options.config, debug=options.debug).run()
     return exit_codes.OK

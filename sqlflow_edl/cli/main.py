@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, completion, exit_codes, image
+from sqlflow_edl.cli import backend, completion, config, exit_codes, image
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
 from sqlflow_edl.cli.program.variables import assignment
@@ -47,10 +47,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         from edl.program.model_packages import VARIABLE
 
         os.environ[VARIABLE] = options.model_packages  # every process of a job inherits it
-    if options.command is None and at_terminal and os.environ.get("SQLFLOW_SOURCE"):
+    if options.command is None and at_terminal and config.is_source_set():
         options = parser.parse_args(["console"])
     if options.command is None:
         parser.print_help()
+        return exit_codes.USAGE
+    if not config.applied(options):
         return exit_codes.USAGE
     try:
         with terminating():
@@ -88,6 +90,7 @@ COMMANDS = {
     "lint": "program.lint.lint",
     "fmt": "program.fmt.fmt",
     "doctor": "doctor.doctor",
+    "config": "config.config",
     "completion": "completion.completion",
 }
 
@@ -128,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_job_commands(commands)
     image.add_command(commands)
     _add_doctor(commands)
+    config.add_command(commands)
     completion.add_command(commands)
     return parser
 

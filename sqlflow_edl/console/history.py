@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
@@ -14,21 +16,31 @@ FILE = "history"
 
 
 class Kept(FileHistory):
-    """History file that only the user can read. A text with a secret stays in memory only."""
+    """History file that only the user can read. A text with a secret stays in memory only.
+
+    size: number of texts to offer, the latest ones.
+    """
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(path)
+        self._size = size
+
+    def load_history_strings(self) -> Iterable[str]:
+        return islice(super().load_history_strings(), self._size)
 
     def store_string(self, string: str) -> None:
         if not holds_secret(string):
             super().store_string(string)
 
 
-def history() -> History:
+def history(size: int) -> History:
     """Open the history of the state folder, or one in memory if that folder is not writable."""
     path = state_folder() / FILE
     try:
         _prepare(path)
     except OSError:
         return InMemoryHistory()
-    return Kept(path)
+    return Kept(path, size)
 
 
 def _prepare(path: Path) -> None:

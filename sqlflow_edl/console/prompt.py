@@ -9,13 +9,14 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, ThreadedCompleter
-from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import completion_is_selected, has_focus, is_searching
 from prompt_toolkit.formatted_text import AnyFormattedText
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from edl.run.termination import TerminatedError
+from sqlflow_edl.console.config import Config
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
@@ -29,14 +30,19 @@ class Prompt:
     """Reader of the user's input. Ctrl-C raises KeyboardInterrupt, Ctrl-D EOFError."""
 
     def __init__(
-        self, dialect: Callable[[], str], completer: Completer, toolbar: Callable[[], AnyFormattedText]
+        self,
+        dialect: Callable[[], str],
+        completer: Completer,
+        toolbar: Callable[[], AnyFormattedText],
+        config: Config,
     ) -> None:
         self._questions: PromptSession[str] = PromptSession()
         self._statements: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
             prompt_continuation=_continued,
-            history=history(),
+            history=history(config.history_size),
+            editing_mode=EditingMode.VI if config.keys == "vi" else EditingMode.EMACS,
             auto_suggest=AutoSuggestFromHistory(),
             completer=ThreadedCompleter(completer),
             complete_while_typing=True,

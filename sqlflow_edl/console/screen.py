@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from edl.errors import SemanticError
+from sqlflow_edl.console.config import Config
 from sqlflow_edl.display import views
 from sqlflow_edl.display.files import OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Narrator
@@ -55,6 +56,12 @@ class Screen:
         self.pager: Sequence[str] = default_pager()
         self._out = out
         narrator.also = lambda text: self.note_down(text + "\n")
+
+    def apply(self, config: Config) -> None:
+        """Take the settings of the configuration file."""
+        self.format, self.timing, self.types = config.format, config.timing, config.types
+        if config.pager is not None:
+            self.pager = arguments(config.pager)
 
     def rows(self, result: Result, *, vertical: bool = False, types: bool = True) -> tuple[Page, str]:
         """Return a page with the rows of the result, and its footer.

@@ -7,6 +7,7 @@ from edl.errors import SQLFlowError
 from edl.run.termination import TerminatedError
 from sqlflow_edl.console.commands import Leave, named
 from sqlflow_edl.console.completion import Completing
+from sqlflow_edl.console.config import DEFAULTS, Config
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
 from sqlflow_edl.console.input import Called, command
 from sqlflow_edl.console.prompt import PROMPT, Prompt
@@ -20,13 +21,21 @@ from sqlflow_edl.session.secrets import holds_secret
 class Shell:
     """Console. opener: function that opens the session of a data source. debug: show errors with tracebacks."""
 
-    def __init__(self, opener: Opener, source: str, screen: Screen, *, debug: bool = False) -> None:
+    def __init__(
+        self,
+        opener: Opener,
+        source: str,
+        screen: Screen,
+        config: Config = DEFAULTS,
+        *,
+        debug: bool = False,
+    ) -> None:
         self.screen = screen
         self._opener = opener
         self._written = ""  # initial text of the next prompt
         self.connection = Connection(opener, source)
         self._prompt = Prompt(
-            lambda: self.connection.dialect, Completing(lambda: self.connection), self._toolbar
+            lambda: self.connection.dialect, Completing(lambda: self.connection), self._toolbar, config
         )
         self._statements = Statements(screen, self._prompt.agrees, debug=debug)
         self.last = ""  # text that ran last, commands excluded

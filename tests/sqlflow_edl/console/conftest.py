@@ -12,6 +12,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from sqlflow_edl.console.config import DEFAULTS, Config
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.shell import Shell
 from sqlflow_edl.display.narrator import Narrator
@@ -55,10 +56,13 @@ def typed(database: str) -> Iterator[Typed]:
             source: str = database,
             terminal: type[io.StringIO] = io.StringIO,
             end: str = "/quit\r",
+            config: Config = DEFAULTS,
         ) -> Console:
             data, words = terminal(), io.StringIO()
             pipe.send_text("".join(keys) + end)
-            Shell(opened, source, Screen(data, Narrator(words))).run()
+            screen = Screen(data, Narrator(words))
+            screen.apply(config)
+            Shell(opened, source, screen, config).run()
             return Console(data.getvalue(), words.getvalue())
 
         yield type_

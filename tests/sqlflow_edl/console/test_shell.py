@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from edl.errors import SourceError
+from sqlflow_edl.console.config import parsed
+from sqlflow_edl.console.history import history
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
 from tests.sqlflow_edl.console.conftest import Typed
@@ -173,3 +175,12 @@ def test_other_databases_are_opened_in_a_thread_and_used_in_another(
 def test_a_data_source_that_cannot_be_opened_ends_the_console(typed: Typed, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="nowhere"):
         typed(source=f"duckdb:///{tmp_path}/nowhere.duckdb", end="")
+
+
+def test_settings_of_the_file_take_effect(typed: Typed) -> None:
+    config = parsed('keys = "vi"\nformat = "csv"\ntiming = false\npager = "more -d"\nhistory_size = 1\n')
+    console = typed("SELECT 1 AS x\x1bryA;\r", "/status\r", "SELECT 2;\r", config=config)
+    assert console.data.startswith("y\n1\n")
+    assert "more -d" in console.data
+    assert console.words.splitlines()[0] == "1 row"
+    assert list(history(1).load_history_strings()) == ["/quit"]

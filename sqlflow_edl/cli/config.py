@@ -1,0 +1,107 @@
+"""`sqlflow config`: the user's settings and their origins; `--init` writes the file with all of them as comments."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.display.terminal import shown_error
+
+if TYPE_CHECKING:
+    from sqlflow_edl.console.config import Config
+
+# Key of the file -> variable of the environment that wins over it.
+_VARIABLES = {"source": "SQLFLOW_SOURCE", "model_store": "SQLFLOW_MODEL_STORE", "color": "NO_COLOR"}
+_WITHOUT = ("config", "completion")  # commands that a faulty file does not stop
+
+
+def config(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    if options.init:
+        return _init()
+    found = _read()
+    if found is None:
+        return exit_codes.FAILED
+    from sqlflow_edl.console.config import config_path
+    from sqlflow_edl.display.output import write_rows
+
+    path = config_path()
+    write_rows(((name, False) for name in ("key", "value", "from")), list(_rows(found)), sys.stdout)
+    hint = "" if path.exists() else " does not exist; `sqlflow config --init` writes it"
+    print(f"file: {path}{hint}", file=sys.stderr)
+    return exit_codes.OK
+
+
+def applied(options: argparse.Namespace) -> bool:
+    """Fill options that neither the command line nor the environment gives; return False for a faulty file."""
+    if options.command in _WITHOUT:
+        return True
+    found = options.config = _read()
+    if found is None:
+        return False
+    for name in ("source", "model_store"):
+        if not getattr(options, name, True):
+            setattr(options, name, getattr(found, name) or getattr(options, name))
+    if not found.color and not os.environ.get("FORCE_COLOR"):
+        os.environ["NO_COLOR"] = "1"
+    return True
+
+
+def is_source_set() -> bool:
+    """Return True if the environment or the file gives a data source."""
+    if os.environ.get(_VARIABLES["source"]):
+        return True
+    found = _read()
+    return found is None or bool(found.source)  # the console reports a faulty file
+
+
+def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    text = "show the settings of the configuration file, and of the environment"
+    parser = commands.add_parser("config", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser.add_argument("--init", action="store_true", help="write the file, with all settings as comments")
+
+
+def _init() -> int:
+    from sqlflow_edl.console.config import config_path, template
+
+    path = config_path()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(template())
+    except OSError as error:
+        why = "it exists, and stays as it is" if isinstance(error, FileExistsError) else error.strerror
+        print(f"sqlflow config: cannot write {path}: {why}", file=sys.stderr)
+        return exit_codes.FAILED
+    print(f"written to {path}", file=sys.stderr)
+    return exit_codes.OK
+
+
+def _read() -> Config | None:
+    """Read the file, or report its errors and return None."""
+    from sqlflow_edl.console.config import FaultyConfigError, read
+
+    try:
+        return read()
+    except FaultyConfigError as error:
+        print(shown_error(str(error), sys.stderr), file=sys.stderr)
+        return None
+
+
+def _rows(found: Config) -> Iterator[tuple[str, str, str]]:
+    from edl.data import redacted
+    from sqlflow_edl.console.config import DEFAULTS, KEYS
+
+    for name in KEYS:
+        value = getattr(found, name)
+        origin = "default" if value == getattr(DEFAULTS, name) else "file"
+        variable = _VARIABLES.get(name, "")
+        if set_ := os.environ.get(variable, ""):
+            value, origin = (redacted(set_) if name != "color" else False), variable
+        yield name, "" if value is None else json.dumps(value), origin
