@@ -36,6 +36,11 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the results of the table at that position; those of a statement without INTO are at 0."""
         return ResultFolder(Path(self.results) / str(position))
 
+    def written(self) -> list[tuple[ResultFolder, int]]:
+        """Return the results of each table with the number of their parts; those without INTO as of one table."""
+        folders = [self.folder(position) for position in range(max(len(self.tables), 1))]
+        return [(folder, len(folder.staged())) for folder in folders]
+
 
 def rows(columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
     """Return the rows of the query, in its order, in batches of at most 65,536.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edl.errors import ClusterError
-from edl.jobs.events import JobEvent
+from edl.jobs.events import StatementEvent
 from edl.jobs.job_folder import JobFolder, State, Status
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Row, Snapshot
@@ -67,7 +67,7 @@ class Follower(Protocol):
     def note(self, text: str) -> None:
         """Report something the user should know, such as why a part of the job waits."""
 
-    def progress(self, event: JobEvent) -> None: ...
+    def progress(self, event: StatementEvent) -> None: ...
 
 
 class LogLines(Protocol):

@@ -6,6 +6,8 @@ job id, the uid of the Job, the token and the passwords. The record of the pinne
 
 from __future__ import annotations
 
+from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.apply import namespace_of
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
@@ -13,6 +15,7 @@ from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.session.compiler import KINDS, Compiler
+from sqlflow_edl.session.running import in_a_pod
 from sqlflow_edl.syntax import Statement
 
 JOB = "00000000-000000-000000-000000"
@@ -30,10 +33,10 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
 
     Raises SQLFlowError if the statement is wrong.
     """
-    if statement.kind not in KINDS or statement.plan:
+    if statement.kind not in (*KINDS, "run") or statement.plan:
         return ""
     settings = settings_of(statement, place, compiler.source.url, compiler.registry.url)
-    spec = compiler.job_spec(statement)
+    spec, files = _of(compiler, statement)
     sources = {query.source for query in (spec.query, spec.validation) if query is not None}
     objects = Objects(
         Submission(
@@ -41,9 +44,17 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
             spec=spec,
             settings=settings,
             namespace=namespace_of(settings),
-            files={f"program/{name}": content for name, content in generate(spec).files.items()},
+            files=files,
             token=HIDDEN,
             secrets=dict.fromkeys(sorted(sources), HIDDEN),
         )
     )
     return _HEAD + shown([objects.job(), *objects.owned(UID)])
+
+
+def _of(compiler: Compiler, statement: Statement) -> tuple[JobSpec | RunnableSpec, dict[str, bytes]]:
+    """Return the specification of the statement's job, and its files by their paths in the job folder."""
+    if statement.kind == "run":
+        return in_a_pod(compiler, statement)
+    spec = compiler.job_spec(statement)
+    return spec, {f"program/{name}": content for name, content in generate(spec).files.items()}

@@ -11,6 +11,7 @@ import pyarrow as pa
 from edl import data
 from edl.jobs.job_folder import JobFolder
 from edl.optimization import problem, solver
+from edl.run.result_tables import store
 from edl.spec.optimization import Domain, Optimization
 from sqlflow_edl.analysis.optimization import plan
 from sqlflow_edl.analysis.outline import title
@@ -20,7 +21,6 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted, number
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.observer import Observer, report
-from sqlflow_edl.session.result_tables import store
 from sqlflow_edl.syntax.ast import Statement
 
 SPEC = "optimization.json"  # in the folder of a job
@@ -46,7 +46,7 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     if not spec.target:
         return Result(statement, message, notes, reader=table.to_reader(), computed=(spec.value,))
     observer.doing(f"writing {spec.target}")
-    [rows] = store(source, job, {spec.target: table.to_batches})
+    [rows] = store(source, job.id, {spec.target: table.to_batches})
     return Result(statement, f"{message}; wrote {counted(rows)} to {spec.target}", notes, rows=rows)
 
 

@@ -150,7 +150,7 @@ class ProgramCheck:
         if self._sees(statement.select) and not self._makes_again(statement):
             running.checked(self._compiler, statement)
         else:
-            running.check_without_columns(statement, on_kubernetes=self._compiler.place is not None)
+            running.check_without_columns(self._compiler, statement)
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""

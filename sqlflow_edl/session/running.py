@@ -8,20 +8,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from edl.data.pinned import FILE, write_rows
+from edl.data.pinned import FILE, write_pinned, write_rows
 from edl.errors import JobError, SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.jobs.job_folder import JobFolder
 from edl.program.importing import is_installed
 from edl.program.user_model import PATH_VARIABLE, search_path
+from edl.run import runnable
+from edl.run.result_tables import store
 from edl.runnable import Place
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.analysis.outline import title
-from sqlflow_edl.backends import runnable
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted
 from sqlflow_edl.session.observer import Observer
-from sqlflow_edl.session.result_tables import store
 from sqlflow_edl.syntax.ast import Name, Statement
 
 if TYPE_CHECKING:
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """Program of a statement: its file, its arguments, and the tables that INTO names."""
+    """Program of a statement: its name, its file unless that is in an image, its arguments, and the tables of INTO."""
 
-    file: Path
+    name: str
+    file: Path | None
     arguments: tuple[str, ...]
     tables: tuple[str, ...]
 
 
-def check_without_columns(statement: Statement, *, on_kubernetes: bool) -> Path:
-    """Return the file of the statement's program. Raises all errors that need no data source, together."""
+def check_without_columns(compiler: Compiler, statement: Statement) -> Runnable:
+    """Return the program of the statement. Raises all errors that need no data source, together."""
     errors: list[SQLFlowError] = []
     if not statement.select:
         hint = "write SELECT … before TO"
@@ -49,17 +51,18 @@ def check_without_columns(statement: Statement, *, on_kubernetes: bool) -> Path:
             errors.append(SemanticError(f"INTO names {name} twice", span=name.span))
         seen.add(str(name).casefold())
     try:
-        file = _file(statement, on_kubernetes=on_kubernetes)
+        compiler.check_place(statement)
+        found = _program(statement, on_kubernetes=compiler.place is not None)
     except SQLFlowError as error:
         raise_all([*errors, error])
         raise
     raise_all(errors)
-    return file
+    return found
 
 
 def checked(compiler: Compiler, statement: Statement) -> Runnable:
     """Return the program of the statement. Raises all its errors together."""
-    file = check_without_columns(statement, on_kubernetes=compiler.place is not None)
+    found = check_without_columns(compiler, statement)
     compiler.describe(statement)
     errors: list[SQLFlowError] = []
     for name in statement.into:
@@ -69,42 +72,85 @@ def checked(compiler: Compiler, statement: Statement) -> Runnable:
         except SQLFlowError as error:
             errors.append(error)
     raise_all(errors)
-    return Runnable(file, statement.command, tuple(map(str, statement.into)))
+    return found
 
 
 def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
     """Run the program over pinned rows, and store its results when it has ended without an error."""
     found = checked(compiler, statement)
+    if compiler.place is not None:
+        return _in_a_pod(compiler, statement, found, job, observer)
+    if found.file is None:
+        raise RuntimeError("an image runs in a pod")
     observer.doing("pinning the rows")
     with placed(statement.select_span):
         reader = compiler.source.stream(statement.select)
         rows, _ = write_rows(job.rows, reader.schema, reader)
     place = Place(str(job.rows / FILE), str(job.results), found.tables)
-    observer.doing(f"running {found.file.name} on {counted(rows)}")
+    observer.doing(f"running {found.name} on {counted(rows)}")
     with at(statement.image.span if statement.image else None):
-        runnable.run(job, found.file, found.arguments, place, observer.progress)
-    folders = [place.folder(position) for position in range(max(len(found.tables), 1))]
-    tasks = [len(folder.staged()) for folder in folders]
+        runnable.run(job.path, found.file, found.arguments, place, observer.progress)
+    written = place.written()
     if not found.tables:
-        if not tasks[0]:
-            return Result(statement, f"{found.file.name} ended and wrote no rows")
-        return Result(statement, reader=folders[0].read(tasks[0]).read_all().to_reader())
-    _check_written(found, statement.into, tasks)
-    reads = [partial(folder.read, count) for folder, count in zip(folders, tasks, strict=True)]
+        [(folder, tasks)] = written
+        if not tasks:
+            return Result(statement, f"{found.name} ended and wrote no rows")
+        return Result(statement, reader=folder.read(tasks).read_all().to_reader())
+    for name, (_, tasks) in zip(statement.into, written, strict=True):
+        if not tasks:
+            raise JobError(
+                f"{found.name} ended without rows for {name}, so nothing was stored",
+                span=name.span,
+                hint=f"call write(rows, {str(name)!r}) of edl.runnable, also with a table of no rows",
+            )
+    reads = [partial(folder.read, tasks) for folder, tasks in written]
     observer.doing(f"writing {', '.join(found.tables)}")
-    counts = store(compiler.source, job, dict(zip(found.tables, reads, strict=True)))
+    counts = store(compiler.source, job.id, dict(zip(found.tables, reads, strict=True)))
     wrote = " and ".join(
         f"{counted(count)} to {table}" for table, count in zip(found.tables, counts, strict=True)
     )
-    return Result(statement, f"{found.file.name} wrote {wrote}", rows=sum(counts))
+    return Result(statement, f"{found.name} wrote {wrote}", rows=sum(counts))
+
+
+def in_a_pod(compiler: Compiler, statement: Statement) -> tuple[RunnableSpec, dict[str, bytes]]:
+    """Return the specification of the statement's job in a pod, and its files by their paths in the job folder."""
+    found = checked(compiler, statement)
+    _, query = compiler.describe(statement)
+    file, sent = (found.file.name, True) if found.file else (found.name, False)
+    spec = RunnableSpec(statement.text, query, file, sent, found.arguments, found.tables)
+    return spec, {f"program/{file}": found.file.read_bytes()} if found.file else {}
+
+
+def _in_a_pod(
+    compiler: Compiler, statement: Statement, found: Runnable, job: JobFolder, observer: Observer
+) -> Result:
+    """Run the program in a pod, which stores its results itself."""
+    from sqlflow_edl.backends.kubernetes import submit
+
+    if compiler.place is None:
+        raise RuntimeError("there is no cluster to run on")
+    source = compiler.source
+    settings = submit.settings_of(statement, compiler.place, source.url, compiler.registry.url)
+    spec, files = in_a_pod(compiler, statement)
+    for name, content in files.items():
+        (job.path / name).write_bytes(content)
+    observer.doing("pinning the rows")
+    with placed(statement.select_span):
+        pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
+    write_pinned(job.rows, pinned)
+    with at(statement.image.span if statement.image else None):
+        outcome = submit.run(job, spec, pinned, settings, observer)
+    return Result(statement, f"{found.name} wrote {outcome.stored}", rows=outcome.made)
 
 
 def rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
     """Yield the plan: the program with its arguments, the columns of its rows, and where its results go."""
     found = checked(compiler, statement)
     schema, _ = compiler.describe(statement)
-    shown = title(statement, compiler.dialect)
-    yield "statement", shown, f"{found.file} would run on this machine", f"it is in {PATH_VARIABLE}"
+    where = "this machine" if compiler.place is None else "Kubernetes"
+    why = f"it is in {PATH_VARIABLE}" if found.file else f"it is in the image {statement.image}"
+    would = f"{found.file or found.name} would run on {where}"
+    yield "statement", title(statement, compiler.dialect), would, why
     yield from (("argument", str(number), each, "") for number, each in enumerate(found.arguments, 1))
     yield from (("column", field.name, str(field.type), "") for field in schema.arrow)
     yield from (("result", each, "would be made or replaced", "") for each in found.tables)
@@ -112,32 +158,33 @@ def rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
         yield "result", "", "a result set", "INTO names no table"
 
 
-def _check_written(found: Runnable, into: tuple[Name, ...], tasks: list[int]) -> None:
-    for name, count in zip(into, tasks, strict=True):
-        if not count:
-            raise JobError(
-                f"{found.file.name} ended without rows for {name}, so nothing was stored",
-                span=name.span,
-                hint=f"call write(rows, {str(name)!r}) of edl.runnable, also with a table of no rows",
-            )
-
-
-def _file(statement: Statement, *, on_kubernetes: bool) -> Path:
-    """Return the file of the program on the model path."""
-    image = statement.image
+def _program(statement: Statement, *, on_kubernetes: bool) -> Runnable:
+    """Return the program: a file on the model path, or on Kubernetes one of an image, which CMD names first."""
+    image, tables = statement.image, tuple(map(str, statement.into))
     if image is None:
         raise RuntimeError("the grammar demands a program")
-    written = str(image)
-    if not written.endswith(".py"):
+    if statement.runs_file:
+        file = _file(image)
+        return Runnable(file.name, file, statement.command, tables)
+    if not on_kubernetes:
         raise SemanticError(
-            f"{written} is an image, and TO RUN runs programs of this machine",
+            f"{image} is an image, which runs on Kubernetes alone",
             span=image.span,
-            hint=_instead(statement),
+            hint=f"--on kubernetes; or {_instead(statement)}",
         )
-    if on_kubernetes:
+    if not (statement.command and statement.command[0].endswith(".py")):
         raise SemanticError(
-            "TO RUN does not run on Kubernetes", span=image.span, hint="run the statement here, without --on"
+            f"the statement names no program of the image {image}",
+            span=image.span,
+            hint='the first string of CMD is its file: CMD "program.py", "--argument"',
         )
+    program, *arguments = statement.command
+    return Runnable(program, None, tuple(arguments), tables)
+
+
+def _file(image: Name) -> Path:
+    """Return the file on the model path."""
+    written = str(image)
     folders = [Path(folder) for folder in search_path()]
     for folder in folders:
         file = folder / written

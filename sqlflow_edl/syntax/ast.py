@@ -207,6 +207,11 @@ class Statement:
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement
     refused: StatementSyntaxError | None = None
 
+    @property
+    def runs_file(self) -> bool:
+        """True if TO RUN names a Python file, and no image."""
+        return str(self.image).endswith(".py")
+
     def attribute(self, key: str) -> Attribute | None:
         """Return the attribute of that name, case ignored; the last one if it is written twice."""
         found = None

@@ -1,7 +1,8 @@
-"""Entry point of every container of a job: `python -P -m edl.entrypoints.pod master|instance`.
+"""Entry point of every container of a job: `python -P -m edl.entrypoints.pod master|instance|program`.
 
-It builds the job folder from the mounted files, and becomes the master, or the worker or server described by
-EDL_INSTANCE. It does so with an exec, because an interpreter and its libraries read their environment at the start.
+It builds the job folder from the mounted files, and becomes the master, the process of a user's program, or the worker
+or server described by EDL_INSTANCE. It does so with an exec, because an interpreter and its libraries read their
+environment at the start.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _command(role: str, spec: Spec) -> list[str]:
         if not os.environ.get(INSTANCE):
             raise SpecError(f"a container of a worker or server needs {INSTANCE} in its environment")
         return ["edl.cluster.local.instance_process", os.environ[INSTANCE]]
-    raise SpecError(f"{role} is neither master nor instance")
+    if role == "program":
+        return ["edl.entrypoints.runnable_pod"]
+    raise SpecError(f"{role} is neither master nor instance nor program")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ class Outcome(msgspec.Struct, frozen=True, tag="done"):
     with staged results. `notes` are recommendations for the next run.
     """
 
-    kind: Kind
+    kind: Kind | Literal["run"]
     rows: int
     seconds: float
     figures: Figures = {}

@@ -19,6 +19,7 @@ from edl.errors import ClusterError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
 from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
@@ -48,7 +49,7 @@ def check(settings: Settings) -> None:
         )
 
 
-def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
+def apply(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> Deployment:
     """Start the job from the program and pinned rows in its folder; record its deployment in the folder.
 
     Raises ClusterError if it does not start, and then leaves nothing of it in the cluster; SemanticError if a setting
@@ -59,7 +60,7 @@ def apply(job: JobFolder, spec: JobSpec, settings: Settings) -> Deployment:
         return _Application(Calls(api), objects, job).run()
 
 
-def submission(job: JobFolder, spec: JobSpec, settings: Settings) -> Submission:
+def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> Submission:
     """Return the submission of the job folder, with the secrets of its data sources."""
     folder = ClusterFolder(job.path)
     folder.make_token()

@@ -15,6 +15,7 @@ from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
+from edl.jobs.events import Output
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import unstamped
@@ -84,7 +85,7 @@ class Following:
             try:
                 line = self._logs.next(wait)
             except RefusedError as error:
-                self._say(f"the master's log cannot be read: {error.message}")
+                self._say(f"the {self._objects.deployment.first}'s log cannot be read: {error.message}")
                 continue
             if line is None:
                 return None
@@ -93,6 +94,8 @@ class Following:
                 return event
             if event is not None:
                 self._follower.progress(event)
+            elif not self._objects.deployment.has_master:
+                self._follower.progress(Output((unstamped(line.rstrip()),)))
             elif line.strip():
                 self._follower.note(f"master: {unstamped(line.rstrip())}")
         return None
@@ -119,7 +122,7 @@ class Following:
             why = "" if self._has_started else self._obstacle(pods)
             if why:
                 self._objects.delete()  # no controller gives up such a job
-                raise ClusterError(f"the master of the job cannot start: {why}")
+                raise ClusterError(f"the {self._objects.deployment.first} of the job cannot start: {why}")
         except UnreachableError as error:
             if not self._has_looked:
                 raise

@@ -183,7 +183,7 @@ def _row(pod: Pod, reported: Row | None, relaunches: int) -> Row:
         relaunches = instance.incarnation
     if reported is not None and reported.incarnation > relaunches:  # its next pod does not exist yet
         return reported
-    role = instance.role if instance is not None else "master"
+    role = instance.role if instance is not None else instance_name(pod)
     row = reported or Row(instance_name(pod), role, relaunches, "")
     state = "ended" if pod.has_ended else "running" if pod.status.phase == "Running" else "pending"
     return msgspec.structs.replace(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edl.cluster.kubernetes import names, pod_manifests
 from edl.cluster.kubernetes.names import PodRole
 from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
@@ -26,7 +27,7 @@ class Identity:
     annotations: Mapping[str, str]
 
     @classmethod
-    def of(cls, job: str, spec: JobSpec, settings: Settings, namespace: str) -> Identity:
+    def of(cls, job: str, spec: JobSpec | RunnableSpec, settings: Settings, namespace: str) -> Identity:
         called = spec.output.name if spec.kind == "train" else spec.kind
         name = names.job_name(called, job)
         return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))

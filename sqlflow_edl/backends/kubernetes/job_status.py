@@ -152,8 +152,10 @@ class JobObjects:
 
 
 def instance_name(pod: Pod) -> str:
-    """Return `master`, or the name of a worker or server."""
-    return pod.instance.name if pod.instance is not None else "master"
+    """Return `master`, `program`, or the name of a worker or server."""
+    if pod.instance is not None:
+        return pod.instance.name
+    return (pod.metadata.labels or {}).get(names.ROLE, "master")
 
 
 def _order(pod: Pod) -> tuple[str, int, str, bool]:

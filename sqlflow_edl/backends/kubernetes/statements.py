@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import ip_address
 
 from edl.data.server_url import parse_server
@@ -29,12 +30,15 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
         )
     if _gives_rows(statement) and not (statement.target or statement.into):
         wanted = "TO PREDICT my_table.my_column" if statement.kind == "predict" else "INTO my_table"
+        does = "writes" if statement.kind == "run" else f"{statement.kind}s"
         raise SemanticError(
-            f"a job on Kubernetes {statement.kind}s into a table of the data source, and the statement names none",
+            f"a job on Kubernetes {does} into a table of the data source, and the statement names none",
             span=statement.span,
             hint=f"write {wanted}, {_ELSEWHERE}",
         )
     settings = place.settings(statement.attributes)
+    if statement.image is not None and not statement.runs_file:
+        settings = replace(settings, values={**settings.values, "image": str(statement.image)})
     pods.check(settings)
     _check_host(parse_server(source).host, settings, statement)
     _check_models(models, settings, statement)
@@ -50,7 +54,7 @@ def _gives_rows(statement: Statement) -> bool:
         case "evaluate":
             return written.get("evaluate.report", "figures") != "figures"
         case kind:
-            return kind == "predict" and written.get("predict.report") != "drift"
+            return kind in ("predict", "run") and written.get("predict.report") != "drift"
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:

@@ -55,22 +55,24 @@ def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:
     condition = job.condition("Failed")
     reason = (condition.reason or "") if condition is not None else ""
     masters = [pod for pod in pods if pod.instance is None and pod.has_ended]
-    hint = f"see sqlflow logs {job_id} master"
+    name = instance_name(masters[-1]) if masters else "master"
+    hint = f"see sqlflow logs {job_id} {name}"
     match reason:
         case "BackoffLimitExceeded":
             times = f"{job.status.failed} times" if job.status.failed > 1 else "once"
-            message = f"the master ended {times}, and the job was given up"
+            message = f"the {name} ended {times}, and the job was given up"
         case "DeadlineExceeded":
             message = "the job exceeded its deadline"
         case "PodFailurePolicy":
-            message = "the master failed permanently and does not say why"
+            message = f"the {name} failed permanently and does not say why"
         case _:
             reason_given = (condition.message or reason) if condition is not None else ""
             message = f"the job failed: {reason_given}" if reason_given else "nothing says how the job ended"
     if masters:
         message += f"; the last time: {_end_of(masters[-1])}"
         if exit_reason.ran_out_of_memory(masters[-1]):
-            hint = f"WITH kubernetes.master_memory sets its memory; {hint}"
+            setting = "WITH kubernetes.master_memory" if name == "master" else "--set worker_memory=…"
+            hint = f"{setting} sets its memory; {hint}"
     return ClusterError(message, hint=hint)
 
 

@@ -12,6 +12,7 @@ from edl.jobs.job_folder import STARTING, JobFolder
 from edl.jobs.outcome import Outcome
 from edl.models.pending import forget_intent
 from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.base import Follower, LostSightError
 from sqlflow_edl.backends.kubernetes import statements
 from sqlflow_edl.backends.kubernetes.apply import apply, check
@@ -33,7 +34,9 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
     return settings
 
 
-def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> Outcome:
+def run(
+    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings, follower: Follower
+) -> Outcome:
     """Run the job in the folder and wait for it; raises the job's own error if it fails.
 
     An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost.
@@ -52,7 +55,9 @@ def run(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follo
         raise LostSightError(job.id, error.message) from None
 
 
-def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, follower: Follower) -> None:
+def leave(
+    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings, follower: Follower
+) -> None:
     """Start the job, and return when its master runs."""
     handle = _started(job, spec, pinned, settings)
     try:
@@ -64,7 +69,9 @@ def leave(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings, fol
         raise LostSightError(job.id, error.message) from None
 
 
-def _started(job: JobFolder, spec: JobSpec, pinned: Pinned, settings: Settings) -> KubernetesJobHandle:
+def _started(
+    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings
+) -> KubernetesJobHandle:
     if pinned.table is None:
         raise SemanticError(
             "the rows could not be pinned in the data source, where pods would read them",

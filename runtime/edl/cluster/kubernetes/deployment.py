@@ -44,7 +44,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `name` is that of the Job, see `edl.cluster.kubernetes.names`, and `uid` its uid, empty until it is known to exist.
     `job` is the job's id. `context` is that of the client's kubeconfig, empty for the current one. `worker` and `ps`
     are pod manifests; the master adds name, labels, owner, EDL_INSTANCE, priority class and, after a pod ran out of it,
-    memory. In each, the first container is the instance's.
+    memory. In each, the first container is the instance's. `first` is the role of the pod of the Job itself.
     """
 
     name: str
@@ -56,7 +56,13 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     context: str = ""
     policy: Policy = Policy()
     priorities: Priorities = Priorities()
+    first: Literal["master", "program"] = "master"
     version: Literal[1] = 1
+
+    @property
+    def has_master(self) -> bool:
+        """False for a job of one pod, which runs a program of a user."""
+        return self.first == "master"
 
     def manifest(self, role: Role) -> dict[str, Any]:
         return self.worker if role == "worker" else self.ps

@@ -16,7 +16,7 @@ JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
 NAME = "app.kubernetes.io/instance"  # label
 
-PodRole = Literal["master", "worker", "ps"]
+PodRole = Literal["master", "worker", "ps", "program"]
 
 
 def job_name(kind: str, job_id: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -13,6 +14,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.jobs.run_folder import Spec, master_timeout
 from edl.spec import JobSpec
+from edl.spec.runnable import FILE, RunnableSpec
 from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
@@ -33,7 +35,7 @@ class Submission:
     """
 
     job: str
-    spec: JobSpec
+    spec: JobSpec | RunnableSpec
     settings: Settings
     namespace: str
     files: Mapping[str, bytes]
@@ -53,23 +55,30 @@ class Objects:
         self._identity = Identity.of(submission.job, submission.spec, settings, submission.namespace)
         self.name = self._identity.name
         self.namespace = submission.namespace
-        timeout = master_timeout(os.environ)
-        how = Spec(
-            submission.spec.framework, threads=threads(settings), detached=True, master_timeout=timeout
-        )
-        packed = pack({**submission.files, "cluster/spec.json": msgspec.json.encode(how)})
+        timeout, spec = master_timeout(os.environ), submission.spec
+        self._first: Literal["master", "program"] = "program" if isinstance(spec, RunnableSpec) else "master"
+        threads_each = threads(settings)
+        if isinstance(spec, RunnableSpec):
+            how, files = (
+                Spec("torch", threads_each),
+                {FILE: msgspec.json.encode(spec)},
+            )  # it imports no framework
+        else:
+            how, files = Spec(spec.framework, threads_each, detached=True, master_timeout=timeout), {}
+        packed = pack({**submission.files, **files, "cluster/spec.json": msgspec.json.encode(how)})
         # Number 0 is the deployment's, which names all others.
         self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
         [deployment] = pack({DEPLOYMENT: b""})
         mounted = {names.files(self.name, 0): deployment, **self._files}
+        others: tuple[names.PodRole, ...] = ("worker", "ps") if self._first == "master" else ()
         self._pods: dict[names.PodRole, Object] = {
-            role: pods.manifest(role, self._identity, submission.spec, settings, mounted, timeout)
-            for role in ("master", "worker", "ps")
+            role: pods.manifest(role, self._identity, spec, settings, mounted, timeout)
+            for role in (self._first, *others)
         }
 
     def job(self) -> Object:
         """Return the Job, suspended."""
-        master, spec = self._pods["master"], self._of.spec
+        first, spec = self._pods[self._first], self._of.spec
         metadata = self._identity.metadata(self.name)
         metadata["annotations"] = {
             **metadata.get("annotations", {}),
@@ -80,11 +89,12 @@ class Objects:
         return render(
             "job",
             metadata=metadata,
-            retries=self._settings.whole("master_retries"),
+            container=self._first,
+            retries=self._settings.whole("master_retries") if self._first == "master" else 0,
             ttl_secs=self._settings.whole("ttl_secs"),
             final=[exit_codes.USAGE, exit_codes.JOB_FAILED],
             left=[exit_codes.PREEMPTED],
-            pod={"metadata": master["metadata"], "spec": master["spec"]},
+            pod={"metadata": first["metadata"], "spec": first["spec"]},
         )
 
     def deployment(self, uid: str) -> Deployment:
@@ -94,8 +104,9 @@ class Objects:
             name=self.name,
             namespace=self._of.namespace,
             job=self._of.job,
-            worker=self._pods["worker"],
-            ps=self._pods["ps"],
+            worker=self._pods.get("worker", {}),
+            ps=self._pods.get("ps", {}),
+            first=self._first,
             uid=uid,
             context=settings.text("context"),
             policy=Policy(
@@ -116,9 +127,12 @@ class Objects:
         deployment = msgspec.json.format(msgspec.json.encode(self.deployment(uid)), indent=2) + b"\n"
         [described] = pack({DEPLOYMENT: deployment})
         files = {names.files(self.name, 0): described, **self._files}
+        maps = [self._config_map(name, uid, each) for name, each in files.items()]
+        if self._first == "program":  # nothing calls it, and it calls no API server
+            return [*maps, self._secret(uid)]
         return [
             self._service(uid),
-            *(self._config_map(name, uid, each) for name, each in files.items()),
+            *maps,
             self._config_map(names.state_store(self.name), uid),
             self._config_map(names.status(self.name), uid),
             self._secret(uid),

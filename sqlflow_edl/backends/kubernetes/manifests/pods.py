@@ -16,6 +16,7 @@ from edl.program.model_packages import OPTION, configured
 from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
 from edl.program.user_model import PATH_VARIABLE
 from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from edl.version import VERSION
 from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import merging
@@ -44,7 +45,7 @@ _WRITABLE = {
 def manifest(
     role: PodRole,
     identity: Identity,
-    spec: JobSpec,
+    spec: JobSpec | RunnableSpec,
     settings: Settings,
     files: Mapping[str, Map],
     timeout: float,
@@ -56,11 +57,13 @@ def manifest(
     pod = render(
         "pod",
         role=role,
+        entry=role if role in ("master", "program") else "instance",
         metadata=identity.described(role),
         image=settings.text("image") or f"{names.APP}:{VERSION}",
         pull_policy=settings.text("image_pull_policy"),
         pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
-        service_account=settings.text("service_account") or identity.name,
+        service_account=settings.text("service_account")
+        or ("default" if role == "program" else identity.name),
         priority_class=settings.text("priority_class")
         if role != "worker"
         else "",  # the master sets that of workers
@@ -80,7 +83,7 @@ def manifest(
         secret=names.secrets(identity.name),
     )
     if path := settings.text("pod_template"):
-        for template in merging.templates(Path(path))[role]:
+        for template in merging.templates(Path(path))["worker" if role == "program" else role]:
             pod = merging.under(template, pod, role)
     return pod
 
@@ -139,12 +142,12 @@ def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[
 
 
 def _of(role: PodRole, every: dict[str, str], worker: dict[str, str]) -> dict[str, str]:
-    return {**every, **worker} if role == "worker" else every
+    return {**every, **worker} if role in ("worker", "program") else every
 
 
 def _tolerations(role: PodRole, settings: Settings) -> list[dict[str, str]]:
     written = settings.texts("tolerations")
-    if role == "worker":
+    if role in ("worker", "program"):
         written += settings.texts("worker_tolerations")
     return [_toleration(each) for each in dict.fromkeys(written)]
 

@@ -11,13 +11,18 @@ from edl.cluster.kubernetes import quantities
 from edl.cluster.kubernetes.names import PodRole
 from edl.errors import SemanticError
 from edl.spec import JobSpec
+from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.manifests import sizing
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
 
-def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
-    """Return the resources of a container. Raises SemanticError if a limit is below the request."""
+def resources(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -> Object:
+    """Return the resources of a container; of a program those of a worker.
+
+    Raises SemanticError if a limit is below the request.
+    """
+    role = "worker" if role == "program" else role
     memory = settings.text(f"{role}_memory") or _memory(settings, spec, role)
     requests = {"cpu": settings.text(f"{role}_cpu"), "memory": memory}
     limits: dict[str, str] = {}
@@ -39,7 +44,9 @@ def resources(settings: Settings, spec: JobSpec, role: PodRole) -> Object:
     return {"requests": requests, "limits": limits} if limits else {"requests": requests}
 
 
-def _memory(settings: Settings, spec: JobSpec, role: PodRole) -> str:
+def _memory(settings: Settings, spec: JobSpec | RunnableSpec, role: PodRole) -> str:
+    if isinstance(spec, RunnableSpec):
+        return quantities.memory(sizing.WORKER)
     if role != "ps":
         return sizing.worker(spec)
     when = spec.checkpoints

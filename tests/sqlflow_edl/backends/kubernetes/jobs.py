@@ -9,6 +9,7 @@ import msgspec
 
 from edl import spec
 from edl.cluster.kubernetes.deployment import Deployment
+from edl.spec.runnable import RunnableSpec
 from edl.spec.strategy import chosen
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured
@@ -56,6 +57,29 @@ def prediction() -> spec.JobSpec:
         output=spec.Output("guesses", "income", ("age", "department")),
         cluster=spec.Cluster(workers=2),
     )
+
+
+def program() -> RunnableSpec:
+    select = "SELECT age, income FROM employee"
+    return RunnableSpec(
+        statement=f"{select} TO RUN psi.py CMD '--group=half' INTO drift",
+        query=spec.Query(select, "mysql", SOURCE),
+        file="psi.py",
+        sent=True,
+        arguments=("--group=half",),
+        tables=("drift",),
+    )
+
+
+def of_program() -> list[dict[str, Any]]:
+    """All objects of its job."""
+    files = {
+        "program/psi.py": b"print('psi')\n",
+        "rows/pinned.json": b'{"file": "", "table": "sqlflow_pinned_1"}',
+    }
+    settings = configured().settings()
+    made = Objects(Submission(JOB, program(), settings, "team", files, "the token", {SOURCE: "pa55"}))
+    return [made.job(), *made.owned(UID)]
 
 
 def submission(

@@ -35,6 +35,7 @@ CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "train_ring": lambda: jobs.objects(jobs.with_workers(4)),
     "train_servers": lambda: jobs.objects(jobs.with_workers(4, servers=2)),
     "predict": lambda: jobs.objects(jobs.prediction()),
+    "run": jobs.of_program,
     "everything": lambda: jobs.objects(jobs.with_workers(4), everything()),
 }
 
@@ -64,7 +65,9 @@ def test_every_object_is_one_of_the_published_schema(version: str) -> None:
         found = rendered(case)
         deployed = jobs.deployment(found)
         pods = [
-            {**pod, "metadata": {**pod["metadata"], "name": "p"}} for pod in (deployed.worker, deployed.ps)
+            {**pod, "metadata": {**pod["metadata"], "name": "p"}}
+            for pod in (deployed.worker, deployed.ps)
+            if pod
         ]
         for each in (*found, *pods):
             utils.validate(each, version, strict=True)

@@ -1,4 +1,4 @@
-"""Result tables of statements that this process runs itself: staged, then swapped in when all are complete."""
+"""Result tables of a job that has no master: staged, then swapped in when all are complete."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from edl.data import Source
-    from edl.jobs.job_folder import JobFolder
 
 
 def store(
-    source: Source, job: JobFolder, tables: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]]
+    source: Source, job: str, tables: Mapping[str, Callable[[], Iterable[pa.RecordBatch]]]
 ) -> list[int]:
     """Make each table of the batches that its function returns. Return their numbers of rows.
 
@@ -29,7 +28,7 @@ def store(
 
     def stored(attempt: int) -> list[int]:
         for target, batches in tables.items():
-            source.stage(target, job.id, 0, attempt, batches())
+            source.stage(target, job, 0, attempt, batches())
         if len(tables) > 1 and isinstance(source, Transactional):
             try:
                 with source.transaction():
@@ -41,12 +40,12 @@ def store(
         return swapped()
 
     def swapped() -> list[int]:
-        return [source.commit(target, job.id, 1) for target in tables]
+        return [source.commit(target, job, 1) for target in tables]
 
     try:
         return insisting(stored)
     except BaseException:
         for target in tables:
             with contextlib.suppress(Exception):
-                source.abort(target, job.id)
+                source.abort(target, job)
         raise

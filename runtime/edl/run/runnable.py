@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, cast
@@ -20,9 +20,9 @@ from typing import IO, cast
 import msgspec
 
 from edl.cluster.exit_reason import Memory
+from edl.data.server_url import SECRETS
 from edl.errors import JobError
 from edl.jobs.events import Output
-from edl.jobs.job_folder import JobFolder
 from edl.runnable import VARIABLE, Place
 
 LOG = "program.log"  # in the folder of logs
@@ -33,9 +33,9 @@ _LAST = 5  # lines in an error
 
 
 def run(
-    job: JobFolder, file: Path, arguments: Sequence[str], place: Place, on_output: Callable[[Output], None]
+    job: Path, file: Path, arguments: Sequence[str], place: Place, on_output: Callable[[Output], None]
 ) -> None:
-    """Run the program and wait for its end. Raises JobError if it fails.
+    """Run the program and wait for its end; its output is also in a log of the job folder. Raises JobError if it fails.
 
     Any other exception during the wait (a KeyboardInterrupt, one of `on_output`) interrupts the program and is raised
     once it has ended; a second interrupt kills it.
@@ -46,7 +46,7 @@ def run(
     try:
         process = _started(file, arguments, place, reading)
         try:
-            with (job.logs / LOG).open("wb") as log:
+            with (job / "logs" / LOG).open("wb") as log:
                 for lines in _output(process, log):
                     last.extend(line for line in lines if line.strip())
                     on_output(Output(tuple(lines)))
@@ -62,7 +62,7 @@ def run(
     if code:
         raise JobError(
             f"{file.name} ended with {memory.exit(code)}" + (f": {last[-1].strip()}" if last else ""),
-            hint="\n".join([*list(last)[:-1], f"`sqlflow logs {job.id}` shows all that it printed"]),
+            hint="\n".join([*list(last)[:-1], f"`sqlflow logs {job.name}` shows all that it printed"]),
         )
 
 
@@ -75,8 +75,17 @@ def _started(file: Path, arguments: Sequence[str], place: Place, reading: int) -
         stderr=subprocess.STDOUT,
         pass_fds=(reading,),
         start_new_session=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1", VARIABLE: msgspec.json.encode(place).decode()},
+        env={
+            **_without_secrets(os.environ),
+            "PYTHONUNBUFFERED": "1",
+            VARIABLE: msgspec.json.encode(place).decode(),
+        },
     )
+
+
+def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the passwords of data sources that a job's processes get in it."""
+    return {name: value for name, value in environment.items() if name != SECRETS}
 
 
 def _output(process: subprocess.Popen[bytes], log: IO[bytes]) -> Iterator[list[str]]:

@@ -1,0 +1,28 @@
+"""Specification of a job that runs a program of a user in a pod."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from edl.spec.job import Query
+
+FILE = "cluster/runnable.json"  # in the job folder
+
+
+class RunnableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Program over the pinned rows of a query, without secrets.
+
+    `file` is relative to the job's folder `program` if it is `sent` with the job, else to a folder of the model path of
+    the image. `tables` are the names in INTO.
+    """
+
+    statement: str
+    query: Query
+    file: str
+    sent: bool
+    arguments: tuple[str, ...]
+    tables: tuple[str, ...]
+    kind: Literal["run"] = "run"
+    validation: None = None  # its only rows are those of the query
