@@ -23,7 +23,7 @@ from edl.models.archive import read_archive
 from edl.models.pending import Rival
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion
-from edl.spec import Cluster, JobSpec, Rows
+from edl.spec import AnomalyLabel, Cluster, JobSpec, Rows
 from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
 from sqlflow_edl.analysis.settings.dictionary import Resolved
@@ -89,6 +89,12 @@ class Activation:
     def _metric(self) -> str:
         """Return the metric that compares: that of a search, the first written one, or the usual one of the label."""
         names = self.fitted.metrics
+        if isinstance(self.fitted.label, AnomalyLabel):
+            raise SemanticError(
+                f"{ACTIVATE} = better compares errors, and a model of anomalies has no label to be wrong about",
+                span=self.span,
+                hint="compare versions by EVALUATE with a label, and choose one with SET MODEL",
+            )
         if not names:
             raise SemanticError(
                 f"{ACTIVATE} = better needs a metric by name, and the metrics are those of the model's module",

@@ -24,14 +24,16 @@ def drift(
     names: Sequence[str],
     read: Callable[[list[str]], Iterable[pa.RecordBatch]],
     limit: float = DRIFTED,
+    *,
+    label: bool = False,
 ) -> list[ColumnDrift]:
-    """Compare rows with the training rows: each column that the model reads, and the label if it is there.
+    """Compare rows with the training rows: each column that the model reads, and on demand the label.
 
     names: columns of the rows. read: returns batches with the wanted ones, and perhaps others. limit: as in `compare`.
     """
     trained, fitting = model.spec, model.fitting
     folded = {name.casefold(): name for name in reversed(names)}
-    wanted = dict.fromkeys((*trained.columns, *spec.label_columns(trained.label)))
+    wanted = dict.fromkeys((*trained.columns, *(spec.label_columns(trained.label) if label else ())))
     found = {
         name: name if name in names else folded[name.casefold()]
         for name in wanted

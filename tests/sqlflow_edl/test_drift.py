@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
+from tests.databases import Databases, fill
 from tests.sql_cases import FIXTURES
 
 REPORT = "WITH predict.report = drift USING m"
@@ -38,7 +43,7 @@ def verdicts(result: Result) -> dict[str, tuple[str, str]]:
 
 def test_the_training_rows_themselves_have_not_drifted(session: Session) -> None:
     [result] = session.run(f"SELECT * FROM visits TO PREDICT {REPORT}")
-    stable = dict.fromkeys(("spent", "items", "city", "y"), ("stable", ""))
+    stable = dict.fromkeys(("spent", "items", "city"), ("stable", ""))
     assert verdicts(result) == stable | {"day": ("unknown", "a date or time")}
     assert result.message == "no column drifted from the training rows of m@1"
 
@@ -69,3 +74,35 @@ def test_a_model_is_trained_again_only_after_drift(url: str, capsys: pytest.Capt
     assert (
         "1 of 5 columns drifted from the training rows of m@1: city (unseen values): training again" in told
     )
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dialect", ["sqlite", "mysql", "postgres", "maxcompute"])
+def test_every_database_reports_the_same_drift(
+    dialect: str, databases: Databases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    count = range(600)
+    rows = pa.table(
+        {
+            "x": [float(i % 50) for i in count],
+            "z": [Decimal(i % 7) / 2 if i % 10 else None for i in count],
+            "c": ["abc"[i % 3] for i in count],
+            "day": [date(2024, 1, 1) + timedelta(i % 30) for i in count],
+            "y": [float(i % 50) for i in count],
+        }
+    )
+    train = "SELECT x, z, c, day, y FROM points TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1"
+    with Session(databases.url(dialect), create=True) as session:
+        fill(session, "points", rows)
+        list(session.run(f"{train} LABEL y INTO m"))
+        [same] = session.run(f"SELECT * FROM points TO PREDICT {REPORT}")
+        [changed] = session.run(f"SELECT x * 2 AS x, z, 'q' AS c, day FROM points TO PREDICT {REPORT}")
+    stable = dict.fromkeys(("x", "z", "c"), ("stable", ""))
+    assert verdicts(same) == stable | {"day": ("unknown", "a date or time")}
+    assert verdicts(changed) == {
+        "c": ("drifted", "distribution, unseen values"),
+        "x": ("drifted", "distribution, outside of the range"),
+        "z": ("stable", ""),
+        "day": ("unknown", "a date or time"),
+    }

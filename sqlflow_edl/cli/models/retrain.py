@@ -85,5 +85,5 @@ def _drift(session: Session, archive: Archive, reference: str, limit: float) -> 
     if archive.fitting is None:
         raise without_statistics(reference)
     rows = session.source.stream(archive.spec.query.select)
-    found = drift(archive, rows.schema.names, lambda wanted: rows, limit)
+    found = drift(archive, rows.schema.names, lambda wanted: rows, limit, label=True)
     return sentence(found, reference), any(each.verdict == "drifted" for each in found)
