@@ -105,3 +105,4 @@ def test_an_interrupt_cancels_it(points: Place, capsys: pytest.CaptureFixture[st
         said.until("waits")
         assert said.interrupt() == exit_codes.INTERRUPTED
     assert last_job().status().state == "cancelled"
+    assert pinned(points) == []
