@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edl.spec import ClassLabel, JobSpec, RegressionLabel
+from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
 
@@ -74,6 +75,10 @@ def _series(spec: JobSpec) -> str:
     )
     names = ("horizon", "step", "season", "lags")
     numbers: list[tuple[str, Expression]] = [(name, literal(getattr(found, name))) for name in names]
+    own = [name for name in spec.columns if not name.startswith(PREFIX)]
+    known = [name for name in own if name not in found.columns]
+    if known:
+        numbers.append(("known", Items(tuple(map(literal, known)))))
     named = (("time", literal(found.time)), *by, *numbers)
     return layout(Call("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = ")
 

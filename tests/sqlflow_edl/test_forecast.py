@@ -168,6 +168,8 @@ def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
     [found] = list(session.run(f"{query} TO TRAIN Forecast WITH {settings} LABEL sales INTO single"))
 
     assert found.notes == ("number has steps of 1; season: 7 steps",)
+    ahead = last(session, f"{query} TO PREDICT USING single")
+    assert ahead["number"].to_pylist() == list(range(DAYS, DAYS + AHEAD))
 
 
 @pytest.mark.parametrize(

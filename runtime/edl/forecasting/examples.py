@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.errors import SemanticError
+from edl.forecasting.ahead import with_next_steps
 from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.steps import Ints
 from edl.spec.forecast import LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
@@ -45,7 +46,10 @@ class Examples(NamedTuple):
 
 
 class Series:
-    """Time series in a table of rows, and the examples that a model learns from. See `edl.spec.Forecast`."""
+    """Time series in a table of rows, and the examples that a model learns from. See `edl.spec.Forecast`.
+
+    `known` are the columns beside those of `edl.spec.Forecast` that the model reads of the rows to forecast.
+    """
 
     def __init__(
         self,
@@ -57,8 +61,10 @@ class Series:
         step: str,
         season: int = 1,
         lags: int = 12,
+        known: Iterable[str] = (),
     ) -> None:
         self.label = label
+        self.known = tuple(known)
         self.spec = Forecast(time, tuple(by), horizon, season, step, lags)
 
     def examples(self, rows: pa.Table, mode: Mode) -> Examples:
@@ -67,12 +73,16 @@ class Series:
         In training they are of all times but the last `horizon` ones of each series, and after them those of the
         backtest: the last `horizon` times as seen from the one before them. A refit takes all times, and has no
         backtest; evaluation takes the backtest alone; prediction the rows after the last known label of each series.
+        If there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
         spec = self.spec
         found = grid(rows, self.label, spec.time, spec.series, Step.parse(spec.step))
         if mode == "predict":
+            if not self.known and not _has_rows_ahead(found):
+                rows = with_next_steps(rows, found, spec)
+                found = grid(rows, self.label, spec.time, spec.series, found.step)
             origins, steps = _ahead(found, rows, self.label, spec)
             return Examples(self._table(found, rows, origins, steps), 0)
         if mode == "refit":
@@ -158,14 +168,18 @@ def _known(found: Grid, origins: Ints, steps: Ints) -> tuple[Ints, Ints]:
     return origins[kept], steps[kept]
 
 
+def _has_rows_ahead(found: Grid) -> bool:
+    return bool((found.last > found.known).any())
+
+
 def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Ints, Ints]:
     """Return the origins and steps of all rows after the last known labels, in the order of the rows."""
-    ahead = np.flatnonzero((np.arange(len(found.values)) >= found.known[found.of]) & (found.rows >= 0))
-    if not len(ahead):
+    if not _has_rows_ahead(found):
         raise SemanticError(
             f"there is nothing to forecast: {label} is known in the last row of each series",
             hint=f"select the rows to forecast, too: later times, with NULL as {label}",
         )
+    ahead = np.flatnonzero((np.arange(len(found.values)) >= found.known[found.of]) & (found.rows >= 0))
     ahead = ahead[np.argsort(found.rows[ahead])]
     origins = found.known[found.of[ahead]] - 1
     unknown = np.flatnonzero(found.known[found.of[ahead]] == found.first[found.of[ahead]])

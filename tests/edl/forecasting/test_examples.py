@@ -165,7 +165,6 @@ def test_a_constant_series_has_a_scale() -> None:
             "has 11 known values, and 12 are needed: 3 for the backtest and 9 before",
             "smaller",
         ),
-        (table(), "predict", "sales is known in the last row of each series", "with NULL as sales"),
         (
             table(unknown=5),
             "predict",
@@ -184,6 +183,43 @@ def test_rows_that_cannot_be_forecast_are_an_error(
 
     assert message in caught.value.message
     assert hint is None or hint in str(caught.value.hint)
+
+
+def test_a_model_that_needs_other_columns_needs_the_rows_to_forecast() -> None:
+    with pytest.raises(SemanticError, match="sales is known in the last row of each series") as caught:
+        series(known=["promo"]).examples(table(), "predict")
+
+    assert "with NULL as sales" in str(caught.value.hint)
+
+
+def test_without_rows_to_forecast_they_are_the_next_steps_of_each_series() -> None:
+    found = series().examples(table(), "predict").rows
+
+    wanted = [(day, store) for store in "ab" for day in days(3, START + timedelta(40))]
+    assert sorted(zip(found["day"].to_pylist(), found["store"].to_pylist(), strict=True)) == sorted(wanted)
+    assert found["sales"].null_count == 6
+
+
+@pytest.mark.parametrize(
+    ("times", "wanted"),
+    [
+        ([date(2024, 1, 31), date(2024, 2, 29), date(2024, 3, 31)], [date(2024, 4, 30), date(2024, 5, 31)]),
+        ([date(2024, 1, 15), date(2024, 2, 15), date(2024, 3, 15)], [date(2024, 4, 15), date(2024, 5, 15)]),
+        ([date(2021, 1, 1), date(2022, 1, 1), date(2023, 1, 1)], [date(2024, 1, 1), date(2025, 1, 1)]),
+        (
+            [datetime(2024, 1, 1, 21), datetime(2024, 1, 1, 22), datetime(2024, 1, 1, 23)],
+            [datetime(2024, 1, 2, 0), datetime(2024, 1, 2, 1)],
+        ),
+        ([10, 20, 30], [40, 50]),
+    ],
+)
+def test_the_next_steps_are_those_of_the_calendar(times: list[Any], wanted: list[Any]) -> None:
+    rows = pa.table({"day": times, "sales": [1.0, 2.0, 3.0]})
+    step = str(grid(rows, "sales", "day", ()).step)
+    found = series(by=[], horizon=2, step=step, season=1).examples(rows, "predict").rows
+
+    assert found["day"].type == rows["day"].type
+    assert found["day"].to_pylist() == wanted
 
 
 @pytest.mark.parametrize(

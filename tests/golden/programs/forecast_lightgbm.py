@@ -13,17 +13,19 @@ SERIES = forecasting.Series(
     step="1 day",
     season=7,
     lags=1,
+    known=["age"],
 )
 FEATURES = fc.Inputs(
     features=fc.Features(
         fc.raw("forecast.step"),
         fc.raw("forecast.lag_1"),
         fc.raw("hired", part="weekday"),
+        fc.raw("age"),
         fc.codes(fc.vocabulary("department", ["a", "b"])),
     ),
     scale=fc.Features(fc.raw("forecast.level"), fc.raw("forecast.scale")),
 )
-LABEL = fc.forecast("income")
+LABEL = fc.forecast("income", quantiles=[0.1, 0.9])
 
 
 def custom_model():

@@ -357,7 +357,11 @@ def test_a_program_of_anomalies_trains_the_threshold(golden: Callable[[str, byte
 
 
 def test_a_program_of_a_forecast(golden: Callable[[str, bytes], None]) -> None:
-    own = (spec.Raw("hired", "weekday"), spec.Codes(spec.Vocabulary("department", ("a", "b"))))
+    own = (
+        spec.Raw("hired", "weekday"),
+        spec.Raw("age"),
+        spec.Codes(spec.Vocabulary("department", ("a", "b"))),
+    )
     forecast = msgspec.structs.replace(
         job("lightgbm"),
         model=spec.Component("Forecast"),
@@ -365,7 +369,7 @@ def test_a_program_of_a_forecast(golden: Callable[[str, bytes], None]) -> None:
             "features": (spec.Raw("forecast.step"), spec.Raw("forecast.lag_1"), *own),
             "scale": (spec.Raw("forecast.level"), spec.Raw("forecast.scale")),
         },
-        label=spec.ForecastLabel("income"),
+        label=spec.ForecastLabel("income", (0.1, 0.9)),
         optimizer=spec.Component("boosting", {"learning_rate": 0.1}),
         loss=spec.Component("mean_absolute_error"),
         metrics=("mase", "seasonal_naive_mase"),
