@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sqlflow_edl
 from edl.errors import SQLFlowError
 from sqlflow_edl.session.session import Session
-from tests.databases import fill
+from tests.databases import fill, on_each
 
 DAYS, AHEAD = 90, 7
 WEEK = np.array([1.0, 1.2, 1.4, 1.3, 1.1, 0.7, 0.5])
@@ -201,3 +202,15 @@ def test_workers_and_files_are_refused(model: Session) -> None:
         pytest.raises(SQLFlowError, match="runs in one process"),
     ):
         list(several.run("SELECT * FROM sales TO PREDICT USING m"))
+
+
+@on_each("url", always=())
+def test_every_database_has_series_to_forecast(url: str) -> None:
+    with sqlflow_edl.connect(url) as session:
+        fill(session, "sales", sales())
+        train = f"{KNOWN} TO TRAIN Forecast {WITH}, train.num_boost_round = 20 LABEL sales INTO m"
+        list(session.run(f"{train}; SELECT * FROM sales TO PREDICT ahead.forecast USING m"))
+        found = last(session, "SELECT truth, forecast FROM ahead")
+    assert found.num_rows == 3 * AHEAD
+    error = np.abs(found["forecast"].to_numpy() / found["truth"].to_numpy() - 1)
+    assert np.median(error) < 0.3
