@@ -35,6 +35,7 @@ WHY_NOT = (
     "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
 )
 MOST_LAGS = 12
+LONG = 6  # horizons beside a season, from which on the backtest has two windows
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a time -> seconds until it repeats
 
@@ -42,7 +43,7 @@ _CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a tim
 def written(
     settings: Settings, schema: Schema, label: str, statement: ast.Statement, errors: list[SQLFlowError]
 ) -> spec.Forecast | None:
-    """Return the series as they are written, with a season and lags of 0 and no step where the rows decide.
+    """Return the series as they are written, with a season, lags and windows of 0 and no step where the rows decide.
 
     None for other models, and after an error.
     """
@@ -81,9 +82,12 @@ def written(
         errors.append(_missing(HORIZON, "14", statement))
     if len(errors) > before:
         return None
-    season, lags = (int(settings.get(f"forecast.{name}") or 0) for name in ("season", "lags"))  # type: ignore[arg-type]
+    season, lags, windows = (
+        int(settings.get(f"forecast.{name}") or 0)  # type: ignore[arg-type]  # whole numbers
+        for name in ("season", "lags", "windows")
+    )
     refit = settings.get("forecast.refit") is not False
-    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags, refit)  # type: ignore[arg-type]
+    return spec.Forecast(time, tuple(dict.fromkeys(series)), int(horizon), season, "", lags, windows, refit)  # type: ignore[arg-type]
 
 
 def drafts(forecast: spec.Forecast, column: str, schema: Schema) -> list[Draft] | None:
@@ -130,14 +134,15 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     step = series.step
     season = forecast.season or step.season
     lags = forecast.lags or max(2, min(season, MOST_LAGS))
-    forecast = msgspec.structs.replace(forecast, step=str(step), season=season, lags=lags)
+    longest = int((series.known - series.first).max())
+    windows = forecast.windows or (2 if longest >= season + LONG * forecast.horizon else 1)
+    forecast = msgspec.structs.replace(forecast, step=str(step), season=season, lags=lags, windows=windows)
     with at(settings.span(HORIZON)):
         found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train"))
     repeats = f"{season:,} steps" if season > 1 else "none: write forecast.season if a pattern repeats"
     for note in (f"{forecast.time} has steps of {step.words}; season: {repeats}", *found.notes):
         if note not in plan.notes:
             plan.notes.append(note)
-    longest = int((series.known - series.first).max())
     kept = [
         draft
         for draft in plan.drafts
@@ -156,6 +161,7 @@ def series_of(forecast: spec.Forecast, label: str) -> Series:
         step=forecast.step,
         season=forecast.season,
         lags=forecast.lags,
+        windows=forecast.windows,
     )
 
 

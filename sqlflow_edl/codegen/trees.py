@@ -73,7 +73,7 @@ def _series(spec: JobSpec) -> str:
     by: list[tuple[str, Expression]] = (
         [("by", Items(tuple(map(literal, found.series))))] if found.series else []
     )
-    names = ("horizon", "step", "season", "lags")
+    names = ("horizon", "step", "season", "lags", "windows")
     numbers: list[tuple[str, Expression]] = [(name, literal(getattr(found, name))) for name in names]
     own = [name for name in spec.columns if not name.startswith(PREFIX)]
     known = [name for name in own if name not in found.columns]

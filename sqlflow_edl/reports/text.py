@@ -125,8 +125,10 @@ def split(found: spec.Split) -> str:
 
 def backtest(found: spec.Forecast) -> str:
     """Describe which rows validate a forecast: `the last 14 steps of each series`."""
-    last = "last step" if found.horizon == 1 else f"last {found.horizon:,} steps"
-    return f"the {last}{' of each series' if found.series else ''}"
+    count = found.horizon * found.windows
+    last = "last step" if count == 1 else f"last {count:,} steps"
+    windows = f" in {found.windows:,} windows" if found.windows > 1 else ""
+    return f"the {last}{' of each series' if found.series else ''}{windows}"
 
 
 def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
@@ -139,6 +141,7 @@ def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
     yield "season", f"{found.season:,} steps" if found.season > 1 else "none"
     yield "horizon", counted(found.horizon, "step")
     yield "lags", f"{found.lags:,}"
+    yield "windows", f"{found.windows:,}"
     yield "refit", "on all rows after the backtest" if found.refit else "no"
 
 

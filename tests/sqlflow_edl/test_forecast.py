@@ -66,8 +66,8 @@ def last(session: Session, text: str) -> pa.Table:
 
 
 def test_training_reports_the_backtest_beside_the_seasonal_naive_forecast(trained: object) -> None:
-    assert "the backtest, the last 7 steps of each series" in trained.message
-    assert trained.measured_on == "21 rows of the backtest"
+    assert "the backtest, the last 14 steps of each series in 2 windows" in trained.message
+    assert trained.measured_on == "42 rows of the backtest"
     assert trained.notes == ("day has steps of 1 day; season: 7 steps",)
     assert trained.figures["mase"] < 0.5 * trained.figures["seasonal_naive_mase"]
     assert trained.figures["mae"] < trained.figures["seasonal_naive_mae"]
@@ -124,7 +124,7 @@ def test_the_plan_names_the_series_and_the_backtest(model: Session) -> None:
 
     assert rows["forecast", "step"]["value"] == "1 day"
     assert rows["forecast", "season"]["value"] == "7 steps"
-    assert rows["rows", "validation"]["why"] == "the backtest, the last 7 steps of each series"
+    assert rows["rows", "validation"]["why"] == "the backtest, the last 14 steps of each series in 2 windows"
 
 
 def test_describe_names_the_series(model: Session) -> None:
@@ -133,7 +133,7 @@ def test_describe_names_the_series(model: Session) -> None:
     }
 
     assert rows["forecast", "horizon"] == "7 steps"
-    assert rows["validation", "rows"] == "21, the last 7 steps of each series"
+    assert rows["validation", "rows"] == "42, the last 14 steps of each series in 2 windows"
 
 
 def test_quantiles_become_columns_around_the_forecast(session: Session) -> None:

@@ -19,6 +19,7 @@ All but the step are relative: (value - level) / scale; trend / scale. Unknown v
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Literal, NamedTuple
 
@@ -61,19 +62,20 @@ class Series:
         step: str,
         season: int = 1,
         lags: int = 12,
+        windows: int = 1,
         known: Iterable[str] = (),
     ) -> None:
         self.label = label
         self.known = tuple(known)
-        self.spec = Forecast(time, tuple(by), horizon, season, step, lags)
+        self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows)
 
     def examples(self, rows: pa.Table, mode: Mode) -> Examples:
         """Return the examples of a table.
 
-        In training they are of all times but the last `horizon` ones of each series, and after them those of the
-        backtest: the last `horizon` times as seen from the one before them. A refit takes all times, and has no
-        backtest; evaluation takes the backtest alone; prediction the rows after the last known label of each series.
-        If there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
+        In training they are of all times before the backtest, and after them those of the backtest: the last times of
+        each series in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and
+        has no backtest; evaluation takes the last window; prediction the rows after the last known label of each
+        series. If there are none, and the model needs no `known` columns of them, they are the next `horizon` steps.
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
@@ -89,8 +91,10 @@ class Series:
             ends, _ = _long_enough(found, spec, 0, 2 + spec.season)
             origins, steps = _known(found, *_before(found, spec, ends))
             return Examples(self._table(found, rows, origins, steps), len(origins))
-        ends, notes = _long_enough(found, spec, spec.horizon, 2 + spec.season if mode == "train" else 1)
-        held_out = np.repeat(ends - 1, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(ends))
+        windows = spec.windows if mode == "train" else 1
+        least = 2 + spec.season if mode == "train" else 1
+        ends, notes = _long_enough(found, spec, windows * spec.horizon, least)
+        held_out = _backtest(spec, ends, windows)
         if mode == "evaluate":
             return Examples(self._table(found, rows, *_known(found, *held_out)), 0, notes)
         trained = _known(found, *_before(found, spec, ends))
@@ -131,7 +135,7 @@ def _long_enough(found: Grid, spec: Forecast, held_out: int, least: int) -> tupl
     if not kept.any():
         longest = int((found.known - found.first).max())
         raise SemanticError(
-            f"the longest series has {longest:,} known values, and {needed:,} are needed: {spec.horizon:,} for the "
+            f"the longest series has {longest:,} known values, and {needed:,} are needed: {held_out:,} for the "
             f"backtest and {least:,} before them",
             hint="select more rows, or write a smaller forecast.horizon"
             + (" or forecast.season" if least > 1 and spec.season > 1 else ""),
@@ -144,11 +148,19 @@ def _long_enough(found: Grid, spec: Forecast, held_out: int, least: int) -> tupl
     return ends[kept], tuple(notes)
 
 
+def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
+    """Return the origin of each window after the ends of series, with each of its steps."""
+    origins = (ends[:, np.newaxis] - 1 + spec.horizon * np.arange(windows)).reshape(-1)
+    return np.repeat(origins, spec.horizon), np.tile(np.arange(1, spec.horizon + 1), len(origins))
+
+
 def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
     """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES."""
     firsts = found.first[found.of[ends - 1]] + spec.season
     counts = np.maximum(ends - 1 - firsts, 0)
     stride = -(-int(counts.sum()) * spec.horizon // MOST_EXAMPLES) or 1
+    while math.gcd(stride, spec.season) > 1:  # origins at all places of a season
+        stride += 1
     counts = -(-counts // stride)
     last = np.repeat(ends, counts)
     origins = last - 2 - stride * (np.arange(len(last)) - np.repeat(np.cumsum(counts) - counts, counts))

@@ -62,8 +62,8 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `step` is the time between two rows of a series, such as `1 day` or `3 month`, or `1` for numbers; `season` is the
     number of steps after which a pattern repeats, 1 for none. `horizon` is the number of steps that are forecast, and
-    `lags` the number of last values that the model sees. With `refit` the model is trained
-    once more after the backtest, on all rows, in as many rounds.
+    `lags` the number of last values that the model sees. The backtest has the last `windows` times `horizon` steps.
+    With `refit` the model is trained once more after it, on all rows, in as many rounds.
     """
 
     time: str
@@ -72,6 +72,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     season: int
     step: str
     lags: int
+    windows: int = 1
     refit: bool = True
 
     @property

@@ -24,8 +24,7 @@ ATTRIBUTES = (
     Attribute(
         "forecast.horizon",
         "integer",
-        "Number of steps that are forecast. The last ones of each series are the backtest, on which the model is "
-        "validated. Required.",
+        "Number of steps that are forecast. Required.",
         low=1,
         high=10_000,
         aliases=("horizon", "n_out", "model.n_out"),
@@ -47,6 +46,15 @@ ATTRIBUTES = (
         low=1,
         high=1000,
         aliases=("lags", "n_in", "model.n_in"),
+    ),
+    Attribute(
+        "forecast.windows",
+        "integer",
+        "Number of windows of the backtest, on which the model is validated: each has forecast.horizon steps, the last "
+        "one those at the end of each series. By default 2, or 1 where the series are short.",
+        low=1,
+        high=100,
+        aliases=("forecast.backtest_windows", "n_windows"),
     ),
     Attribute(
         "forecast.quantiles",

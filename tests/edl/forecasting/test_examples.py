@@ -106,6 +106,15 @@ def test_the_backtest_is_the_last_horizon_of_each_series_seen_from_the_step_befo
     assert series().examples(table(), "evaluate").rows.equals(backtest)
 
 
+def test_each_window_of_a_backtest_is_seen_from_the_step_before_it() -> None:
+    found = series(windows=2).examples(table(stores="a"), "train")
+    backtest = found.rows.slice(found.training).to_pylist()
+
+    assert max(row["day"] for row in found.rows.slice(0, found.training).to_pylist()) == START + timedelta(33)
+    places = [((row["day"] - START).days, row["forecast.step"]) for row in backtest]
+    assert places == [(34, 1), (35, 2), (36, 3), (37, 1), (38, 2), (39, 3)]
+
+
 def test_the_order_of_the_rows_changes_no_example() -> None:
     one, other = (series().examples(table(seed=seed), "train").rows for seed in (1, 2))
 

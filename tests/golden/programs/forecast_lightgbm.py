@@ -13,6 +13,7 @@ SERIES = forecasting.Series(
     step="1 day",
     season=7,
     lags=1,
+    windows=1,
     known=["age"],
 )
 FEATURES = fc.Inputs(
