@@ -271,6 +271,11 @@ def _add_retrain(commands: Commands) -> None:
         type=_index,
         help="population stability index from which on a column has drifted (default 0.25); implies --if-drift",
     )
+    retrain.add_argument(
+        "--if-better",
+        action="store_true",
+        help="make the new version the current one only if it is at least as good (train.activate = better)",
+    )
     _model_store(retrain)
     _model_packages(retrain)
     _add_ways(retrain)

@@ -1,18 +1,23 @@
-"""`sqlflow retrain MODEL`: run the statement that trained a model again, if its rows have grown or drifted."""
+"""`sqlflow retrain MODEL`: run the statement that trained a model again, if its rows have grown or drifted.
+
+With --if-better the new version becomes the current one only if it is at least as good.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.checks.drift import DRIFTED
 from sqlflow_edl.analysis.inference import without_statistics
+from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.run import run
@@ -29,6 +34,8 @@ def retrain(options: argparse.Namespace) -> int:
         return no_source(options)
     with Session(options.source, dialect=options.dialect, model_store=options.model_store) as session:
         statement = _statement(session, options.model)
+        if options.if_better:
+            statement = _activated(session, statement)
         reasons = []
         for why, needed in _conditions(session, options):
             reasons.append(why)
@@ -52,6 +59,25 @@ def _statement(session: Session, reference: str) -> str:
             hint=f"sqlflow run -e 'SHOW TRAIN {reference}' shows it",
         )
     return statement
+
+
+def _activated(session: Session, text: str) -> str:
+    """Return the statement with `train.activate = better`, unless it has that attribute."""
+    [statement] = session.parse(text)
+    if statement.attribute(ACTIVATE):
+        return text
+    start = min((each.span.start for each in statement.attributes), default=None)
+    if start is None:
+        text = f"{text}\nWITH {ACTIVATE} = better"
+    else:
+        text = f"{text[:start]}{ACTIVATE} = better, {text[start:]}"
+    with suppress(SQLFlowError):
+        if all(each.attribute(ACTIVATE) for each in session.parse(text)):
+            return text
+    raise SemanticError(
+        f"the stored statement cannot take {ACTIVATE}",
+        hint=f"train it by SELECT … TO TRAIN … WITH {ACTIVATE} = better",
+    )
 
 
 def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple[str, bool]]:

@@ -62,6 +62,37 @@ def test_a_dry_run_shows_the_plan(url: str, capsys: pytest.CaptureFixture[str]) 
     assert versions(url) == [1]
 
 
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("WITH train.epoch = 1", "WITH train.activate = better, train.epoch = 1"),
+        ("WITH train.activate = always", "WITH train.activate = always"),
+        ("", "LABEL y INTO m\nWITH train.activate = better"),
+    ],
+)  # fmt: skip
+def test_the_attribute_of_a_better_version_is_added(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, expected: str
+) -> None:
+    with Session(url) as session:
+        store(session, "m", f"SELECT x, y FROM t TO TRAIN DNNRegressor {written} LABEL y INTO m", tmp_path)
+    ran: list[str] = []
+    monkeypatch.setattr(
+        "sqlflow_edl.cli.models.retrain.run", lambda options: ran.extend(options.execute) or 0
+    )
+    assert main(["retrain", "m", "--if-better", "--source", url]) == exit_codes.OK
+    assert expected in ran[0]
+
+
+def test_a_statement_of_another_language_cannot_take_the_attribute(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "CREATE MODEL m OPTIONS(model_type='linear_reg', input_label_cols=['y']) AS SELECT x, y FROM t"
+    with Session(url) as session:
+        store(session, "m", text, tmp_path)
+    assert main(["retrain", "m", "--if-better", "--source", url]) == exit_codes.FAILED
+    assert "the stored statement cannot take train.activate" in capsys.readouterr().err
+
+
 def test_an_unknown_model_is_named_with_the_nearest(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retrain", "mm", "--source", url]) == exit_codes.FAILED
     told = capsys.readouterr().err
