@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -63,9 +63,15 @@ def _run(job: Path) -> Outcome:
         with closing(data.connect(spec.query.source)) as source:
             counts = store(source, job.name, reads)
     finally:
-        with closing(data.connect(spec.query.source)) as source:
+        with (
+            suppress(SQLFlowError),
+            closing(data.connect(spec.query.source)) as source,
+        ):  # a later session does it
             source.unpin(pinned, job / "rows")
-    stored = " and ".join(f"{count:,} rows to {name}" for name, count in zip(reads, counts, strict=True))
+    stored = " and ".join(
+        f"{count:,} row{'' if count == 1 else 's'} to {name}"
+        for name, count in zip(reads, counts, strict=True)
+    )
     return Outcome("run", rows, time.monotonic() - began, made=sum(counts), stored=stored)
 
 

@@ -56,7 +56,7 @@ def test_a_program_of_this_machine_runs_in_a_pod(points: Place, capsys: pytest.C
     ) as said:
         assert said.end() == exit_codes.OK, said
     assert f"  counted {ROWS} ['--x=1']" in str(said)
-    assert f"count.py wrote 1 rows to counted and {ROWS:,} rows to copied" in str(said)
+    assert f"count.py wrote 1 row to counted and {ROWS:,} rows to copied" in str(said)
     assert points.query("SELECT n FROM counted") == [{"n": ROWS}]
     assert points.query("SELECT COUNT(*) AS n FROM copied") == [{"n": ROWS}]
     assert pinned(points) == []
@@ -69,6 +69,8 @@ def test_a_program_of_an_image_runs_in_its_pod(
     points: Place, capsys: pytest.CaptureFixture[str], repository: Path
 ) -> None:
     """The image of the double is this machine, whose /tmp a pod does not see."""
+    if points.double is None:
+        pytest.skip("the image of a real cluster has no samples")
     where = f"--set=env=SQLFLOW_MODEL_PATH={repository / 'samples' / 'runnables'}"
     text = f"SELECT n, a FROM points WHERE n <= 7 TO RUN {points.image} CMD {{}} INTO bins"
     run(points, capsys, text.format("'binning.py', '--columns=n', '--bins=2'"), where)
