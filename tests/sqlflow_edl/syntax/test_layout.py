@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.syntax import layout
@@ -13,6 +15,7 @@ from sqlflow_edl.syntax.layout import laid_out
 from tests.sql_cases import Case, cases, corpus
 
 LAYOUTS = [case for case in cases("syntax/layout.sql") if case.dialect == "duckdb"]
+ADDED = (" ", "\n", "/* c */", "-- c\n", "\r\n", "\t", "/* a\nb */", "--x\n  --y\n", "\r")
 STATEMENTS = [case for case in cases("syntax/statements.sql") if case.dialect in ("duckdb", "mysql")]
 
 
@@ -35,6 +38,21 @@ def test_every_form_of_a_statement_keeps_its_words_and_its_layout(case: Case) ->
     found = laid_out(case.program, case.dialect)
     assert same(found, case.program)
     assert laid_out(found, case.dialect) == found
+
+
+@given(data=st.data())
+def test_space_and_comments_anywhere_lose_no_word_and_no_layout(data: st.DataObject) -> None:
+    program = data.draw(st.sampled_from(LAYOUTS)).program.partition("\n=>\n")[0]
+    for added in data.draw(st.lists(st.sampled_from(ADDED), min_size=1, max_size=4)):
+        place = data.draw(st.integers(0, len(program)))
+        program = program[:place] + added + program[place:]
+    try:
+        found = laid_out(program, "duckdb")
+    except SQLFlowError as error:
+        assert "would change" not in error.message
+        return
+    assert same(found, program)
+    assert laid_out(found, "duckdb") == found
 
 
 @pytest.mark.soak
