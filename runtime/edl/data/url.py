@@ -6,6 +6,7 @@
     sqlite:///iris.sqlite        the same forms for SQLite                      sqlite:iris.sqlite, iris.sqlite
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
+    delta:///lake/sales?version=3  a table of Delta Lake, also delta:s3://lake/sales
     s3://lake/flights            Parquet files in an object store (s3, gs, abfs) or behind http and https
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     postgresql://user@host/shop  the same; also postgres://
@@ -31,13 +32,15 @@ from edl.errors import SourceError, nearest
 if TYPE_CHECKING:
     from edl.data.source import Source
 
-REMOTE = ("s3", "gs", "abfs", "http", "https")  # files in object stores and behind HTTP
+OBJECT_STORES = ("s3", "gs", "abfs")
+REMOTE = (*OBJECT_STORES, "http", "https")  # files in object stores and behind HTTP
 # scheme -> class of its source, imported on first use
 SOURCES = {
     "duckdb": ("edl.sources.duckdb.source", "DuckDBSource"),
     "sqlite": ("edl.sources.sqlite.source", "SQLiteSource"),
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
+    "delta": ("edl.sources.delta", "DeltaSource"),
     **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
@@ -116,6 +119,10 @@ def parse(url: str) -> SourceURL | ServerURL:
         raise SourceError(
             f"{redacted(url)} names no file", hint=f"write it as {scheme}:///path/to/file.{scheme}"
         )
+    if scheme == "delta" and (store := location.partition("://")[0]) != location:
+        if store not in OBJECT_STORES:
+            raise SourceError(f"{store}:// is no object store", hint=f"known: {', '.join(OBJECT_STORES)}")
+        location = _remote(store, location).location
     return SourceURL(scheme, location, options)
 
 

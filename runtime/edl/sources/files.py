@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Self
@@ -46,16 +46,23 @@ class FileSource(DuckDBSource):
         pattern = os.path.abspath(Path(url.location).expanduser())  # noqa: PTH100 - a pattern, and links stay
         options = cls._options(url)
         name, store = _name_and_store(pattern)
-        made = not store.exists()
         files = _files(pattern)
+        return cls._beside(str(url), store, lambda source: source._show(name, source._select(files, options)))
+
+    @classmethod
+    def _beside(cls, url: str, store: Path, show: Callable[[Self], None]) -> Self:
+        """Open the database `store`, and create the views by `show`."""
+        made = not store.exists()
         try:
-            source = cls(duckdb.connect(store), str(url), store, made)
+            source = cls(duckdb.connect(store), url, store, made)
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
         try:
-            source._show(name, files, options)
-        except BaseException:
+            show(source)
+        except BaseException as error:
             source.close()
+            if isinstance(error, duckdb.Error):
+                raise while_reading(error) from None
             raise
         return source
 
@@ -68,14 +75,10 @@ class FileSource(DuckDBSource):
         if not kept:
             self._store.unlink(missing_ok=True)
 
-    def _show(self, name: str, files: list[str], options: Mapping[str, str]) -> None:
+    def _show(self, name: str, query: str) -> None:
         """Create the views."""
-        try:
-            query = self._select(files, options)
-            for view in dict.fromkeys((name, ROWS)):
-                self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
-        except duckdb.Error as error:
-            raise while_reading(error) from None
+        for view in dict.fromkeys((name, ROWS)):
+            self.connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted(view)} AS {query}")
 
     def _select(self, files: list[str], options: Mapping[str, str]) -> str:
         """Return a query of all rows of the files."""

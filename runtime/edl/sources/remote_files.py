@@ -10,11 +10,8 @@ import datetime as dt
 from pathlib import Path
 from typing import Any, Self
 
-import duckdb
-
 from edl.data.url import SourceURL, redacted
 from edl.errors import SourceError
-from edl.sources.duckdb.errors import opening
 from edl.sources.files import STORE, ParquetSource, is_pattern, table_name
 
 PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "http": "aiohttp", "https": "aiohttp"}
@@ -37,19 +34,12 @@ class RemoteSource(ParquetSource):
             pattern += "/**/*.parquet"
         files = _files(system, url.scheme, pattern)
         name = table_name(Path(url.location.rstrip("/")))
-        store = Path.cwd() / (name + STORE)
-        made = not store.exists()
-        try:
-            source = cls(duckdb.connect(store), str(url), store, made)
-        except duckdb.Error as error:
-            raise opening(error, str(store)) from None
-        try:
+
+        def show(source: Self) -> None:
             source.connection.register_filesystem(system)
-            source._show(name, files, {})
-        except BaseException:
-            source.close()
-            raise
-        return source
+            source._show(name, source._select(files, {}))
+
+        return cls._beside(str(url), Path.cwd() / (name + STORE), show)
 
 
 def _filesystem(scheme: str) -> Any:
