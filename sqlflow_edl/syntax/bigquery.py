@@ -31,6 +31,7 @@ MODELS: Mapping[str, str | None] = {
     "dnn_linear_combined_classifier": "DNNLinearCombinedClassifier",
     "boosted_tree_regressor": "BoostedTreesRegressor",
     "boosted_tree_classifier": "BoostedTreesClassifier",
+    "arima_plus": "Forecast",
     "automl_regressor": None,
     "automl_classifier": None,
 }
@@ -60,6 +61,9 @@ _ATTRIBUTES = {
     "data_split_eval_fraction": "validation.fraction",
     "data_split_test_fraction": "validation.test_fraction",
     "data_split_col": "validation.column",
+    "time_series_timestamp_col": "forecast.time",
+    "time_series_id_col": "forecast.series",
+    "horizon": "forecast.horizon",
     "num_trials": "auto.trials",
     "optimization_objective": "auto.metric",
 }
@@ -67,16 +71,19 @@ _OF_TREES = frozenset(("l1_reg", "l2_reg"))
 # options without an effect here
 _IGNORED = frozenset(
     ("enable_global_explain", "model_registry", "vertex_ai_model_id", "vertex_ai_model_version_aliases", "tree_method",
+     "auto_arima", "auto_arima_max_order", "data_frequency", "decompose_time_series",
      "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start")
 )  # fmt: skip
 _OTHERS = (
     "model_type",
     "input_label_cols",
+    "time_series_data_col",
     "early_stop",
     "data_split_method",
     "auto_class_weights",
     "budget_hours",
 )
+_LABELS = ("input_label_cols", "time_series_data_col")
 _SPLITS = {"RANDOM": "random", "SEQ": "time"}
 _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 
@@ -144,7 +151,7 @@ def _statement(
     kind = _text(options.get("model_type"))
     model = _model(options, head, errors)
     attributes = [mapped for each in written for mapped in _mapped(each, kind.casefold(), errors)]
-    labels = _labels(options.get("input_label_cols"), head, errors)
+    labels = _labels(next(filter(None, map(options.get, _LABELS)), None), head, errors)
     raise_all(errors)
     name = head["name"]
     parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
@@ -219,7 +226,7 @@ def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterato
     key = option.key.casefold()
     if key in _SPECIAL:
         yield from _SPECIAL[key](option, errors)
-    elif key in ("model_type", "input_label_cols") or key in _IGNORED:
+    elif key in ("model_type", *_LABELS) or key in _IGNORED:
         return
     elif key in _OF_TREES and kind not in _TREES:
         errors.append(
