@@ -45,7 +45,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     """Statistics of a column of the training rows; None for statistics that were not needed.
 
     `min`, `max`, `mean` and `std` are of the numbers, with the population deviation. `distinct` counts values other
-    than NULL; `countless` is true if there are more than that.
+    than NULL, and `once` those of one row; `countless` is true if there are more than that.
     `top` holds the most frequent values and their counts, `histogram` and `bins` the numbers.
     """
 
@@ -60,6 +60,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
     top: tuple[tuple[str | bool | int, int], ...] = ()
     histogram: Histogram | None = None
     bins: Bins | None = None
+    once: int | None = None
 
 
 class Fitting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -5,7 +5,8 @@ two sets of counts is the population stability index (Siddiqi 2006, "Credit Risk
 and 0.25). Of n and m rows of one distribution in B bins it is about (1/n + 1/m) times a chi-square with B - 1 degrees
 of freedom (Yurdakul and Naranjo 2020, "Statistical properties of the population stability index"), so that few rows
 are no evidence. Shares of NULLs, of unseen values and of numbers outside of the training range are compared by the
-interval of Agresti and Caffo (2000).
+interval of Agresti and Caffo (2000). Unseen values are expected as often as the training rows have values that occur
+once (Good 1953).
 """
 
 from __future__ import annotations
@@ -133,9 +134,9 @@ class _Column:
         psi, chance = _stability(before, self.counts)
         levels = {
             "distribution": (psi is not None and psi >= chance) * _level(psi or 0.0, (SHIFTED, limit)),
-            "NULLs": self._share_level(self.nulls, then.nulls),
-            "unseen values": self.knows_all * self._share_level(self.unseen, 0),
-            "outside of the range": self._share_level(self.outside, 0),
+            "NULLs": _level(abs(self._more(self.nulls, then.nulls)), SHARES),
+            "unseen values": self.knows_all * _level(self._more(self.unseen, self._expected()), SHARES),
+            "outside of the range": _level(self._more(self.outside, 0), SHARES),
         }
         worst = max(levels.values())
         verdict: Verdict = ("stable", "shifted", "drifted")[worst]
@@ -166,8 +167,12 @@ class _Column:
         counts = [count for _, count in self.then.top]
         return [*counts, self.then.rows - self.then.nulls - sum(counts)] if counts else []
 
-    def _share_level(self, count: int, before: int) -> int:
-        return _level(_difference(count, self.rows, before, self.then.rows), SHARES)
+    def _expected(self) -> int:
+        """Return the number of unseen values among as many rows as those of the training."""
+        return (self.then.distinct or 0) if self.then.once is None else self.then.once
+
+    def _more(self, count: int, before: int) -> float:
+        return _difference(count, self.rows, before, self.then.rows)
 
     def _obstacle(self, before: Sequence[int]) -> str:
         """Name the reason why nothing but NULLs is compared."""
@@ -218,4 +223,4 @@ def _difference(count: int, rows: int, before: int, rows_before: int) -> float:
         return 0.0
     now, then = (count + 1) / (rows + 2), (before + 1) / (rows_before + 2)
     spread = math.sqrt(now * (1 - now) / (rows + 2) + then * (1 - then) / (rows_before + 2))
-    return abs(count / rows - before / rows_before) if abs(now - then) > _TWO_SIDED * spread else 0.0
+    return count / rows - before / rows_before if abs(now - then) > _TWO_SIDED * spread else 0.0

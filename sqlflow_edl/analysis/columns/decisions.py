@@ -90,4 +90,5 @@ def summary(found: ColumnStatistics, want: Want) -> ColumnSummary:
         top=tuple(zip(counts.values[:TOP_VALUES], counts.counts[:TOP_VALUES], strict=True)) if counts else (),
         histogram=found.histogram if numbers else None,
         bins=found.bins,
+        once=counts.counts.count(1) if counts else None,
     )

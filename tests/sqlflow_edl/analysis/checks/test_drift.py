@@ -56,6 +56,17 @@ def test_values_that_a_short_vocabulary_left_out_are_no_drift() -> None:
     assert (found.verdict, found.unseen) == ("stable", 0.4)
 
 
+def test_new_values_of_a_column_that_always_has_new_ones_are_no_drift() -> None:
+    names = [f"n{i}" for i in range(1000)]
+    then = summarized(pa.array(names), Want.COUNTS)
+    assert then.once == 1000
+    assert drift(then, pa.array([f"m{i}" for i in range(900)]), known=tuple(names)).verdict == "stable"
+    some = summarized(pa.array([*names[:100], *names[100:200] * 9]), Want.COUNTS)
+    assert some.once == 100
+    now = pa.array([*names[100:200] * 7, *(f"m{i}" for i in range(300))])
+    assert drift(some, now, known=tuple(names[:200])).why == "unseen values"  # 30 % instead of 10 %
+
+
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.decimal128(21, 1)])
 def test_the_type_of_a_category_may_change(kind: pa.DataType) -> None:
     then = summarized(pa.array([1] * 700 + [2] * 300), Want.COUNTS)
