@@ -43,8 +43,7 @@ def commit_result(
         if record.framework == ENSEMBLE:  # a search, which may find that one model is best
             trained = read_archive(job.path / outcome.archive).spec
             record = msgspec.structs.replace(record, model=trained.model.name, framework=trained.framework)
-        rival = intent.rival
-        current = rival is None or not rival.stays(outcome.figures)
+        rival, current = intent.rival, intent.activates(outcome.figures)
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
         name = f"{intent.name}@{version}"
         return Stored(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")

@@ -70,6 +70,10 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str = ""
     rival: Rival | None = None
 
+    def activates(self, figures: Mapping[str, float | None]) -> bool:
+        """Return True if a model with these figures becomes the current version."""
+        return self.rival is None or not self.rival.stays(figures)
+
 
 def write_intent(job: Path, intent: Intent) -> None:
     """Store the destination of the job's output in the job folder."""

@@ -80,7 +80,10 @@ class SourceResultStore:
         if self._intent.record is None:
             raise SpecError(f"job {self._job.id} stores no model")
         record = msgspec.structs.replace(self._intent.record, metrics=outcome.figures)
-        version = insisting(lambda _: self._registry.save(name, archive, record, once=self._job.id))
+        current = self._intent.activates(outcome.figures)
+        version = insisting(
+            lambda _: self._registry.save(name, archive, record, once=self._job.id, current=current)
+        )
         archive.unlink()
         return msgspec.structs.replace(outcome, archive="", stored=f"{name}@{version}")
 

@@ -14,7 +14,7 @@ from edl.data.results import ResultFolder
 from edl.errors import SpecError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.models.pending import Intent, write_intent
+from edl.models.pending import Intent, Rival, write_intent
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
 from edl.run.storage import SourceResultStore, storage_of
@@ -79,6 +79,18 @@ def test_a_model_that_two_workers_wrote_is_one_version_with_its_figures(job: Job
         [version] = open_registry(source).list()
     assert version.record == msgspec.structs.replace(RECORD, metrics={"loss": 0.5})
     assert not job.archive.exists()
+
+
+@pytest.mark.parametrize(("loss", "current"), [(0.4, 1), (0.6, 2)])
+def test_a_model_is_current_unless_it_is_worse_than_its_rival(
+    job: JobFolder, url: str, loss: float, current: int
+) -> None:
+    with connect(url) as source:
+        open_registry(source).save("a.m", job.archive, RECORD)
+    rival = Rival("a.m@1", "loss", loss, 20, higher_is_better=False)
+    assert storage(job, Intent("train", url, "a.m", RECORD, rival=rival)).keep(OUTCOME).stored == "a.m@2"
+    with connect(url) as source:
+        assert open_registry(source).find("a.m").version == current
 
 
 def test_the_model_that_is_used_comes_from_the_registry(job: JobFolder, url: str) -> None:
