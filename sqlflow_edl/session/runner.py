@@ -152,10 +152,8 @@ class JobRunner:
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
                 return drift_report.added(self._detach(statement, ready), drift, found.reference)
-            within = (
-                statement.select_span if planned.forecast else None
-            )  # its examples show what the query lacks
-            with at(within):
+            # the examples of a forecast show what its query lacks
+            with at(statement.select_span if planned.forecast else None):
                 outcome = self._run(ready)
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)

@@ -79,30 +79,42 @@ class Series:
 
         Raises SemanticError if there are none, or rows beyond the horizon.
         """
+        found = grid(rows, self.label, self.spec.time, self.spec.series, Step.parse(self.spec.step))
+        make = {
+            "train": self._training,
+            "refit": self._refit,
+            "evaluate": self._last_window,
+            "predict": self._ahead,
+        }
+        return make[mode](found, rows)
+
+    def _training(self, found: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
-        found = grid(rows, self.label, spec.time, spec.series, Step.parse(spec.step))
-        if mode == "predict":
-            if not self.known and not _has_rows_ahead(found):
-                rows = with_next_steps(rows, found, spec)
-                found = grid(rows, self.label, spec.time, spec.series, found.step)
-            origins, steps = _ahead(found, rows, self.label, spec)
-            return Examples(self._table(found, rows, origins, steps), 0)
-        if mode == "refit":
-            ends, _ = _long_enough(found, spec, 0, 2 + spec.season)
-            origins, steps = _known(found, *_before(found, spec, ends))
-            return Examples(self._table(found, rows, origins, steps), len(origins))
-        windows = spec.windows if mode == "train" else 1
-        least = 2 + spec.season if mode == "train" else 1
-        ends, notes = _long_enough(found, spec, windows * spec.horizon, least)
-        held_out = _backtest(spec, ends, windows)
-        if mode == "evaluate":
-            return Examples(self._table(found, rows, *_known(found, *held_out)), 0, notes)
-        trained = _known(found, *_before(found, spec, ends))
-        parts = [trained, _known(found, *held_out)]
-        origins, steps = (np.concatenate(each) for each in zip(*parts, strict=True))
-        if not len(trained[0]):
+        ends, notes = _long_enough(found, spec, spec.windows * spec.horizon, 2 + spec.season)
+        trained, held_out = _known(found, *_before(found, spec, ends)), _backtest(spec, ends, spec.windows)
+        count = len(trained[0])
+        if not count:
             raise SemanticError(f"{self.label} is NULL in all rows before the backtest")
-        return Examples(self._table(found, rows, origins, steps), len(trained[0]), notes)
+        origins, steps = map(np.concatenate, zip(trained, _known(found, *held_out), strict=True))
+        return Examples(self._table(found, rows, origins, steps), count, notes)
+
+    def _refit(self, found: Grid, rows: pa.Table) -> Examples:
+        ends, _ = _long_enough(found, self.spec, 0, 2 + self.spec.season)
+        origins, steps = _known(found, *_before(found, self.spec, ends))
+        return Examples(self._table(found, rows, origins, steps), len(origins))
+
+    def _last_window(self, found: Grid, rows: pa.Table) -> Examples:
+        ends, notes = _long_enough(found, self.spec, self.spec.horizon, 1)
+        origins, steps = _known(found, *_backtest(self.spec, ends, 1))
+        return Examples(self._table(found, rows, origins, steps), 0, notes)
+
+    def _ahead(self, found: Grid, rows: pa.Table) -> Examples:
+        spec = self.spec
+        if not self.known and not _has_rows_ahead(found):
+            rows = with_next_steps(rows, found, spec)
+            found = grid(rows, self.label, spec.time, spec.series, found.step)
+        origins, steps = _ahead(found, rows, self.label, spec)
+        return Examples(self._table(found, rows, origins, steps), 0)
 
     def _table(self, found: Grid, rows: pa.Table, origins: Ints, steps: Ints) -> pa.Table:
         """Return the rows at so many steps after the origins, with the columns of examples."""

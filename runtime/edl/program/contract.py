@@ -38,8 +38,8 @@ FUNCTIONS = (
     Function("scores", ("outputs",), required=False),
     Function("callbacks", (), required=False),
     Function("custom_data_reader", ("pinned", "folder"), required=False),
-    Function("examples", ("rows", "mode"), required=False),
 )
+_EXAMPLES = Function("examples", ("rows", "mode"), required=False)  # of the rows of a forecast
 _TORCH_OPTIMIZER = Function("optimizer", ("parameters",))
 _TORCH_INPUTS = (
     Function("dataset", ("reader", "start", "end", "mode"), required=False),
@@ -55,10 +55,11 @@ def functions(framework: str) -> tuple[Function, ...]:
     """Return the contract of a framework.
 
     An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
-    names its objective itself, and an ensemble is not trained as a whole.
+    names its objective itself, and may forecast from examples of rows; an ensemble is not trained as a whole.
     """
     if framework in (*TREES, ENSEMBLE):
-        return tuple(each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
+        shared = (each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
+        return (*shared, _EXAMPLES) if framework in TREES else tuple(shared)
     if framework != "torch":
         return FUNCTIONS
     own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
