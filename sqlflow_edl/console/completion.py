@@ -79,20 +79,42 @@ def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
         yield Completion(text, -len(word), display_meta=each.doc or each.kind)
 
 
-def _rank(word: str, offer: Offer) -> int | None:
-    """Rank an offer: 0 begins with the word, 1 has a part that does, 2 contains it, None does not fit.
+def _rank(word: str, offer: Offer) -> tuple[int, int] | None:
+    """Rank an offer: it begins with the word, has a part that does, contains it, or has its letters in order.
 
-    Keywords are offered only for a typed beginning.
+    The last is finer: the closer the letters are, the better. Keywords are offered only for a typed beginning.
     """
     typed, text = word.casefold(), offer.text.casefold()
     if not typed:
-        return None if offer.kind == "keyword" else 0
+        return None if offer.kind == "keyword" else (0, 0)
     if text == typed and offer.kind == "keyword":
         return None
     if text.startswith(typed):
-        return 0
+        return 0, 0
     if offer.kind == "keyword":
         return None
     if any(part.startswith(typed) for part in _PARTS.split(text)):
-        return 1
-    return 2 if len(typed) > 1 and typed in text else None
+        return 1, 0
+    if len(typed) == 1:
+        return None
+    if typed in text:
+        return 2, 0
+    widths = [width for start in _starts(text) if (width := _width(typed, text, start))]
+    return (3, min(widths)) if widths else None
+
+
+def _starts(text: str) -> list[int]:
+    """List the places where the parts of a name begin."""
+    return [0, *(found.end() for found in _PARTS.finditer(text))]
+
+
+def _width(typed: str, text: str, start: int) -> int:
+    """Return the length of the text from `start` that has the typed letters in order; 0 if there is none."""
+    if not text.startswith(typed[0], start):
+        return 0
+    at = start
+    for letter in typed[1:]:
+        at = text.find(letter, at + 1)
+        if at < 0:
+            return 0
+    return at + 1 - start

@@ -27,6 +27,7 @@ _HEAD = """\
 # Settings of sqlflow. A line takes effect without its leading "# ". Options of the command line and variables of the
 # environment win over this file.
 """
+ESCAPE = re.compile(r"\\([dtuhpDRmsn_\\])")  # of the prompt
 _TYPES = {bool: "true or false", int: "a whole number", str: "a text in quotes"}
 _PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -62,7 +63,17 @@ class Config:
         None,
         example="less -SRX",
     )
-    keys: str = _key("key bindings of the prompt", "emacs", "emacs", "vi")
+    prompt: str = _key(
+        "prompt: \\d database, \\t kind, \\u user, \\h host, \\p port, \\D date, \\R:\\m:\\s time, \\n line, \\_ space",
+        "sqlflow> ",
+    )
+    completion: bool = _key(
+        "offer completions while you type, which F2 turns on and off; Tab always does", True
+    )
+    multi_line: bool = _key(
+        "Enter sends the input only if it is complete, which F3 turns on and off; else always", True
+    )
+    keys: str = _key("key bindings of the prompt, which F4 changes", "emacs", "emacs", "vi")
     history_size: int = _key("number of earlier statements that the prompt offers", 10_000)
 
 
@@ -150,11 +161,22 @@ def _pager_fault(command: Any) -> tuple[str, str | None] | None:
     return None
 
 
+def _prompt_fault(form: Any) -> tuple[str, str | None] | None:
+    wrong = re.search(r"\\.?", ESCAPE.sub("", form))
+    known = "known: \\d \\t \\u \\h \\p \\D \\R \\m \\s \\n \\_ and \\\\ for a backslash, in single quotes"
+    return (f"prompt has an unknown escape {wrong[0]}", known) if wrong else None
+
+
 def _size_fault(size: Any) -> tuple[str, str | None] | None:
     return None if size > 0 else ("history_size must be above 0", None)
 
 
-_CHECKS = {"source": _source_fault, "pager": _pager_fault, "history_size": _size_fault}
+_CHECKS = {
+    "prompt": _prompt_fault,
+    "source": _source_fault,
+    "pager": _pager_fault,
+    "history_size": _size_fault,
+}
 
 
 def _error(text: str, name: str, message: str, hint: str | None) -> SemanticError:

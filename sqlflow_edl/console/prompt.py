@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import PurePath
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import Completer, ThreadedCompleter
-from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
-from prompt_toolkit.filters import completion_is_selected, has_focus, is_searching
-from prompt_toolkit.formatted_text import AnyFormattedText
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.lexers import PygmentsLexer
 
+from edl.data.url import SourceURL, parse
+from edl.errors import SQLFlowError
 from edl.run.termination import TerminatedError
-from sqlflow_edl.console.config import Config
+from sqlflow_edl.console.config import ESCAPE, Config
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.console.highlighting import STYLE, ExtendedSqlLexer
 from sqlflow_edl.console.history import history
-from sqlflow_edl.console.input import is_ready
+from sqlflow_edl.console.keys import Modes, bindings
 
-PROMPT = "sqlflow> "
 CONTINUED = "->"
 
 
@@ -33,23 +33,28 @@ class Prompt:
         self,
         dialect: Callable[[], str],
         completer: Completer,
-        toolbar: Callable[[], AnyFormattedText],
+        toolbar: Callable[[], str],
+        source: Callable[[], str],
         config: Config,
     ) -> None:
+        self._form = config.prompt
+        self._source = source
+        self._time = datetime.now()
+        self._modes = Modes(config)
         self._questions: PromptSession[str] = PromptSession()
         self._statements: PromptSession[str] = PromptSession(
-            PROMPT,
+            self.shown,
             multiline=True,
             prompt_continuation=_continued,
             history=history(config.history_size),
-            editing_mode=EditingMode.VI if config.keys == "vi" else EditingMode.EMACS,
+            editing_mode=self._modes.keys,
             auto_suggest=AutoSuggestFromHistory(),
             completer=ThreadedCompleter(completer),
-            complete_while_typing=True,
+            complete_while_typing=Condition(lambda: self._modes.completes),
             lexer=PygmentsLexer(ExtendedSqlLexer),
             style=STYLE,
-            key_bindings=_keys(dialect),
-            bottom_toolbar=toolbar,
+            key_bindings=bindings(dialect, self._modes),
+            bottom_toolbar=lambda: f"{toolbar()}   {self._modes.text()}",
         )
 
     def text(self, connection: Connection, tell_notes: Callable[[], None], default: str = "") -> str:
@@ -78,7 +83,12 @@ class Prompt:
                 get_app().create_background_task(watch())
                 get_app().after_render += open_
 
+        self._time = datetime.now()
         return self._statements.prompt(default=default, pre_run=begin)
+
+    def shown(self) -> str:
+        """Return the text of the prompt."""
+        return prompt_text(self._form, self._source(), self._time)
 
     @property
     def typed(self) -> str:
@@ -100,25 +110,30 @@ def _continued(width: int, line: int, wrapped: int) -> str:
     return CONTINUED.rjust(width - 1) + " "
 
 
-def _keys(dialect: Callable[[], str]) -> KeyBindings:
-    """Bind keys: Enter sends a complete text and otherwise begins a line; Esc-Enter always sends."""
-    keys = KeyBindings()
-    typing = has_focus(DEFAULT_BUFFER) & ~is_searching
+def prompt_text(form: str, source: str, now: datetime) -> str:
+    """Return the prompt of a form with escapes, such as `\\d> `.
 
-    @keys.add("enter", filter=typing & completion_is_selected)
-    def _take(event: KeyPressEvent) -> None:
-        event.current_buffer.complete_state = None
+    source: URL of the data source. now: time of the prompt. What the URL does not have is empty.
+    """
+    values = _values(source) | {
+        "D": f"{now:%Y-%m-%d}",
+        **{letter: f"{now:{code}}" for letter, code in (("R", "%H"), ("m", "%M"), ("s", "%S"))},
+        "n": "\n",
+        "_": " ",
+        "\\": "\\",
+    }
+    return ESCAPE.sub(lambda found: values[found[1]], form)
 
-    @keys.add("enter", filter=typing & ~completion_is_selected)
-    def _send(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if is_ready(buffer.text, dialect()):
-            buffer.validate_and_handle()
-        else:
-            buffer.newline(copy_margin=False)
 
-    @keys.add("escape", "enter", filter=typing)
-    def _send_anyway(event: KeyPressEvent) -> None:
-        event.current_buffer.validate_and_handle()
-
-    return keys
+def _values(source: str) -> dict[str, str]:
+    """Return kind, user, host, port and database of a URL."""
+    try:
+        url = parse(source)
+    except SQLFlowError:
+        return dict.fromkeys("tuhpd", "")
+    if isinstance(url, SourceURL):
+        database = "memory" if url.in_memory else PurePath(url.location).stem
+        return {"t": url.scheme, "u": "", "h": "", "p": "", "d": database}
+    port = "" if url.port is None else str(url.port)
+    database = dict(url.options).get("curr_project", url.path)  # MaxCompute
+    return {"t": url.scheme, "u": url.user, "h": url.host, "p": port, "d": database}

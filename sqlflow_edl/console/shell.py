@@ -10,7 +10,7 @@ from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.config import DEFAULTS, Config
 from sqlflow_edl.console.connection import Connection, Opener, UnopenedError
 from sqlflow_edl.console.input import Called, command
-from sqlflow_edl.console.prompt import PROMPT, Prompt
+from sqlflow_edl.console.prompt import Prompt
 from sqlflow_edl.console.screen import Screen
 from sqlflow_edl.console.statements import Statements
 from sqlflow_edl.errors.render import render
@@ -35,7 +35,11 @@ class Shell:
         self._written = ""  # initial text of the next prompt
         self.connection = Connection(opener, source)
         self._prompt = Prompt(
-            lambda: self.connection.dialect, Completing(lambda: self.connection), self._toolbar, config
+            lambda: self.connection.dialect,
+            Completing(lambda: self.connection),
+            self._toolbar,
+            lambda: self.connection.source,
+            config,
         )
         self._statements = Statements(screen, self._prompt.agrees, debug=debug)
         self.last = ""  # text that ran last, commands excluded
@@ -110,7 +114,7 @@ class Shell:
     def _take(self, text: str) -> None:
         """Execute the text."""
         if not holds_secret(text):
-            self.screen.note_down(f"{PROMPT}{text}\n")
+            self.screen.note_down(f"{self._prompt.shown()}{text}\n")
         if called := command(text):
             self._call(called)
         elif text.strip():

@@ -69,6 +69,7 @@ def test_the_command_line_wins_over_the_environment_and_that_over_the_file(
         ("history_size = true", 1, "history_size must be a whole number", "history_size = 10000"),
         ("history_size = 0", 1, "history_size must be above 0", ""),
         ('format = "cvs"', 1, "format cannot be 'cvs'", "did you mean csv?"),
+        (r"prompt = '\q> '", 1, r"prompt has an unknown escape \q", r"known: \d \t"),
         ('keys = "nano"', 1, "keys cannot be 'nano'", "emacs, vi"),
         ('pager = "less \'"', 1, "a quote in pager is not closed", ""),
         ("timing = true\n[console]", 2, "unknown section console", "known: source"),
