@@ -89,6 +89,7 @@ COMMANDS = {
     "retrain": "models.retrain.retrain",
     "lint": "program.lint.lint",
     "fmt": "program.fmt.fmt",
+    "language-server": "program.language_server.language_server",
     "doctor": "doctor.doctor",
     "config": "config.config",
     "completion": "completion.completion",
@@ -127,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_retrain(commands)
     _add_lint(commands)
     _add_fmt(commands)
+    _add_language_server(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
     _add_job_commands(commands)
     image.add_command(commands)
@@ -306,6 +308,14 @@ def _add_fmt(commands: Commands) -> None:
         "--check", action="store_true", help="write nothing; exit code 1 if a layout would change"
     )
     fmt.add_argument("--diff", action="store_true", help="write nothing; print what would change")
+
+
+def _add_language_server(commands: Commands) -> None:
+    server = _command(
+        commands, "language-server", "tell an editor errors, completions and layout, see docs/editor.md"
+    )
+    _model_store(server)
+    _model_packages(server)
 
 
 def _add_doctor(commands: Commands) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from edl.errors import SQLFlowError
 
@@ -38,3 +38,30 @@ class Catalog:
         with contextlib.suppress(SQLFlowError):
             found = tuple(session.source.schema(f"SELECT * FROM {table}").names)
         self.columns = {**self.columns, table: found}
+
+
+class Names(Protocol):
+    """Source of the names to complete, such as the connection of a console."""
+
+    @property
+    def dialect(self) -> str:
+        """SQL dialect of the statements."""
+
+    def known(self) -> Catalog:
+        """Return the names of tables and models."""
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """Return the columns of a known table."""
+
+
+class Unconnected:
+    """Names without a data source: none."""
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+
+    def known(self) -> Catalog:
+        return Catalog()
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        return ()

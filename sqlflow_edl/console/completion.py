@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter
 from prompt_toolkit.document import Document
@@ -70,13 +71,18 @@ def _arguments(command: str, connection: Connection) -> Iterator[Offer]:
     return (Offer(name, "argument") for name in known.get(command, tuple)())
 
 
-def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
-    fitting = [(rank, each) for each in found if (rank := _rank(word, each)) is not None]
-    fitting.sort(key=lambda pair: pair[0])  # stable: else the order of the offers
-    for _, each in fitting:
+def fitting(word: str, found: Iterable[Offer]) -> Iterator[Offer]:
+    """Yield the offers that fit the typed word, best first; keywords in lower case if the word is."""
+    ranked = [(rank, each) for each in found if (rank := _rank(word, each)) is not None]
+    ranked.sort(key=lambda pair: pair[0])  # stable: else the order of the offers
+    for _, each in ranked:
         lower = each.kind == "keyword" and word.islower()
-        text = each.text.lower() if lower else each.text
-        yield Completion(text, -len(word), display_meta=each.doc or each.kind)
+        yield replace(each, text=each.text.lower()) if lower else each
+
+
+def _completions(word: str, found: Iterable[Offer]) -> Iterator[Completion]:
+    for each in fitting(word, found):
+        yield Completion(each.text, -len(word), display_meta=each.doc or each.kind)
 
 
 def _rank(word: str, offer: Offer) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edl.data.names import shown
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
-from sqlflow_edl.console.connection import Connection
+from sqlflow_edl.console.catalog import Names
 from sqlflow_edl.console.context import QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
 
@@ -101,14 +101,14 @@ Offers = Iterator[Offer]
 class Rule:
     name: str
     applies: Callable[[Context], bool]
-    offers: Callable[[Context, Connection], Offers]
+    offers: Callable[[Context, Names], Offers]
 
 
-def offers(where: Context, connection: Connection) -> Offers:
+def offers(where: Context, names: Names) -> Offers:
     """Yield all candidates for the position, whatever part of the word is typed."""
     for rule in RULES:
         if rule.applies(where):
-            yield from rule.offers(where, connection)
+            yield from rule.offers(where, names)
             return
 
 
@@ -158,60 +158,60 @@ def _keywords(words: tuple[str, ...]) -> Offers:
     return (Offer(word, "keyword") for word in words)
 
 
-def _columns(where: Context, connection: Connection) -> Offers:
+def _columns(where: Context, names: Names) -> Offers:
     """Yield the columns of the query's tables, quoted as the dialect needs."""
-    quote = dialect_named(connection.dialect).name_quotes[0]
-    known = {table.casefold(): table for table in connection.known().tables}
+    quote = dialect_named(names.dialect).name_quotes[0]
+    known = {table.casefold(): table for table in names.known().tables}
     for table in dict.fromkeys(where.tables.values()):
         if named := known.get(table.casefold()):
-            for column in connection.columns(named):
+            for column in names.columns(named):
                 yield Offer(shown((column,), quote=quote), "column", table)
 
 
-def _qualified(where: Context, connection: Connection) -> Offers:
+def _qualified(where: Context, names: Names) -> Offers:
     head = where.word.rpartition(".")[0]
     only = Context(where.word, where.before, tables={head: where.tables[head]})
-    return (Offer(f"{head}.{each.text}", "column", each.doc) for each in _columns(only, connection))
+    return (Offer(f"{head}.{each.text}", "column", each.doc) for each in _columns(only, names))
 
 
-def _estimators(where: Context, connection: Connection) -> Offers:
+def _estimators(where: Context, names: Names) -> Offers:
     yield from (Offer(entry.name, "estimator", entry.doc) for entry in MODELS.entries.values())
     yield from (Offer(name, "estimator", "Classifier or Regressor, by the label.") for name in families())
 
 
-def _models(where: Context, connection: Connection) -> Offers:
-    return (Offer(name, "model") for name in connection.known().models)
+def _models(where: Context, names: Names) -> Offers:
+    return (Offer(name, "model") for name in names.known().models)
 
 
-def _explainers(where: Context, connection: Connection) -> Offers:
+def _explainers(where: Context, names: Names) -> Offers:
     from sqlflow_edl.analysis.inference import EXPLAINERS
 
     return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
 
 
-def _programs(where: Context, connection: Connection) -> Offers:
+def _programs(where: Context, names: Names) -> Offers:
     from sqlflow_edl.session.running import programs
 
     return (Offer(name, "program") for name in programs(where.word))
 
 
-def _tables(where: Context, connection: Connection) -> Offers:
-    return (Offer(name, "table") for name in connection.known().tables)
+def _tables(where: Context, names: Names) -> Offers:
+    return (Offer(name, "table") for name in names.known().tables)
 
 
-def _second(where: Context, connection: Connection) -> Offers:
+def _second(where: Context, names: Names) -> Offers:
     yield from _keywords(_SECOND[where.last])
     if where.last.startswith("DESC"):
-        yield from _tables(where, connection)
+        yield from _tables(where, names)
 
 
-def _attributes(where: Context, connection: Connection) -> Offers:
+def _attributes(where: Context, names: Names) -> Offers:
     from sqlflow_edl.console.attributes import attributes
 
     return (Offer(row.name, "attribute", row.doc) for row in attributes(where))
 
 
-def _values(where: Context, connection: Connection) -> Offers:
+def _values(where: Context, names: Names) -> Offers:
     from sqlflow_edl.console.attributes import attribute
 
     row = attribute(where)
@@ -220,21 +220,21 @@ def _values(where: Context, connection: Connection) -> Offers:
     if row.name in _VALUES:
         yield from (Offer(each.name, "value", each.doc) for each in _VALUES[row.name].entries.values())
     elif row.name == "train.weight_column":
-        yield from _columns(where, connection)
+        yield from _columns(where, names)
     else:
         words = ("TRUE", "FALSE") if row.type == "boolean" else row.choices
         yield from (Offer(word, "value", row.doc) for word in words)
 
 
-def _items(where: Context, connection: Connection) -> Offers:
+def _items(where: Context, names: Names) -> Offers:
     from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
-    yield from _columns(where, connection)
+    yield from _columns(where, names)
     yield from (Offer(each.name, "function", each.usage) for each in FUNCTIONS)
 
 
-def _expression(where: Context, connection: Connection) -> Offers:
-    yield from _columns(where, connection)
+def _expression(where: Context, names: Names) -> Offers:
+    yield from _columns(where, names)
     yield from (Offer(name, "table") for name in where.tables)
     if where.before[0] in QUERIES and "FROM" in where.before:
         yield from _keywords(tuple(f"TO {verb}" for verb in _TO))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -16,7 +17,19 @@ from sqlflow_edl.errors.render import locate
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.parse import read
 
+if TYPE_CHECKING:
+    from sqlflow_edl.session.session import Session
+
 Program = Sequence[Statement | SQLFlowError]
+
+
+class Problem(NamedTuple):
+    """Error or warning at a place of a text."""
+
+    span: Span
+    severity: str
+    message: str
+    hint: str = ""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -40,11 +53,11 @@ def lint(options: argparse.Namespace) -> int:
     found: list[Finding] = []
     for each in texts(options.files, []):
         if options.source:
-            program, errors = _with_source(options, each.text)
+            with opened(options) as session:
+                problems = list(problems_with_source(each.text, session))
         else:
-            program = read(each.text, options.dialect or "duckdb")
-            errors = _without_source(program)
-        found += _findings(program, errors, each.text, each.name)
+            problems = list(problems_of(each.text, options.dialect or "duckdb"))
+        found += (_finding(each.text, each.name, problem) for problem in problems)
     if options.json:
         print(msgspec.json.encode(found).decode())
     else:
@@ -55,13 +68,25 @@ def lint(options: argparse.Namespace) -> int:
     return exit_codes.FAILED if wrong else exit_codes.OK
 
 
-def _with_source(options: argparse.Namespace, text: str) -> tuple[Program, list[SQLFlowError | None]]:
-    from sqlflow_edl.session.program_check import ProgramCheck
+def opened(options: argparse.Namespace) -> Session:
+    """Open the session whose tables, columns and models a program is checked against."""
     from sqlflow_edl.session.session import Session
 
-    with Session(options.source, dialect=options.dialect, model_store=options.model_store) as session:
-        program = session.read(text)
-        return program, ProgramCheck(session.compiler).problems(program)
+    return Session(options.source, dialect=options.dialect, model_store=options.model_store)
+
+
+def problems_with_source(text: str, session: Session) -> Iterator[Problem]:
+    """Yield the errors and warnings of a program, also those of columns and models."""
+    from sqlflow_edl.session.program_check import ProgramCheck
+
+    program = session.read(text)
+    return _problems(program, ProgramCheck(session.compiler).problems(program))
+
+
+def problems_of(text: str, dialect: str) -> Iterator[Problem]:
+    """Yield the errors and warnings of a program that need neither columns nor models."""
+    program = read(text, dialect)
+    return _problems(program, _without_source(program))
 
 
 def _without_source(program: Program) -> list[SQLFlowError | None]:
@@ -92,18 +117,16 @@ def _check(statement: Statement) -> None:
         check(statement)
 
 
-def _findings(
-    program: Program, errors: Sequence[SQLFlowError | None], text: str, name: str
-) -> Iterator[Finding]:
+def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:
     for each, error in zip(program, errors, strict=True):
+        whole = each.span if isinstance(each, Statement) else None
         for one in error.errors if isinstance(error, ErrorList) else [error] if error else []:
-            span = one.span or (each.span if isinstance(each, Statement) else None)
-            yield _finding(name, text, span, "error", one.message, one.hint or "")
+            yield Problem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
         if isinstance(each, Statement):
             for warning in each.warnings:
-                yield _finding(name, text, each.select_span or each.span, "warning", warning)
+                yield Problem(each.select_span or each.span or Span(0, 0), "warning", warning)
 
 
-def _finding(name: str, text: str, span: Span | None, severity: str, message: str, hint: str = "") -> Finding:
-    place = locate(text, span or Span(0, 0))
-    return Finding(name, place.line, place.column, severity, message, hint)
+def _finding(text: str, name: str, problem: Problem) -> Finding:
+    place = locate(text, problem.span)
+    return Finding(name, place.line, place.column, problem.severity, problem.message, problem.hint)

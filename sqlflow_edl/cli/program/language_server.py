@@ -1,0 +1,21 @@
+"""`sqlflow language-server`: serve an editor on standard input and output; see `sqlflow_edl.cli.program.editor`."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+
+from edl.errors import SQLFlowError
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.errors import reported
+
+
+@reported
+def language_server(options: argparse.Namespace) -> int:
+    """Run the command: serve until the editor ends. Return the exit code."""
+    if find_spec("pygls") is None:
+        raise SQLFlowError("pygls is not installed", hint="pip install 'sqlflow-edl[editor]'")
+    from sqlflow_edl.cli.program.editor import serving
+
+    serving(options).start_io()
+    return exit_codes.OK
