@@ -112,7 +112,7 @@ def test_names_are_completed_and_explained_and_programs_are_laid_out(monkeypatch
         assert told is not None and told.startswith("query [TO] TRAIN model")
         assert await editor.points_at(0, 14) is None  # a table
         [text] = await editor.lays_out()
-        assert text == "select * from t TO TRAIN DNNClassifier WITH train.epoch = 3 LABEL y INTO m;"
+        assert text == "select * from t TO TRAIN DNNClassifier WITH train.epoch = 3 LABEL y INTO m;\n"
         await editor.types(text)
         assert await editor.lays_out() == []
 
