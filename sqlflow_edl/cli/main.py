@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
-from sqlflow_edl.cli import backend, completion, config, exit_codes, image
+from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
 from sqlflow_edl.cli.program.variables import assignment
@@ -76,6 +76,7 @@ COMMANDS = {
     "compile": "program.compile.compile_",
     "export": "models.export.export",
     "samples": "samples.samples",
+    "init": "init.init",
     "jobs": "jobs.jobs.jobs",
     "job": "jobs.job.job",
     "logs": "jobs.logs.logs",
@@ -130,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_fmt(commands)
     _add_language_server(commands)
     _command(commands, "samples", "write sample tables to a database; creates a missing database file")
+    _display(init.add_command(commands))
     _add_job_commands(commands)
     image.add_command(commands)
     _add_doctor(commands)

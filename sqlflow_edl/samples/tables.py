@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import uuid
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 _INSTALL = "pip install 'sqlflow-edl[samples]'"
 
 
-def write(source: Source) -> Iterator[tuple[str, int]]:
-    """Write the sample tables to the source, and yield each with its number of rows; existing ones are replaced."""
+def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]]:
+    """Write the sample tables to the source, and yield each with its number of rows; existing ones are replaced.
+
+    names: tables to write, by default all.
+    """
     from edl.sources.staging import SAMPLES  # imports Arrow
 
     job = f"{SAMPLES}-{uuid.uuid4().hex}"  # a commit that is repeated changes nothing
-    for name, make in TABLES.items():
-        table = make(name)
+    for name in names or TABLES:
+        table = TABLES[name](name)
         source.stage(name, job, 0, 0, table.to_batches(65_536))
         yield name, source.commit(name, job, 1)
 
