@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
