@@ -124,31 +124,45 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
 
     Raises SemanticError, at the place of an attribute, for rows that are no regular series.
     """
-    forecast = plan.forecast
-    if forecast is None:
+    if plan.forecast is None:
         raise RuntimeError("the plan is that of a forecast")
     table = pa.Table.from_batches(list(batches), plan.schema.arrow)
-    settings = plan.settings
-    with at(settings.span(TIME)):
-        series = grid(table, plan.label, forecast.time, forecast.series)
-    step = series.step
-    season = forecast.season or step.season
-    lags = forecast.lags or max(2, min(season, MOST_LAGS))
+    with at(plan.settings.span(TIME)):
+        series = grid(table, plan.label, plan.forecast.time, plan.forecast.series)
     longest = int((series.known - series.first).max())
-    windows = forecast.windows or (2 if longest >= season + LONG * forecast.horizon else 1)
-    forecast = msgspec.structs.replace(forecast, step=str(step), season=season, lags=lags, windows=windows)
-    with at(settings.span(HORIZON)):
+    forecast = _fitted(plan.forecast, series.step, longest)
+    with at(plan.settings.span(HORIZON)):
         found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train"))
-    repeats = f"{season:,} steps" if season > 1 else "none: write forecast.season if a pattern repeats"
-    for note in (f"{forecast.time} has steps of {step.words}; season: {repeats}", *found.notes):
+    for note in (_note(forecast, series.step), *found.notes):
         if note not in plan.notes:
             plan.notes.append(note)
-    kept = [
+    kept = (
         draft
         for draft in plan.drafts
         if not draft.why or not draft.part or _is_worth(draft.part, forecast, longest)
-    ]
+    )
     return replace(plan, forecast=forecast, drafts=tuple(kept)), found
+
+
+def _fitted(written: spec.Forecast, step: Step, longest: int) -> spec.Forecast:
+    """Return the forecast with what the rows decide. longest: number of steps of the longest series."""
+    usual = step.season if longest >= 2 * step.season + written.horizon else 1
+    season = written.season or usual
+    return msgspec.structs.replace(
+        written,
+        step=str(step),
+        season=season,
+        lags=written.lags or max(2, min(season, MOST_LAGS)),
+        windows=written.windows or (2 if longest >= season + LONG * written.horizon else 1),
+    )
+
+
+def _note(forecast: spec.Forecast, step: Step) -> str:
+    season = f"{forecast.season:,} steps"
+    if forecast.season == 1:
+        short = f", as {step.season:,} steps are long for these series" if step.season > 1 else ""
+        season = f"none{short}; write forecast.season if a pattern repeats"
+    return f"{forecast.time} has steps of {step.words}; season: {season}"
 
 
 def series_of(forecast: spec.Forecast, label: str) -> Series:

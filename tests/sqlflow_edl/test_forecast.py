@@ -163,6 +163,16 @@ def test_only_parts_of_the_time_with_a_cycle_longer_than_a_season_are_features(m
     assert parts(1) == {"weekday"}
 
 
+def test_a_season_that_the_series_do_not_show_twice_is_none(session: Session) -> None:
+    weekly = "SELECT day, sales FROM sales WHERE store = 1 AND sales IS NOT NULL AND dayofweek(day) = 1"
+    settings = "forecast.time = day, forecast.horizon = 2, train.num_boost_round = 2"
+    [found] = list(session.run(f"{weekly} TO TRAIN Forecast WITH {settings} LABEL sales INTO weekly"))
+
+    assert found.notes[0].startswith(
+        "day has steps of 7 days; season: none, as 52 steps are long for these series"
+    )
+
+
 def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
     query = "SELECT day - DATE '2024-01-01' AS number, sales FROM sales WHERE store = 1 AND sales IS NOT NULL"
     settings = "forecast.time = number, forecast.horizon = 7, forecast.season = 7, train.num_boost_round = 2"

@@ -33,7 +33,7 @@ ATTRIBUTES = (
         "forecast.season",
         "integer",
         "Number of steps after which a pattern repeats; 1 for none. By default a week of days, a year of weeks, months "
-        "and quarters, a day of shorter steps, and none of numbers.",
+        "and quarters, a day of shorter steps, if a series shows it twice; none of numbers.",
         low=1,
         high=100_000,
         aliases=("season", "season_length", "forecast.season_length", "period"),
