@@ -353,8 +353,9 @@ def _metrics(spec: JobSpec) -> str:
 
 
 def _first(metric: metrics.Metric) -> str:
-    """Return the argument of a metric of the first rows of a ranking; empty for other metrics."""
-    return str(metric.k) if isinstance(metric, metrics.RankingMetric) and metric.k else ""
+    """Return the argument of a metric of the first rows of a ranking, or of the first classes; empty for others."""
+    counts = isinstance(metric, metrics.RankingMetric | metrics.TopKAccuracy)
+    return str(metric.k) if counts and metric.k else ""  # type: ignore[attr-defined]
 
 
 def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:

@@ -6,16 +6,25 @@ def eval_metrics_fn():
     return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
 """
 
-from edl.metrics.auc import AUC
+from edl.metrics.agreement import (
+    MCC,
+    BalancedAccuracy,
+    CohenKappa,
+    ErrorRate,
+    Jaccard,
+    Specificity,
+    TopKAccuracy,
+)
+from edl.metrics.auc import AUC, AveragePrecision
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall, at_threshold, decided
+from edl.metrics.classification import F1, Accuracy, Brier, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
-from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
-from edl.metrics.residuals import AbsoluteErrors
+from edl.metrics.regression import MAE, MAPE, MSE, MSLE, R2, RMSE, RMSLE, SMAPE, LogCosh, MaxError
+from edl.metrics.residuals import AbsoluteErrors, MedianAbsoluteError
 from edl.metrics.states import State, dump, load
 
 __all__ = [
@@ -26,17 +35,30 @@ __all__ = [
     "MAP",
     "MAPE",
     "MASE",
+    "MCC",
     "MSE",
+    "MSLE",
     "NDCG",
     "R2",
     "RMSE",
+    "RMSLE",
+    "SMAPE",
     "AbsoluteErrors",
     "Accuracy",
     "AnomalyRate",
+    "AveragePrecision",
+    "BalancedAccuracy",
+    "Brier",
+    "CohenKappa",
     "Coverage",
+    "ErrorRate",
     "Inertia",
+    "Jaccard",
     "Kind",
+    "LogCosh",
     "LogLoss",
+    "MaxError",
+    "MedianAbsoluteError",
     "Metric",
     "Precision",
     "RankingMetric",
@@ -45,7 +67,9 @@ __all__ = [
     "SeasonalNaiveMASE",
     "SeasonalNaiveRMSE",
     "Silhouette",
+    "Specificity",
     "State",
+    "TopKAccuracy",
     "at_threshold",
     "by_name",
     "decided",

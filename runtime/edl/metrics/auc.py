@@ -69,6 +69,19 @@ class AUC(Metric):
         return sum(areas) / len(areas) if areas else math.nan
 
 
+class AveragePrecision(AUC):
+    """Mean precision over the thresholds, each weighted by its gain in recall; of several classes, the mean of all.
+
+    A class without rows has none. State and `exact` as of AUC.
+    """
+
+    name = "average_precision"
+
+    def _result(self, state: State) -> float:
+        found = [area for area in map(_average_precision, _merged(_runs(state))) if not math.isnan(area)]
+        return sum(found) / len(found) if found else math.nan
+
+
 # States ----------------------------------------------------------------------------------------------------
 
 
@@ -140,3 +153,13 @@ def _area(curve: Floats) -> float:
         return math.nan
     below = np.cumsum(outside) - outside
     return float((inside * (below + outside / 2)).sum() / pairs)
+
+
+def _average_precision(curve: Floats) -> float:
+    _, inside, outside = curve[:, ::-1]  # from the highest score
+    total = inside.sum()
+    if not total:
+        return math.nan
+    found = np.cumsum(inside)
+    precision = np.divide(found, found + np.cumsum(outside), out=np.zeros_like(found), where=found > 0)
+    return float((precision * inside).sum() / total)

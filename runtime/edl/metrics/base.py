@@ -33,6 +33,7 @@ from edl.metrics.states import Floats, State
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Metric(abc.ABC):

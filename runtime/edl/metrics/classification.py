@@ -8,13 +8,12 @@ occurs has recall 0.
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from edl.metrics.base import Array, Metric, class_rows, ratio
+from edl.metrics.base import Array, Flags, Ints, Metric, class_rows, ratio
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.states import Floats, State
 
@@ -29,8 +28,13 @@ class Accuracy(Metric):
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
-        right = weight[probabilities.argmax(axis=1) == truth]
+        right = weight[self._right(truth, probabilities)]
         return (np.array([right.sum(), weight.sum()]),)
+
+    def _right(self, truth: Ints, probabilities: Floats) -> Flags:
+        """Return True for the rows that are predicted, shape (n,)."""
+        right: Flags = probabilities.argmax(axis=1) == truth
+        return right
 
     def _result(self, state: State) -> float:
         right, weight = state[0]
@@ -54,7 +58,27 @@ class LogLoss(Metric):
         return ratio(total, weight)
 
 
-class _PerClass(Metric):
+class Brier(Metric):
+    """Mean squared error of the probabilities: of two classes that of class 1, of more the sum over the classes.
+
+    State: the weighted sum, the sum of weights.
+    """
+
+    name = "brier"
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        errors = np.square(probabilities - (truth[:, np.newaxis] == np.arange(probabilities.shape[1])))
+        per_row = errors[:, 1] if probabilities.shape[1] == 2 else errors.sum(axis=1)
+        return (np.array([(per_row * weight).sum(), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        total, weight = state[0]
+        return ratio(total, weight)
+
+
+class PerClass(Metric):
     """Base of metrics per class.
 
     State, of shape (3, k): for each class the weight of rows correctly predicted, predicted, and true.
@@ -82,36 +106,36 @@ class _PerClass(Metric):
             return float("nan")
         return float(figures[1] if len(figures) == 2 else figures[occurs].mean())
 
-    @abc.abstractmethod
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
         """Return the figure of each class, shape (k,)."""
+        raise NotImplementedError
 
 
-class Precision(_PerClass):
+class Precision(PerClass):
     """Share of a class's predicted rows that belong to it."""
 
     name = "precision"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return _share(right, predicted)
+        return share(right, predicted)
 
 
-class Recall(_PerClass):
+class Recall(PerClass):
     """Share of a class's rows that are predicted as it."""
 
     name = "recall"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return _share(right, true)
+        return share(right, true)
 
 
-class F1(_PerClass):
+class F1(PerClass):
     """Harmonic mean of a class's precision and recall."""
 
     name = "f1"
 
     def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
-        return _share(2 * right, predicted + true)
+        return share(2 * right, predicted + true)
 
 
 @dataclass(frozen=True)
@@ -136,7 +160,7 @@ class AtThreshold(Metric):
 
 def at_threshold(metric: Metric, threshold: float | None) -> Metric:
     """Return the metric with the threshold, or itself if there is none or it measures probabilities."""
-    counts = type(metric) in (Accuracy, Precision, Recall, F1, ConfusionMatrix)
+    counts = isinstance(metric, Accuracy | PerClass | ConfusionMatrix)
     return AtThreshold(metric, threshold) if counts and threshold is not None else metric
 
 
@@ -148,5 +172,5 @@ def decided(probabilities: Floats, threshold: float) -> Floats:
     return found
 
 
-def _share(part: Floats, whole: Floats) -> Floats:
+def share(part: Floats, whole: Floats) -> Floats:
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)

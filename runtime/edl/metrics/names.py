@@ -8,13 +8,23 @@ from functools import partial
 from typing import Literal
 
 from edl.errors import SemanticError, nearest
-from edl.metrics.auc import AUC
+from edl.metrics.agreement import (
+    MCC,
+    BalancedAccuracy,
+    CohenKappa,
+    ErrorRate,
+    Jaccard,
+    Specificity,
+    TopKAccuracy,
+)
+from edl.metrics.auc import AUC, AveragePrecision
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, Brier, LogLoss, Precision, Recall
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.ranking import MAP, NDCG
-from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
+from edl.metrics.regression import MAE, MAPE, MSE, MSLE, R2, RMSE, RMSLE, SMAPE, LogCosh, MaxError
+from edl.metrics.residuals import MedianAbsoluteError
 from edl.spec import AnomalyLabel, ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
 
 Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
@@ -31,7 +41,7 @@ _PLURAL: dict[_Predicted, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    make: Callable[[], Metric]
+    make: Callable[..., Metric]
     of: _Predicted
     aliases: tuple[str, ...]
 
@@ -58,11 +68,32 @@ _TABLE: dict[str, _Row] = {
             "nll",
         ),
     ),
+    "balanced_accuracy": _Row(BalancedAccuracy, "class", ("balanced_accuracy_score",)),
+    "mcc": _Row(MCC, "class", ("matthews_corrcoef", "MatthewsCorrelationCoefficient", "phi")),
+    "cohen_kappa": _Row(CohenKappa, "class", ("kappa", "cohen_kappa_score", "CohensKappa")),
+    "average_precision": _Row(
+        AveragePrecision, "class", ("average_precision_score", "pr_auc", "auc_pr", "aucpr", "auprc")
+    ),
+    "brier": _Row(Brier, "class", ("brier_score", "brier_score_loss", "brier_loss")),
+    "specificity": _Row(Specificity, "class", ("TrueNegativeRate", "selectivity")),
+    "jaccard": _Row(Jaccard, "class", ("jaccard_score", "MeanIoU", "iou")),
+    "error_rate": _Row(ErrorRate, "class", ("zero_one_loss", "hamming_loss", "error")),
+    "top_k_accuracy@5": _Row(
+        TopKAccuracy,
+        "class",
+        ("TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy", "top_k_accuracy_score"),
+    ),
     "rmse": _Row(RMSE, "number", ("RootMeanSquaredError", "root_mean_square_error")),
     "mae": _Row(MAE, "number", ("MeanAbsoluteError", "l1")),
     "r2": _Row(R2, "number", ("r2_score", "R2Score", "r_squared", "CoefficientOfDetermination")),
     "mse": _Row(MSE, "number", ("MeanSquaredError", "mean_square_error", "l2")),
     "mape": _Row(MAPE, "number", ("MeanAbsolutePercentageError",)),
+    "smape": _Row(SMAPE, "number", ("SymmetricMeanAbsolutePercentageError",)),
+    "msle": _Row(MSLE, "number", ("MeanSquaredLogarithmicError", "mean_squared_log_error")),
+    "rmsle": _Row(RMSLE, "number", ("RootMeanSquaredLogarithmicError", "root_mean_squared_log_error")),
+    "log_cosh": _Row(LogCosh, "number", ("LogCoshError",)),
+    "max_error": _Row(MaxError, "number", ("MaximumError",)),
+    "median_absolute_error": _Row(MedianAbsoluteError, "number", ("median_ae", "medae")),
     "ndcg@10": _Row(partial(NDCG, 10), "ranking", ()),
     "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
     "ndcg": _Row(NDCG, "ranking", ("ndcg_score", "NormalizedDiscountedCumulativeGain")),
@@ -75,7 +106,12 @@ _TABLE: dict[str, _Row] = {
     "coverage": _Row(Coverage, "forecast", ()),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
-_FIRST: dict[str, Callable[[int], Metric]] = {"ndcg": NDCG, "map": MAP}  # metrics of the first rows: ndcg@5
+# Metrics of the first rows or classes: ndcg@5, top_k_accuracy@3
+_FIRST: dict[str, tuple[Callable[[int], Metric], _Predicted]] = {
+    "ndcg": (NDCG, "ranking"),
+    "map": (MAP, "ranking"),
+    "top_k_accuracy": (TopKAccuracy, "class"),
+}
 
 DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "regression": ("rmse", "mae", "r2"),
@@ -126,14 +162,21 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     folded = _fold(name)
     base, _, first = name.rpartition("@")
     if base.strip().casefold() in _FIRST and first.strip().isdecimal() and 0 < int(first) < 10**6:
-        if kind and kind != "ranking":
-            raise _unsuitable(name, "ranking", kind)
-        return _FIRST[base.strip().casefold()](int(first))
-    for canonical, row in _TABLE.items():
-        if folded in map(_fold, (canonical, *row.aliases)):
-            if kind and not _suits(row, kind):
-                raise _unsuitable(canonical, row.of, kind)
-            return AUC(exact=exact) if row.make is AUC else row.make()
+        make, of = _FIRST[base.strip().casefold()]
+        if kind and _predicted(kind) != of:
+            raise _unsuitable(name, of, kind)
+        return make(int(first))
+    named = [
+        (canonical, row)
+        for canonical, row in _TABLE.items()
+        if folded in map(_fold, (canonical, *row.aliases))
+    ]
+    for _, row in named:
+        if kind is None or _suits(row, kind):
+            return row.make(exact=exact) if row.make in (AUC, AveragePrecision) else row.make()
+    if named and kind:
+        canonical, row = named[0]
+        raise _unsuitable(canonical, row.of, kind)
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
 
 

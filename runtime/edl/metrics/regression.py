@@ -68,6 +68,68 @@ class MAPE(_RowMean):
         return relative
 
 
+class SMAPE(_RowMean):
+    """Symmetric mean absolute percentage error: 2 |error| / (|label| + |score|), from 0 to 2; 0 where both are 0."""
+
+    name = "smape"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        size = np.abs(truth) + np.abs(predicted)
+        errors: Floats = np.divide(
+            2 * np.abs(predicted - truth), size, out=np.zeros_like(size), where=size > 0
+        )
+        return errors
+
+
+class MSLE(_RowMean):
+    """Mean squared error of log(1 + x). Numbers below 0 count as 0, as in Keras."""
+
+    name = "msle"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        logs = np.log1p(np.maximum(np.stack([predicted, truth]), 0))
+        errors: Floats = np.square(logs[0] - logs[1])
+        return errors
+
+
+class RMSLE(MSLE):
+    """Root of the mean squared error of log(1 + x)."""
+
+    name = "rmsle"
+
+    def _result(self, state: State) -> float:
+        return math.sqrt(super()._result(state))
+
+
+class LogCosh(_RowMean):
+    """Mean of log(cosh(error)): half the square of small errors, the size of large ones."""
+
+    name = "log_cosh"
+
+    def _errors(self, truth: Floats, predicted: Floats) -> Floats:
+        error = np.abs(predicted - truth)
+        losses: Floats = error + np.log1p(np.exp(-2 * error)) - math.log(2)
+        return losses
+
+
+class MaxError(Metric):
+    """Largest absolute error of a row with a weight. State: it."""
+
+    name = "max_error"
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, predicted, weight = regression_rows(labels, scores, weights)
+        errors = np.abs(predicted - truth)[weight > 0]
+        return (errors.max(keepdims=True),) if len(errors) else ()
+
+    def _merge(self, a: State, b: State) -> State:
+        return (np.maximum(a[0], b[0]),)
+
+    def _result(self, state: State) -> float:
+        return float(state[0][0])
+
+
 class R2(Metric):
     """Coefficient of determination: the share of the labels' variance that the scores explain.
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.errors import JobError
-from edl.metrics.base import Array, Metric, row_weights
+from edl.metrics.base import Array, Metric, regression_rows, row_weights
 from edl.metrics.states import Floats, State
 from edl.spec import Residuals
 
@@ -65,6 +65,16 @@ class AbsoluteErrors(Metric):
     def _result(self, state: State) -> float:
         found = self.quantiles(state)
         return math.nan if found is None else found.quantiles[(len(found.quantiles) - 1) // 2]
+
+
+class MedianAbsoluteError(AbsoluteErrors):
+    """Median of the absolute errors, less than 1 % too large."""
+
+    name = "median_absolute_error"
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, predicted, _ = regression_rows(labels, scores, weights)
+        return super()._measure(truth[:, np.newaxis], predicted[:, np.newaxis], weights)
 
 
 def _rounded_up(values: Floats) -> npt.NDArray[np.float32]:

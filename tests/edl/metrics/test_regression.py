@@ -19,6 +19,8 @@ PAIRS: list[tuple[metrics.Metric, Callable[..., Any]]] = [
     (metrics.MAE(), sk.mean_absolute_error),
     (metrics.MAPE(), sk.mean_absolute_percentage_error),
     (metrics.R2(), sk.r2_score),
+    (metrics.MSLE(), sk.mean_squared_log_error),
+    (metrics.RMSLE(), sk.root_mean_squared_log_error),
 ]
 WITH_EACH = pytest.mark.parametrize(("metric", "reference"), PAIRS, ids=lambda p: getattr(p, "name", ""))
 
@@ -114,3 +116,21 @@ def test_scores_of_a_diverged_model_are_refused() -> None:
 def test_weights_must_be_one_number_per_row(weights: Any, message: str) -> None:
     with pytest.raises(JobError, match=message):
         metrics.MAE().update((), column(1, 2), column(1, 2), np.array(weights))
+
+
+def test_errors_of_other_measures_are_those_of_their_formulas() -> None:
+    labels, scores = column(1.0, -2.0, 0.0, 4.0), column(1.5, -1.0, 0.0, 1.0)
+    errors = np.array([0.5, 1.0, 0.0, 3.0])
+    found = {
+        made.name: made.result(made.update(made.update((), labels[:2], scores[:2]), labels[2:], scores[2:]))
+        for made in (metrics.SMAPE(), metrics.LogCosh(), metrics.MaxError(), metrics.MedianAbsoluteError())
+    }
+    assert found == pytest.approx(
+        {
+            "smape": (1 / 2.5 + 2 / 3 + 0 + 6 / 5) / 4,
+            "log_cosh": np.log(np.cosh(errors)).mean(),
+            "max_error": 3.0,
+            "median_absolute_error": 0.5,
+        },
+        rel=0.01,
+    )

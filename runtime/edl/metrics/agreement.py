@@ -1,0 +1,99 @@
+"""Agreement of predicted and true classes, two or more, from their counts; figures equal scikit-learn's.
+
+The predicted class is the most probable one, or with a threshold the second of two: see `edl.metrics.classification`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from edl.metrics.base import Flags, Ints, ratio
+from edl.metrics.classification import Accuracy, PerClass, share
+from edl.metrics.states import Floats, State
+
+
+class BalancedAccuracy(PerClass):
+    """Mean over the true classes of the share of their rows that are predicted."""
+
+    name = "balanced_accuracy"
+
+    def _result(self, state: State) -> float:
+        right, _, true = state[0]
+        occurs = true > 0
+        return float((right[occurs] / true[occurs]).mean()) if occurs.any() else math.nan
+
+
+class Specificity(PerClass):
+    """Share of the rows outside of a class that are not predicted as it: of two classes, of class 1."""
+
+    name = "specificity"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        outside = true.sum() - true
+        return share(outside - (predicted - right), outside)
+
+
+class Jaccard(PerClass):
+    """Share of the rows predicted or true that are both (intersection over union)."""
+
+    name = "jaccard"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return share(right, predicted + true - right)
+
+
+class CohenKappa(PerClass):
+    """Accuracy beyond chance, relative to the largest possible one (Cohen, 1960)."""
+
+    name = "cohen_kappa"
+
+    def _result(self, state: State) -> float:
+        right, predicted, true = state[0]
+        total = true.sum()
+        by_chance = ratio(float(predicted @ true), float(total) ** 2)
+        return ratio(ratio(right.sum(), total) - by_chance, 1 - by_chance)
+
+
+class MCC(PerClass):
+    """Correlation of predicted and true classes (Matthews, 1975; of several, Gorodkin, 2004); 0 for one class alone."""
+
+    name = "mcc"
+
+    def _result(self, state: State) -> float:
+        right, predicted, true = state[0]
+        total = true.sum()
+        if not total:
+            return math.nan
+        shares = predicted / total, true / total  # of sums of squares, large counts would lose digits
+        spread = math.sqrt(max(0.0, 1 - shares[0] @ shares[0]) * max(0.0, 1 - shares[1] @ shares[1]))
+        together = right.sum() / total - shares[0] @ shares[1]
+        return float(together / spread) if spread else 0.0
+
+
+class ErrorRate(Accuracy):
+    """Share of rows whose class is not predicted."""
+
+    name = "error_rate"
+    higher_is_better = False
+
+    def _result(self, state: State) -> float:
+        return 1 - super()._result(state)
+
+
+@dataclass(frozen=True)
+class TopKAccuracy(Accuracy):
+    """Share of rows whose class is among the `k` most probable; of equal ones, the first."""
+
+    k: int = 5
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"top_k_accuracy@{self.k}"
+
+    def _right(self, truth: Ints, probabilities: Floats) -> Flags:
+        best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.k]
+        found: Flags = (best == truth[:, np.newaxis]).any(axis=1)
+        return found
