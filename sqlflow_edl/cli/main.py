@@ -347,6 +347,7 @@ def _add_job_commands(commands: Commands) -> None:
     )
     job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
     job.add_argument("--format", choices=("table", "json"), default="table")
+    job.add_argument("--watch", action="store_true", help="show it on the whole terminal until it ends")
     logs = _job_command(commands, "logs", "print the output of the instances of a job")
     logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0 (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the output until the job ends")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from sqlflow_edl.backends.base import LogLines
 from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
 from sqlflow_edl.display.listing import Layout
-from sqlflow_edl.display.output import write_rows
-from sqlflow_edl.display.terminal import console, room
+from sqlflow_edl.display.output import as_table, write_rows
+from sqlflow_edl.display.progress import bar
+from sqlflow_edl.display.terminal import Room, console, in_ascii, room
 from sqlflow_edl.display.views import OTHERS, listed
 from sqlflow_edl.reports.text import counted
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
 
 
 def write_logs(lines: LogLines, out: IO[str], *, named: bool, flush: bool = False) -> None:
@@ -45,3 +49,43 @@ def write_job(found: JobReport, out: IO[str]) -> None:
     if servers := server_rows(found):
         out.write("\n")
         write_rows(((name, number > 0) for number, name in enumerate(SERVERS)), servers, out)
+
+
+# Columns of instances that give way where a line is too long; the note takes the rest of it.
+_LIVE = Layout("note", ("role", "incarnation", "address", "place", "relaunches", "rows/s"), least=10)
+
+
+def live_job(found: JobReport, space: Room) -> Group:
+    """Return a job in lines that fit: its facts, with a bar, its instances and parameter servers."""
+    from rich.console import Group
+
+    rows = [(name, _with_bar(name, " ".join(value.split()), found, space)) for name, value in facts(found)]
+    about = as_table((("fact", False), ("value", False)), rows)
+    about.columns[0].min_width = max(len(name) for name, _ in rows)
+    for column in about.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
+    lines = [
+        (*(str(each) if each else "" for each in row), f"{instance.rate:,.0f}" if instance.rate else "")
+        for row, instance in zip(instance_rows(found), found.instances, strict=True)
+    ]
+    shown = listed(
+        (*INSTANCES, "rows/s"), lines, _LIVE, space, "sqlflow job ID has all", counted(len(lines), "instance")
+    )
+    parts: list[RenderableType] = [about, "", shown.table, shown.footer]
+    if servers := server_rows(found):
+        parts += ["", as_table(((name, number > 0) for number, name in enumerate(SERVERS)), servers)]
+    return Group(*parts)
+
+
+def _with_bar(name: str, value: str, found: JobReport, space: Room) -> str:
+    """Put a bar before the epoch, or before tasks of a job without epochs: those of a training come epoch by epoch."""
+    share = None
+    if name == "epoch":
+        share = (found.epoch - 1) / max(1, found.epochs)
+    elif not found.epochs and name.endswith(" tasks"):
+        counts = found.tasks[name.removesuffix(" tasks")]
+        share = counts.done / max(1, counts.todo + counts.doing + counts.done)
+    if share is None:
+        return value
+    text = f"{bar(share)} {share:.0%}  "
+    return (text if space.blocks else in_ascii(text)) + value

@@ -1,26 +1,67 @@
-"""`sqlflow job ID`: the state and progress of a job, with its processes or pods."""
+"""`sqlflow job ID`: the state and progress of a job, with its processes or pods; `--watch` until it ends."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
+from typing import IO
 
 import msgspec
 
+from edl.run.termination import TerminatedError
 from sqlflow_edl.backends import find
+from sqlflow_edl.backends.base import JobHandle
 from sqlflow_edl.backends.report import report
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.display.job import write_job
+from sqlflow_edl.display.job import live_job, write_job
+from sqlflow_edl.display.terminal import is_smart, room
+
+PERIOD = 1.0  # seconds between two views; a master replaces its snapshot as often
 
 
 @reported
 def job(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)
+    if options.watch:
+        return watch(handle, sys.stdout)
     found = report(handle.folder, handle.details())
     if options.format == "json":
         print(msgspec.json.format(msgspec.json.encode(found)).decode())
         return exit_codes.OK
     write_job(found, sys.stdout)
     return exit_codes.OK
+
+
+def watch(handle: JobHandle, out: IO[str]) -> int:
+    """Show the job on the whole terminal until it ends, then as `sqlflow job` does; return the exit code."""
+    if not is_smart(out):
+        print(
+            "sqlflow job: --watch needs a terminal; sqlflow attach follows a job elsewhere", file=sys.stderr
+        )
+        return exit_codes.USAGE
+    from rich.console import Console
+    from rich.live import Live
+
+    with Live(console=Console(file=out, highlight=False), screen=True, auto_refresh=False) as live:
+        try:
+            while True:
+                details = handle.details()
+                found = report(handle.folder, details)
+                live.update(live_job(found, room(out)), refresh=True)
+                if not details.status.alive:
+                    break
+                time.sleep(PERIOD)
+        except TerminatedError:
+            raise
+        except KeyboardInterrupt:
+            ended = False
+        else:
+            ended = True
+    write_job(found, out)
+    if not ended:
+        print(f"job {found.id} continues", file=sys.stderr)
+        return exit_codes.INTERRUPTED
+    return exit_codes.FAILED if found.state in ("failed", "died") else exit_codes.OK
