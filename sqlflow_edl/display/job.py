@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 
 from sqlflow_edl.backends.base import LogLines
 from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
-from sqlflow_edl.display.listing import Layout
+from sqlflow_edl.display.listing import Layout, shortened
 from sqlflow_edl.display.output import as_table, write_rows
 from sqlflow_edl.display.progress import bar
 from sqlflow_edl.display.terminal import Room, console, in_ascii, room
@@ -60,10 +60,10 @@ def live_job(found: JobReport, space: Room) -> Group:
     from rich.console import Group
 
     rows = [(name, _with_bar(name, " ".join(value.split()), found, space)) for name, value in facts(found)]
-    about = as_table((("fact", False), ("value", False)), rows)
-    about.columns[0].min_width = max(len(name) for name, _ in rows)
-    for column in about.columns:
-        column.no_wrap, column.overflow = True, "ellipsis"
+    left = space.width - max(len(name) for name, _ in rows) - 2
+    about = as_table(
+        (("fact", False), ("value", False)), [(name, shortened(text, left)) for name, text in rows]
+    )
     lines = [
         (*(str(each) if each else "" for each in row), f"{instance.rate:,.0f}" if instance.rate else "")
         for row, instance in zip(instance_rows(found), found.instances, strict=True)

@@ -40,7 +40,7 @@ class Listing:
 
 def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: int) -> Listing:
     """Fit the rows into lines of `width` cells, without empty columns and those that do not fit."""
-    from rich.cells import cell_len, set_cell_size
+    from rich.cells import cell_len
 
     widths = {
         name: max([cell_len(name), *(cell_len(row[place] or "") for row in rows)])
@@ -61,10 +61,14 @@ def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: 
             left_out.append(name)
 
     def cut(name: str, text: str | None) -> str | None:
-        room = max(rest(), least)
-        if name != layout.elastic or text is None or cell_len(text) <= room:
-            return text
-        return set_cell_size(text, room - 1).rstrip() + "…"
+        return text if name != layout.elastic or text is None else shortened(text, max(rest(), least))
 
     places = [(name, list(columns).index(name)) for name in kept]
     return Listing(kept, [[cut(name, row[place]) for name, place in places] for row in rows], left_out)
+
+
+def shortened(text: str, room: int) -> str:
+    """Return the text, or as much of it as `room` cells take, with an ellipsis."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= room else set_cell_size(text, room - 1).rstrip() + "…"
