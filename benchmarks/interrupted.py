@@ -192,13 +192,11 @@ def _edl_run(script: str, folder: Path) -> Iterator[None]:
 @contextmanager
 def _torchft(script: str, folder: Path) -> Iterator[None]:
     """Run a lighthouse, and a torchrun for each worker, with the settings of torchft's documentation."""
-    from torchft.coordination import LighthouseServer
-
-    lighthouse = LighthouseServer(
-        bind=f"127.0.0.1:{_free_port()}", min_replicas=1, quorum_tick_ms=100, join_timeout_ms=10_000
-    )
+    address = f"127.0.0.1:{_free_port()}"
+    lighthouse = [str(Path(sys.executable).with_name("torchft_lighthouse")), "--bind", address]
+    options = ["--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
     with ExitStack() as stack:
-        stack.callback(lighthouse.shutdown)
+        stack.enter_context(_process([*lighthouse, *options], folder, {}))
         for number in range(WORKERS):
             run = [
                 *TORCHRUN,
@@ -209,7 +207,7 @@ def _torchft(script: str, folder: Path) -> Iterator[None]:
                 script,
             ]
             variables = {
-                "TORCHFT_LIGHTHOUSE": lighthouse.address(),
+                "TORCHFT_LIGHTHOUSE": f"http://{address}",
                 "REPLICA_GROUP_ID": str(number),
                 "NUM_REPLICA_GROUPS": str(WORKERS),
             }
