@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from edl.errors import ErrorList, Span, SQLFlowError
 from tests.databases import DIALECTS
 
 REPOSITORY = Path(__file__).parents[1]
@@ -53,6 +55,18 @@ def _of(fields: dict[str, str], dialect: str) -> dict[str, str]:
     """The fields as they are in the dialect."""
     common = {name: value for name, value in fields.items() if " " not in name}
     return common | {name: fields[f"{name} {dialect}"] for name in common if f"{name} {dialect}" in fields}
+
+
+def refusal(case: Case, run: Callable[[str], object]) -> Sequence[SQLFlowError]:
+    """The errors of the case's program. The first is at the place between « and », with the case's message and hint."""
+    start, end = case.program.index("«"), case.program.index("»") - 1
+    with pytest.raises(SQLFlowError) as raised:
+        run(case.program.replace("«", "").replace("»", ""))
+    errors = raised.value.errors if isinstance(raised.value, ErrorList) else (raised.value,)
+    assert case.fields["message"] in errors[0].message
+    assert case.fields.get("hint", "") in (errors[0].hint or "")
+    assert errors[0].span == Span(start, end)
+    return errors
 
 
 @dataclass(frozen=True)
