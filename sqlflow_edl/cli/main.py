@@ -19,6 +19,7 @@ from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
 from sqlflow_edl.cli.program.variables import assignment
+from sqlflow_edl.cli.source import ask_password
 from sqlflow_edl.display.output import FORMATS
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -56,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return exit_codes.USAGE
     try:
         with terminating():
+            if getattr(options, "password", False) and (wrong := ask_password(options)):
+                print(f"sqlflow {options.command}: {wrong}", file=sys.stderr)
+                return exit_codes.USAGE
             return _load(options.command)(options)
     except TerminatedError:
         print("terminated", file=sys.stderr)
@@ -474,6 +478,9 @@ def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParse
         metavar="URL",
         default=os.environ.get("SQLFLOW_SOURCE"),
         help="URL of the data source (default: SQLFLOW_SOURCE)",
+    )
+    parser.add_argument(
+        "-p", "--password", action="store_true", help="ask for the password of a database on a server"
     )
     parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
     _display(parser)

@@ -1,9 +1,10 @@
-"""Missing data source of a command: the message and its remedy."""
+"""Data source of a command: the message where it is missing, and the question for its password."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from getpass import getpass
 
 from sqlflow_edl.cli import exit_codes
 
@@ -17,3 +18,26 @@ def no_source(options: argparse.Namespace) -> int:
     """Print that the command has no data source, and how to name one; return the exit code."""
     print(_NONE.format(command=options.command), file=sys.stderr)
     return exit_codes.USAGE
+
+
+def ask_password(options: argparse.Namespace) -> str:
+    """Ask for the password of the data source, and keep it for the session; return an error, or an empty string."""
+    from edl.data.server_url import ServerURL
+    from edl.data.url import parse
+    from edl.errors import SourceError
+
+    try:
+        url = parse(options.source or "")
+    except SourceError:
+        return ""  # the command reports it
+    if not isinstance(url, ServerURL):
+        return f"--password is for databases on servers, not for {url.scheme}"
+    if url.password:
+        return "--password asks for the password, and the URL has one"
+    if not sys.stdin.isatty():
+        return "--password needs a terminal; connections.toml can name a variable of the environment instead"
+    try:
+        url.keep(getpass(f"Password for {url}: "))
+    except EOFError:
+        return "no password was typed"
+    return ""

@@ -56,6 +56,10 @@ class ServerURL:
             return self
         return replace(self, password=_kept().get(shown) or _of_session(shown) or _configured(shown))
 
+    def keep(self, password: str) -> None:
+        """Give the URL a password, for this process and those that it starts."""
+        _keep(str(self), password)
+
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:
     """Parse `scheme://user:password@host:port/path?options`; `port` is the default port.
