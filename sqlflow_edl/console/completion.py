@@ -22,6 +22,8 @@ from sqlflow_edl.syntax.dialects import dialect_named
 
 _COMMAND = re.compile(r"\s*(?P<mark>[/\\])(?P<name>\w*)(?P<rest>\s+(?P<first>\S+\s+)?(?P<argument>\S*))?")
 _FILES = ("source", "edit", "once", "tee")
+# What commands have before a statement; a digit after it may belong to the seconds.
+_BEFORE_STATEMENT = re.compile(r"\s*[/\\](?:watch(?:\s+[\d.]+)?|fs\s+\S+)\s+(?=\D)")
 _PARTS = re.compile(r"[._ ]")
 
 
@@ -34,6 +36,9 @@ class Completing(Completer):
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
         connection = self._connection()
+        if command := _BEFORE_STATEMENT.match(document.text_before_cursor + "|"):  # | is the cursor
+            text, at = document.text[command.end() :], document.cursor_position - command.end()
+            document = Document(text, at)
         if called := _COMMAND.fullmatch(document.text_before_cursor):
             yield from self._of_command(called, event, connection)
             return
