@@ -26,8 +26,8 @@ class JobReport(msgspec.Struct, frozen=True):
     tasks: by kind. step: minibatches that were trained. loss: the mean over this epoch, so far. rows_per_second:
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
-    tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows: as
-    in `Snapshot`. place: as in `Status`.
+    tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows,
+    workers: as in `Snapshot`. place: as in `Status`.
     """
 
     id: str
@@ -57,6 +57,7 @@ class JobReport(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     lost_updates: int
     lost_rows: int
+    workers: int
 
 
 def report(job: JobFolder, details: JobDetails) -> JobReport:
@@ -93,6 +94,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
         lost_updates=snapshot.lost_updates,
         lost_rows=snapshot.lost_rows,
+        workers=snapshot.workers,
     )
 
 
@@ -151,6 +153,8 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
     if found.place:
         rows.append(("place", found.place))
     rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
+    if found.workers:
+        rows.append(("workers", f"{found.workers}"))
     if found.epoch:
         rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
     if found.rows:

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
@@ -86,6 +87,7 @@ COMMANDS = {
     "logs": "jobs.logs.logs",
     "attach": "jobs.attach.attach",
     "resume": "jobs.resume.resume_",
+    "scale": "jobs.scale.scale_",
     "cancel": "jobs.cancel.cancel",
     "image": "image.image",
     "serve": "models.serve.serve",
@@ -360,6 +362,10 @@ def _add_job_commands(commands: Commands) -> None:
         commands, "resume", "continue a training that failed or died from its last checkpoint"
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
+    scale = _job_command(commands, "scale", "change the number of workers of a running job")
+    scale.add_argument(
+        "--workers", metavar="N", type=partial(workers, least=1), required=True, help="number of workers"
+    )
     _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 
 
@@ -412,13 +418,13 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def workers(text: str) -> int:
+def workers(text: str, least: int = 0) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST_WORKERS}") from None
-    if not 0 <= number <= MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{number} is not from 0 to {MOST_WORKERS}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {MOST_WORKERS}") from None
+    if not least <= number <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{number} is not from {least} to {MOST_WORKERS}")
     return number
 
 

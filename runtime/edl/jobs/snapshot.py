@@ -61,7 +61,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
     grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
-    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost.
+    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `workers` is the wanted
+    number of workers.
     """
 
     started: str
@@ -81,6 +82,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
     lost_updates: int = 0
     lost_rows: int = 0
+    workers: int = 0
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""

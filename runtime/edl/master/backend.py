@@ -46,9 +46,10 @@ class Backend:
     supervisor the master ends the instances with `end_instances`, and SIGTERM asks for a replacement of the master.
 
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
-    calls `beat` about once a second. None of these may block. `address` is the address to listen on, `metrics_port` the
-    port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none), `interval` the seconds
-    between two progress events, `register_secs` the time for a running process to register.
+    calls `beat` about once a second. None of these may block. `want` asks the quota, if any, for so many slots, and may
+    block. `address` is the address to listen on, `metrics_port` the port of /metrics (0: any free port), `health_port`
+    that of the liveness probe (0: none), `interval` the seconds between two progress events, `register_secs` the time
+    for a running process to register.
     """
 
     cluster: Cluster
@@ -60,6 +61,7 @@ class Backend:
     metrics_port: int = 0
     health_port: int = 0
     beat: Callable[[], None] = lambda: None
+    want: Callable[[int], None] = lambda instances: None
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
     supervised: bool = True

@@ -47,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     show=lambda snapshot: snapshot.write(folder.snapshot),
                     address=own_address(options.port),
                     beat=cluster.beat,
+                    want=cluster.want,
                 )
                 return run(spec, folder, backend, options.lease_secs)
         except SQLFlowError as error:

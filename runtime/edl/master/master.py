@@ -169,6 +169,8 @@ class Master:
         await self._state_loop.write()  # the new epoch must be durable before any instance sees it
         service = Service(self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper)
         server, _ = await serve(service, self._backend.address, self._folder.token())
+        if self._tasks.state.workers is not None:
+            await asyncio.to_thread(self._backend.want, self._instances.most)
         self._instances.found(await asyncio.to_thread(self._cluster.list), self._state_loop.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
         watched = asyncio.create_task(self._metrics_server.serve())
@@ -258,10 +260,18 @@ class Master:
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
-    def _scale(self, workers: int) -> None:
-        for action in self._instances.scale(workers):
+    async def _scale(self, workers: int) -> int:
+        """Set the number of workers durably and return the number until now."""
+        before = self._instances.wanted
+        actions = self._instances.scale(workers)
+        await self._state_loop.write()
+        await asyncio.to_thread(self._backend.want, self._instances.most)
+        for action in actions:
             self._scaler.submit(action)
         self._on_tick(self._state_loop.now())
+        if workers != before:
+            log(f"workers: {before} → {workers}")
+        return before
 
     def _cancel(self) -> None:
         self._tasks.cancel("the job was cancelled")

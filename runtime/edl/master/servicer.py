@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 
 class Service(MasterServicer):
-    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers.
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
+    and returns the number until now.
 
     `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
     """
@@ -36,7 +37,7 @@ class Service(MasterServicer):
         self,
         state_loop: StateLoop,
         snapshot: Callable[[], bytes],
-        scale: Callable[[int], None],
+        scale: Callable[[int], Awaitable[int]],
         keeper: Keeper | None = None,
     ) -> None:
         self._state_loop = state_loop
@@ -76,8 +77,10 @@ class Service(MasterServicer):
     async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
         if request.workers < 0:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
-        self._scale(request.workers)
-        return pb.ScaleResponse(workers=request.workers)
+        if self._state_loop.tasks.finished:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
+        async with _going_on(context):
+            return pb.ScaleResponse(workers=request.workers, before=await self._scale(request.workers))
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 

@@ -133,7 +133,8 @@ class MasterState(msgspec.Struct):
     """Durable state of a job. `seconds` count from the start of the job.
 
     `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
-    progress. `servers` is ordered by index.
+    progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
+    the JobSpec.
     """
 
     epoch: int = 0  # epoch of the master
@@ -154,6 +155,7 @@ class MasterState(msgspec.Struct):
     servers: list[ServerRecord] = []
     rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")
     losses: list[ServerLoss] = []
+    workers: int | None = None
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""

@@ -304,10 +304,12 @@ class ScaleRequest(_message.Message):
     def __init__(self, workers: _Optional[int] = ...) -> None: ...
 
 class ScaleResponse(_message.Message):
-    __slots__ = ("workers",)
+    __slots__ = ("workers", "before")
     WORKERS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_FIELD_NUMBER: _ClassVar[int]
     workers: int
-    def __init__(self, workers: _Optional[int] = ...) -> None: ...
+    before: int
+    def __init__(self, workers: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
 class KeepRequest(_message.Message):
     __slots__ = ("name", "file", "size", "crc", "start", "data")

@@ -15,6 +15,7 @@ from edl.master.state_loop import StateLoop
 from edl.master.state_store import FileStateStore
 from edl.master.tasks.task_manager import TaskManager
 from edl.tasks.job_state import Plan
+from tests.edl.worker.masters import unscaled
 
 TOKEN = "secret of the test"  # noqa: S105
 
@@ -22,7 +23,7 @@ TOKEN = "secret of the test"  # noqa: S105
 async def main(folder: Path, port: int, most: int) -> None:
     state_loop = StateLoop(TaskManager(Plan("predict", 1)), FileStateStore(folder / "state"))
     keeper = Keeper(folder / "checkpoints", most)
-    service = Service(state_loop, lambda: b"", lambda workers: None, keeper)
+    service = Service(state_loop, lambda: b"", unscaled, keeper)
     server, port = await serve(service, f"127.0.0.1:{port}", TOKEN)
     print(port, flush=True)
     await server.wait_for_termination()

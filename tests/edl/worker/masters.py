@@ -26,6 +26,11 @@ TOKEN = "secret of the test"  # noqa: S105
 SECONDS = 30.0  # until a wait of these tests has failed
 
 
+async def unscaled(workers: int) -> int:
+    """Scale nothing."""
+    return workers
+
+
 class Master:
     """A master in a thread; it may be stopped, and another one started at the same address."""
 
@@ -65,7 +70,7 @@ class Master:
         data = self._state_store.read()
         kept = encoding.decode(data, MasterState) if data else None
         self.state_loop = StateLoop(TaskManager(self._plan, kept, **self._how), self._state_store)
-        service = Service(self.state_loop, lambda: b"", lambda workers: None)
+        service = Service(self.state_loop, lambda: b"", unscaled)
         self._server: aio.Server
         self._server, self.port = await serve(service, f"127.0.0.1:{self.port}", TOKEN)
         self._running = asyncio.create_task(self.state_loop.run())

@@ -20,6 +20,7 @@ from edl.cluster.local.messages import (
     Resized,
     Start,
     Stop,
+    Want,
     replies,
     to_line,
 )
@@ -53,6 +54,10 @@ class ProcessCluster:
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self._ask(Stop(self._next(), name, incarnation, grace))
+
+    def want(self, instances: int) -> None:
+        """Ask the job's quota, if any, for so many slots."""
+        self._ask(Want(self._next(), instances))
 
     def list(self) -> list[Change]:
         return [*self._ask(List(self._next())).changes]
@@ -89,7 +94,7 @@ class ProcessCluster:
             self._number += 1
             return self._number
 
-    def _ask(self, request: Start | Stop | List) -> Answer:
+    def _ask(self, request: Start | Stop | Want | List) -> Answer:
         """Return the answer. Raises ClusterError if the supervisor refuses or does not answer."""
         mailbox = self._answers[request.number] = queue.SimpleQueue()
         try:

@@ -20,6 +20,7 @@ from edl.cluster.local.messages import (
     Resized,
     Start,
     Stop,
+    Want,
     requests,
     to_line,
 )
@@ -63,9 +64,12 @@ class Link:
             self._writer.write(to_line(reply))
 
 
-def _answer(request: Start | Stop | List, instances: Instances) -> Answer:
+def _answer(request: Start | Stop | Want | List, instances: Instances) -> Answer:
     if isinstance(request, List):
         return Answer(request.number, changes=tuple(instances.list()))
+    if isinstance(request, Want):
+        instances.wanted = request.instances
+        return Answer(request.number)
     try:
         if isinstance(request, Start):
             instances.start(request.instance)

@@ -29,6 +29,13 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
     grace: float
 
 
+class Want(msgspec.Struct, frozen=True, tag="want"):
+    """Number of instances that the job can use from now on, for its quota."""
+
+    number: int
+    instances: int
+
+
 class List(msgspec.Struct, frozen=True, tag="list"):
     number: int
 
@@ -65,7 +72,7 @@ class Resized(msgspec.Struct, frozen=True, tag="resized"):
 
 DETACH = b"detach\n"  # from a client to its supervisor: the job continues without it
 
-Request = Start | Stop | List | Heartbeat
+Request = Start | Stop | Want | List | Heartbeat
 Reply = Hello | Answer | Changed | Resized
 
 

@@ -142,11 +142,12 @@ class Membership:
         self._path = quota.folder / "jobs" / demand.job
         self._file = self._enter()
 
-    def turn(self, occupied: int) -> int:
+    def turn(self, occupied: int, most: int | None = None) -> int:
         """Take and return slots; return the number of instances that the job may have from now on.
 
-        `occupied` counts present instances, whose slots are free for others once they have ended. Raises
-        ClusterError if that is impossible now; the previous state then holds.
+        `occupied` counts present instances, whose slots are free for others once they have ended. `most` replaces
+        the number of slots that the job can use. Raises ClusterError if that is impossible now; the previous state
+        then holds.
         """
         with self._quota.locked(TURN_SECONDS):
             if not self._is_there:  # the folder was removed and created again
@@ -154,6 +155,7 @@ class Membership:
                 os.close(left)
                 # Other jobs have not joined it yet.
                 raise ClusterError(f"the quota {self._quota.folder} was created anew")
+            self._request(most)
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]
@@ -165,6 +167,14 @@ class Membership:
                 _write(self._file, changed)
                 self._demand = changed
             return room
+
+    def _request(self, most: int | None) -> None:
+        """Record another number of slots that the job can use."""
+        request = self._demand.request
+        if most is not None and (most := max(request.least, most)) != request.most:
+            changed = msgspec.structs.replace(request, most=most)
+            self._demand = msgspec.structs.replace(self._demand, request=changed)
+            _write(self._file, self._demand)
 
     def leave(self) -> None:
         """Return all slots and leave the quota."""

@@ -84,6 +84,14 @@ class _Slot:
     def vacant(self) -> bool:
         return self.state is None or self.state.state == "ended" or self.waits
 
+    def withdraw(self) -> None:
+        """End the wait for room, as if the incarnation that waits had never been requested."""
+        self.waits, self.refusals, self.not_before = False, 0, 0.0
+        if self.state is not None and self.state.state != "ended":
+            self.relaunches -= self.incarnation > 0
+            self.incarnation -= 1
+            self.state = None
+
     def saw_incarnation(self, incarnation: int) -> None:
         """Record a known incarnation. An incarnation that this master did not start was started by an earlier one."""
         if incarnation > self.incarnation:
@@ -119,11 +127,11 @@ class InstanceManager:
         self._advice = advice
         self._register_secs = register_secs
         self._servers = servers
-        self.wanted = workers
-        tasks.want(workers)
+        self.wanted = tasks.state.workers if tasks.state.workers is not None else workers
+        tasks.want(self.wanted)
         self._slots: dict[str, _Slot] = {}
         self._patience: dict[Role, int] = {
-            "worker": patience or max(6, 3 * workers),
+            "worker": patience or max(6, 3 * self.wanted),
             "ps": patience or max(6, 3 * len(servers or ())),
         }
         self._backoff: dict[Role, _Backoff] = {"worker": _Backoff(), "ps": _Backoff()}
@@ -193,7 +201,7 @@ class InstanceManager:
         if self._tasks.finished:
             return []
         self._promote_stand_ins()
-        found = self._dismiss_silent(now) + self._make_room()
+        found = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
         names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(len(self._servers or ()))]
         names += [(f"worker-{number}", "worker") for number in range(self.wanted)]
         free = math.inf if self.room is None else self.room.slots - len(self._there)
@@ -222,15 +230,15 @@ class InstanceManager:
                 slot.not_before, slot.refusals = 0.0, 0
 
     def scale(self, workers: int) -> list[ScaleAction]:
-        """Set the wanted number of workers, and return the stops of surplus ones."""
-        self.wanted = workers
+        """Set the wanted number of workers, which the state keeps, and return the stops of surplus ones."""
+        self.wanted = self._tasks.state.workers = workers
         self._tasks.want(self._possible)
-        there = self._there
-        return [
-            _dismiss(*there[name])
-            for name in there
-            if name.startswith("worker-") and _number(name) >= workers
-        ]
+        return self._dismiss_surplus()
+
+    @property
+    def most(self) -> int:
+        """Number of instances that the job can use."""
+        return self.wanted + len(self._servers or ())
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
         """Handle a start that the cluster refused. A worker stands in for a server that has no room."""
@@ -343,6 +351,19 @@ class InstanceManager:
         member = self._tasks.state.members.get(who[0])
         records = ((record.instance, record.incarnation) for record in self._tasks.state.servers)
         return (member is not None and member.incarnation == who[1]) or who in records
+
+    def _dismiss_surplus(self) -> list[ScaleAction]:
+        """Stop the workers beyond the wanted number that were not asked yet, but never one in a server's place."""
+        seated = {record.instance for record in self._tasks.state.servers}
+        found = []
+        for name, slot in self._slots.items():
+            if slot.role != "worker" or name in seated or _number(name) < self.wanted:
+                continue
+            if slot.waits:
+                slot.withdraw()
+            elif slot.state is not None and not slot.vacant and not slot.dismissed:
+                found.append(_dismiss(slot, slot.state.instance))
+        return found
 
     # Room -----------------------------------------------------------------------------------------------------
 

@@ -129,6 +129,7 @@ class StatusReporter:
             members=group.members if group is not None else (),
             lost_updates=lost_updates,
             lost_rows=lost_rows,
+            workers=self._instances.wanted,
         )
 
     def _write(self) -> None:
