@@ -57,7 +57,7 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
         raise ClusterError(
             f"job {job.id} trains with the strategy local: its only worker holds the parameters and shares them with "
             "no other",
-            hint=again,
+            hint=f"cancel it, and train again WITH train.num_workers = {workers}",
         )
     return spec
 

@@ -14,8 +14,7 @@ import pyarrow as pa
 from edl.jobs.events import Tally
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import WAITING, Snapshot, read_snapshot
-from edl.rpc import control_pb2 as pb
-from edl.rpc.channel import MasterChannel
+from sqlflow_edl.backends.scale import scale
 from tests.edl.end_to_end.distributed import Event, Job
 
 SECONDS = 60.0  # until a wait of a test has failed
@@ -88,8 +87,7 @@ class SlowJob(Job):
         return true
 
     def scale(self, workers: int) -> None:
-        with MasterChannel(self.cluster.address(), self.cluster.token()) as channel:
-            channel.call(channel.stub.Scale, pb.ScaleRequest(workers=workers), 10.0)
+        scale(self.folder, workers)
 
 
 def started_again(times: int) -> Callable[[Event], bool]:

@@ -13,10 +13,12 @@ from edl.master.instances.instance_manager import (
     InstanceManager,
     ScaleAction,
 )
+from edl.master.state import MasterState
 from edl.master.tasks.recovery import TrainerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.messages import Mode
 from edl.spec import Training
+from edl.tasks import encoding
 from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Flag
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
@@ -201,6 +203,41 @@ def test_fewer_workers_are_stopped_and_more_are_started() -> None:
     assert job.started(0.0) == []
     assert job.instances.scale(2) == []
     assert job.started(0.0) == [("worker-1", 1)]
+
+
+def test_the_next_master_knows_how_many_workers_are_wanted_and_stops_those_beyond() -> None:
+    job = Job(3)
+    job.started(0.0)
+    job.instances.scale(2)
+    state = encoding.decode(encoding.encode(job.leases.state), MasterState)
+    instances = InstanceManager(TaskManager(PREDICT, state), 3)
+    running = [Change(Instance(f"worker-{number}", "worker"), "running") for number in range(3)]
+    instances.found(running, 0.0)
+    assert instances.wanted == 2
+    assert names(instances.actions(0.0), stop=True) == ["worker-2"]
+    assert instances.actions(1.0) == []
+
+
+def test_a_worker_that_waits_for_room_and_is_not_wanted_any_more_was_never_requested() -> None:
+    job = Job(3)
+    job.instances.resized(Room(2))
+    assert job.started(0.0) == [("worker-0", 0), ("worker-1", 0)]
+    assert job.instances.waiting == ["worker-2"]
+    assert job.instances.scale(2) == []
+    assert (job.instances.waiting, job.instances.starting) == ([], 2)
+    job.instances.scale(3)
+    job.instances.resized(Room(3))
+    assert job.started(0.0) == [("worker-2", 0)]
+    assert job.instances.slots["worker-2"][1] == 0
+
+
+def test_a_worker_that_is_refused_after_fewer_are_wanted_does_not_wait() -> None:
+    job = Job(2)
+    job.started(0.0)
+    job.instances.scale(1)
+    job.instances.refused(Instance("worker-1", "worker"), NoRoomError("all slots are taken"), 0.0)
+    assert job.started(0.0) == []
+    assert job.instances.waiting == []
 
 
 def served(*, patience: int = 0) -> tuple[Stage, InstanceManager]:
@@ -435,6 +472,15 @@ def test_a_stand_in_is_no_worker_that_leaves_where_room_shrinks(registered: bool
     assert job.instances.actions(job.stage.now) == []
     job.instances.resized(Room(3))
     assert names(job.instances.actions(job.stage.now), stop=True) == ["worker-1"]
+
+
+@pytest.mark.parametrize("registered", [True, False])
+def test_a_stand_in_is_no_worker_that_leaves_where_fewer_are_wanted(registered: bool) -> None:
+    job = StandIns(workers=3)
+    if registered:
+        job.take_over()
+    assert names(job.instances.scale(1), stop=True) == ["worker-1"]
+    assert names(job.instances.actions(job.stage.now), stop=True) == []
 
 
 def test_a_new_master_knows_who_stands_in() -> None:

@@ -42,16 +42,16 @@ def test_a_job_that_has_no_slot_waits_for_one(capsys: pytest.CaptureFixture[str]
         assert [row["state"] for row in report["instances"][2:]] == [state, WAITING]
 
 
-@pytest.mark.parametrize("command", ["job", "logs", "attach", "resume", "cancel"])
+@pytest.mark.parametrize("command", ["job", "logs", "attach", "resume", "scale --workers 2", "cancel"])
 def test_an_unknown_job_is_answered_with_the_nearest_one(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = job_folder.create("train")
-    assert main([command, job.id[:-1] + "?"]) == exit_codes.FAILED
+    assert main([*command.split(), job.id[:-1] + "?"]) == exit_codes.FAILED
     assert f"did you mean {job.id}?" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["jobs", "job", "logs", "cancel"])
+@pytest.mark.parametrize("command", ["jobs", "job", "logs", "scale --workers 2", "cancel"])
 def test_the_commands_need_no_data_source_and_load_little(command: str) -> None:
     job = job_folder.create("train")
     job.end("done")
@@ -59,6 +59,6 @@ def test_the_commands_need_no_data_source_and_load_little(command: str) -> None:
         "import sys; from sqlflow_edl.cli.main import main; main(sys.argv[1:])\n"
         "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    arguments = [command] if command == "jobs" else [command, job.id]
+    arguments = [command] if command == "jobs" else [*command.split(), job.id]
     run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     assert not {"duckdb", "sqlglot", "pyarrow", "numpy"} & set(run.stdout.splitlines()[-1].split())

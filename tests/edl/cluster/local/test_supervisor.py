@@ -108,6 +108,20 @@ def test_a_job_on_a_quota_gives_slots_back_to_a_more_urgent_one_and_has_them_aga
     assert why(master) == ("killed", -signal.SIGKILL)
 
 
+def test_a_job_that_can_use_more_or_fewer_workers_has_more_or_fewer_slots_of_its_quota(
+    stage: Stage, tmp_path: Path
+) -> None:
+    quota = Quota(tmp_path / "quota")
+    quota.resize(4)
+    use = QuotaUse(str(quota.folder), SlotRequest(1, 2))
+    stage.spec = msgspec.structs.replace(stage.spec, quota=use)
+    master = stage.opening()
+    for wanted, slots in ((3, 3), (9, 4), (0, 1)):
+        master.do("want", instances=wanted)
+        assert master.do("changed", count=1) == [{"slots": slots}]
+    assert quota.look()[1][0].request == SlotRequest(1, 1)
+
+
 def test_the_next_master_hears_what_room_there_is(stage: Stage, tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(1)

@@ -104,6 +104,9 @@ class Master(Actor):
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self.cluster.stop(name, incarnation, grace)
 
+    def want(self, instances: int) -> None:
+        self.cluster.want(instances)
+
     def list(self) -> Any:
         return msgspec.to_builtins(self.cluster.list())
 
