@@ -90,7 +90,7 @@ def read() -> Config:
     path = config_path()
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return DEFAULTS
     except OSError as error:
         raise FaultyConfigError(f"error: cannot read {path}: {error.strerror}") from None
