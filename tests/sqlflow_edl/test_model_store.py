@@ -38,7 +38,7 @@ def test_statements_keep_and_find_models_in_the_store_and_the_source_has_none(
     assert main([*run, "-e", SHOWN]) == 0
     n, rows, _, first, last = capsys.readouterr().out.splitlines()
     assert (n, rows) == ("n", "60")
-    assert first.startswith("a.m,1,ready,false,BoostedTreesRegressor,lightgbm,60,")
+    assert first.startswith("a.m,1,ready,false,,BoostedTreesRegressor,lightgbm,60,")
     assert last.startswith("a.m,2,ready,true,")
     assert main([*run, "--model-store", "", "-e", "DESCRIBE MODEL a.m"]) == 1
     assert "there is no model a.m" in capsys.readouterr().err
