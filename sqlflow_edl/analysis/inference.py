@@ -16,8 +16,9 @@ from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from edl.spec.forecast import PREFIX
-from sqlflow_edl.analysis import row_groups, uncertainty
+from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
+from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved

@@ -13,7 +13,7 @@ from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:

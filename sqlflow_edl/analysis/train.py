@@ -13,17 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import (
-    catalog,
-    forecasts,
-    labels,
-    row_groups,
-    splits,
-    uncertainty,
-    user_model,
-    warm_start,
-)
-from sqlflow_edl.analysis import row_weights as weights
+from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.columns import trees as tree_columns
@@ -36,6 +26,10 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.rows import row_groups, splits
+from sqlflow_edl.analysis.rows import row_weights as weights
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.rows.validation import HeldOut, chosen
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, search, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -44,9 +38,7 @@ from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
-from sqlflow_edl.analysis.splits import Splitting
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
-from sqlflow_edl.analysis.validation import HeldOut, chosen
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 

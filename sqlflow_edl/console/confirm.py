@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from sqlflow_edl.analysis.outline import Thing, effects, title
+from sqlflow_edl.analysis.programs.outline import Thing, effects, title
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import name_value, sql_tokens

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
-from sqlflow_edl.analysis.outline import Thing, effects
+from sqlflow_edl.analysis.programs.outline import Thing, effects
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Kind, Statement
 

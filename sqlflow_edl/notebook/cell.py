@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.notebook.errors import Interrupted
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.text import duration

@@ -24,11 +24,11 @@ from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, train
 from sqlflow_edl.analysis.optimization import plan as optimization
+from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.settings import running
-from sqlflow_edl.analysis.validation import check_columns
 from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.errors.spans import at, placed

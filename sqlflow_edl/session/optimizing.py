@@ -14,7 +14,7 @@ from edl.optimization import problem, solver
 from edl.run.result_tables import store
 from edl.spec.optimization import Domain, Optimization
 from sqlflow_edl.analysis.optimization import plan
-from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result

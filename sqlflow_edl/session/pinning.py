@@ -21,14 +21,15 @@ from edl.data.pinned import read_pinned, write_pinned
 from edl.errors import SQLFlowError
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
-from sqlflow_edl.analysis import forecasts, labels, splits, validation
-from sqlflow_edl.analysis.category_statistics import with_statistics
+from sqlflow_edl.analysis import forecasts, labels
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
+from sqlflow_edl.analysis.rows import splits, validation
 from sqlflow_edl.analysis.search.plan import TrainPlan
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
+from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports.plan import Planned

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from edl.models.registry.records import split_reference
-from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import plan, table
 from sqlflow_edl.reports.result import Result

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
-from sqlflow_edl.analysis.ddl import tables_read
+from sqlflow_edl.analysis.programs.ddl import tables_read
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement

@@ -23,8 +23,8 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.columns.items import check_calls
-from sqlflow_edl.analysis.ddl import changes, tables_read
-from sqlflow_edl.analysis.outline import Thing, effects, held_out
+from sqlflow_edl.analysis.programs.ddl import changes, tables_read
+from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.reports.models import HANDLERS
 from sqlflow_edl.session import running

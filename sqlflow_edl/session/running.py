@@ -17,7 +17,7 @@ from edl.run import runnable
 from edl.run.result_tables import store
 from edl.runnable import Place
 from edl.spec.runnable import RunnableSpec
-from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Row
 from sqlflow_edl.reports.result import Result

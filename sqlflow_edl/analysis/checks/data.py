@@ -28,7 +28,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 

@@ -24,7 +24,7 @@ from edl import spec
 from edl.features.arrays import Ints, numbers, plain
 from edl.features.categories import encoder
 from edl.models.fitting import Bins, ColumnSummary
-from sqlflow_edl.analysis.histogram import merged
+from sqlflow_edl.analysis.statistics.histogram import merged
 
 Verdict = Literal["drifted", "shifted", "stable", "unknown"]
 VERDICTS: tuple[Verdict, ...] = ("drifted", "shifted", "stable", "unknown")

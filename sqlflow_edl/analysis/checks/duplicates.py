@@ -18,8 +18,8 @@ from pyarrow import types
 
 from edl.features.arrays import Bools, Ints, is_text, plain, valid
 from edl.features.hashing import Hashes, combine
-from sqlflow_edl.analysis.accumulators import hashes
 from sqlflow_edl.analysis.checks.thresholds import HELD_OUT_ROWS
+from sqlflow_edl.analysis.statistics.accumulators import hashes
 
 _TELLING = 3  # columns that are hashed for every training row
 _BITS = 1 << 21  # entries of a filter of training rows, 2 MiB; at 100,000 validation rows 1 in 20 passes

@@ -16,7 +16,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     SKEW,
 )
 from sqlflow_edl.analysis.checks.warning import DataWarning
-from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 _SHOWN = 3  # classes that a warning names
 

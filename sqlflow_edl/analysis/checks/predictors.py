@@ -26,7 +26,6 @@ from pyarrow import types
 
 from edl.errors import SemanticError
 from edl.features.arrays import Floats, Ints, is_text, numbers, plain
-from sqlflow_edl.analysis.accumulators import RowSample
 from sqlflow_edl.analysis.checks.groups import disorder
 from sqlflow_edl.analysis.checks.thresholds import (
     FEWEST_OTHERS,
@@ -35,6 +34,7 @@ from sqlflow_edl.analysis.checks.thresholds import (
     SAMPLE_ROWS,
     SAMPLE_VALUES,
 )
+from sqlflow_edl.analysis.statistics.accumulators import RowSample
 
 MOST_CLASSES = 20  # of a label, that whole numbers are compared with
 

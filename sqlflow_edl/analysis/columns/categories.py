@@ -13,7 +13,7 @@ from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 
 LARGEST_VOCABULARY = 10_000
 FEW_WORDS = 16

@@ -9,7 +9,7 @@ from edl import spec
 from edl.models.fitting import ColumnSummary, Fitting
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 
 TOP_VALUES = 10  # of a column in a model's record
 WRITTEN = "written in COLUMN"

@@ -21,7 +21,7 @@ from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.columns.numeric import binned, in_bins_too, numeric, standardized, trend_of, vector
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 
 FEWEST_GROUPS = 17  # distinct numbers that bins tell apart by themselves
 ROWS_OF_GROUP = 200  # rows for each distinct number of a category

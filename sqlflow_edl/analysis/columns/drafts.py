@@ -12,7 +12,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 Statistics = Mapping[str, ColumnStatistics]

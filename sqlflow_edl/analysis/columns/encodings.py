@@ -13,7 +13,7 @@ from edl.spec.features import PLAIN_TYPES
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics.fitting import Want
 
 SMOOTHING = 10  # rows that the prior counts for
 MOST_VALUES = 20_000  # of a vocabulary, which has statistics of each fold for each value

@@ -19,7 +19,7 @@ from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Paramete
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
 from sqlflow_edl.analysis.columns.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.syntax import ast
 
 COMBINE = "COMBINE"  # concatenates items, as a model does in any case

@@ -12,7 +12,7 @@ from sqlflow_edl.analysis.columns.categories import category_ids, one_hot
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
 from sqlflow_edl.analysis.schema import ColumnType
-from sqlflow_edl.analysis.statistics import Want
+from sqlflow_edl.analysis.statistics.fitting import Want
 
 FREQUENCIES = 16  # of PERIODIC(x)
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
-from sqlflow_edl.analysis.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.syntax import ast
 
 Lines = tuple[tuple[str, str], ...]  # attributes as text: name, value

@@ -19,6 +19,8 @@ from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.rows.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import local, portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
@@ -28,9 +30,7 @@ from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
-from sqlflow_edl.analysis.splits import Splitting
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want
-from sqlflow_edl.analysis.validation import FRACTION, TEST, HeldOut
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
-from sqlflow_edl.analysis import catalog, row_weights
+from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
-from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.analysis.rows import row_weights
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
-from sqlflow_edl.analysis.dependencies import Access, accesses, needed
-from sqlflow_edl.analysis.outline import title
+from sqlflow_edl.analysis.programs.dependencies import Access, accesses, needed
+from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.syntax import Statement

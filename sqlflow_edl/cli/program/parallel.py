@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from edl.data.url import FILES, SourceURL, parse
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd, Output, StatementEvent, TrialEnd
-from sqlflow_edl.analysis.dependencies import Access, accesses
+from sqlflow_edl.analysis.programs.dependencies import Access, accesses
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.runner import Run, Turn
 from sqlflow_edl.display import progress

@@ -16,7 +16,7 @@ import msgspec
 from edl.data import redacted
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs.job_folder import state_folder
-from sqlflow_edl.analysis.dependencies import accesses
+from sqlflow_edl.analysis.programs.dependencies import accesses
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.parallel import obstacle
 from sqlflow_edl.session.secrets import holds_secret

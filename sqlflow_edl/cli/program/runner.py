@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from edl.errors import SQLFlowError
-from sqlflow_edl.analysis.outline import Effects, Thing, depends, effects
+from sqlflow_edl.analysis.programs.outline import Effects, Thing, depends, effects
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.program.entries import Entry
 from sqlflow_edl.cli.program.inputs import Text

@@ -12,7 +12,7 @@ from edl import spec
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.checks.duplicates import Duplicates
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
 
 ROWS = 2000
 RANDOM = np.random.default_rng(7)

@@ -12,7 +12,7 @@ from edl import spec
 from edl.models.fitting import ColumnSummary, Histogram
 from sqlflow_edl.analysis.checks.drift import ColumnDrift, compare
 from sqlflow_edl.analysis.columns.decisions import summary
-from sqlflow_edl.analysis.statistics import Want, collect
+from sqlflow_edl.analysis.statistics.fitting import Want, collect
 
 rng = np.random.default_rng(3)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.models.fitting import Histogram
-from sqlflow_edl.analysis.histogram import MOST_BINS, HistogramBuilder
+from sqlflow_edl.analysis.statistics.histogram import MOST_BINS, HistogramBuilder
 
 
 def histogram(values: list[float], cut: int = 0) -> Histogram:

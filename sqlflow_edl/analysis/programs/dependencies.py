@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from edl.models.registry.records import split_reference
-from sqlflow_edl.analysis.ddl import changes, tables_read
-from sqlflow_edl.analysis.outline import Thing, effects, held_out
+from sqlflow_edl.analysis.programs.ddl import changes, tables_read
+from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.queries import trees

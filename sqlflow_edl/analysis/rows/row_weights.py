@@ -10,7 +10,7 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.features.weights import unusable
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import plain
-from sqlflow_edl.analysis.statistics import ColumnStatistics
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:

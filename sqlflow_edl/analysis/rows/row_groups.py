@@ -9,8 +9,8 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis.rows.validation import TEST, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.validation import TEST, HeldOut
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:

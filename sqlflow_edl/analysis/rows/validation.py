@@ -11,7 +11,7 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
 from sqlflow_edl.errors.spans import instead, placed
 from sqlflow_edl.syntax import ast
 

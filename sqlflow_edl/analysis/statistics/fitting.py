@@ -28,7 +28,9 @@ from edl.errors import SemanticError
 from edl.features.arrays import Bools, Floats, Ints, integers, is_text, numbers, plain, texts
 from edl.features.lists import Lists
 from edl.models.fitting import Bins, Histogram
-from sqlflow_edl.analysis.accumulators import (
+from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
+from sqlflow_edl.analysis.columns.cells import Cells, Items
+from sqlflow_edl.analysis.statistics.accumulators import (
     Calendar,
     Counts,
     Moments,
@@ -37,9 +39,7 @@ from sqlflow_edl.analysis.accumulators import (
     Uniqueness,
     VectorMoments,
 )
-from sqlflow_edl.analysis.checks.thresholds import UNIQUE_SAMPLE
-from sqlflow_edl.analysis.columns.cells import Cells, Items
-from sqlflow_edl.analysis.histogram import HistogramBuilder, deciles
+from sqlflow_edl.analysis.statistics.histogram import HistogramBuilder, deciles
 
 MOST_DISTINCT = 200_000  # limit of the distinct values counted in a column
 SAMPLE_ROWS = 1_000_000

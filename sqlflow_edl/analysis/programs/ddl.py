@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.analysis.outline import Thing, effects, sql_effects, table_named, target_of
+from sqlflow_edl.analysis.programs.outline import Thing, effects, sql_effects, table_named, target_of
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.queries import trees

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.analysis.dependencies import accesses, needed
+from sqlflow_edl.analysis.programs.dependencies import accesses, needed
 from sqlflow_edl.syntax import parse
 
 PROGRAM = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlflow_edl.analysis.outline import Thing, depends, effects, title
+from sqlflow_edl.analysis.programs.outline import Thing, depends, effects, title
 from sqlflow_edl.syntax import parse
 
 

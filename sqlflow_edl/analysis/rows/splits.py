@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis.rows.validation import DEFAULT_FRACTION, FEWEST_ROWS, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.statistics import ColumnStatistics
-from sqlflow_edl.analysis.validation import DEFAULT_FRACTION, FEWEST_ROWS, HeldOut
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import Settings

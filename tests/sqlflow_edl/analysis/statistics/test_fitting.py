@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.accumulators import Counts, RowSample, rounded
 from sqlflow_edl.analysis.columns.cells import Cells
-from sqlflow_edl.analysis.statistics import ColumnStatistics, Want, collect, distinct_values
+from sqlflow_edl.analysis.statistics.accumulators import Counts, RowSample, rounded
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 
 EVERYTHING = Want.MOMENTS | Want.QUANTILES | Want.COUNTS | Want.TEXT
 
@@ -183,7 +183,7 @@ def test_few_rows_are_all_sampled() -> None:
 
 
 def test_quantiles_of_a_sample_are_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_ROWS", 10_000)
+    monkeypatch.setattr("sqlflow_edl.analysis.statistics.fitting.SAMPLE_ROWS", 10_000)
     values = np.random.default_rng(0).normal(size=50_000)
     values[::10] = np.nan
     found = statistics(values, Want.QUANTILES, cuts=[4000, 20_000])
@@ -192,7 +192,7 @@ def test_quantiles_of_a_sample_are_close(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_text_column_has_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_ROWS", 2)
+    monkeypatch.setattr("sqlflow_edl.analysis.statistics.fitting.SAMPLE_ROWS", 2)
     assert statistics(["a", "b", "c"], EVERYTHING).quantiles([0.5]) == ()
 
 
@@ -449,7 +449,7 @@ def test_a_type_without_meaning_is_an_error_that_names_the_column(want: Want) ->
 
 
 def test_many_quantile_columns_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlflow_edl.analysis.statistics.SAMPLE_VALUES", 4000)
+    monkeypatch.setattr("sqlflow_edl.analysis.statistics.fitting.SAMPLE_VALUES", 4000)
     table = pa.record_batch({name: np.arange(20_000.0) for name in "abcd"})
     found = collect([table], dict.fromkeys("abcd", Want.QUANTILES), seed=3)
     assert all(500 < len(column.sample) <= 1000 for column in found.values())

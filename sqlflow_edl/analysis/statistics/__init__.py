@@ -1,0 +1,1 @@
+"""Statistics of the training rows, on which features are fitted."""
