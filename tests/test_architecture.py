@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 FRAMEWORKS = {"keras", "tensorflow", "torch"}
+MOST_MODULES = 20
 
 
 def modules_after(code: str) -> set[str]:
@@ -47,3 +49,9 @@ def test_importing_the_front_door_loads_nothing_heavy(module: str) -> None:
 )
 def test_the_client_never_imports_a_framework(module: str) -> None:
     assert not modules_after(f"import {module}") & FRAMEWORKS
+
+
+def test_no_folder_has_more_modules_than_a_reader_takes_in(repository: Path) -> None:
+    modules = [*(repository / "sqlflow_edl").rglob("*.py"), *(repository / "runtime" / "edl").rglob("*.py")]
+    counts = Counter(path.parent.relative_to(repository) for path in modules)
+    assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
