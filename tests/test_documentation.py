@@ -175,7 +175,7 @@ def test_the_python_of_a_page_compiles(page: Path) -> None:
 def test_the_links_of_a_page_have_targets(page: Path) -> None:
     for path, anchor in links(page):
         target = Path(os.path.normpath(page.parent / path)) if path else page
-        assert target.exists(), f"{name(page)} links to {path}, which does not exist"
+        assert target.is_file(), f"{name(page)} links to {path}, which is no file"
         if anchor:
             assert anchor in anchors(target), (
                 f"{name(page)} links to {path}#{anchor}; known: {anchors(target)}"
@@ -185,7 +185,7 @@ def test_the_links_of_a_page_have_targets(page: Path) -> None:
 def test_the_index_lists_every_page() -> None:
     index = REPOSITORY / "docs" / "index.md"
     listed = {(index.parent / path).resolve() for path, _ in links(index)}
-    assert listed >= {page for page in (REPOSITORY / "docs").glob("*.md") if page != index}
+    assert listed >= {page for page in (REPOSITORY / "docs").rglob("*.md") if page != index}
 
 
 def test_every_form_of_a_statement_is_in_the_reference() -> None:
