@@ -128,7 +128,8 @@ MEASURED = """
 import resource
 from pathlib import Path
 import edl.data.files.csv_ranges
-from edl.data.files import file_ranges, open_reader
+from edl.data import open_reader
+from edl.data.files import file_ranges
 
 def peak():  # MiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
