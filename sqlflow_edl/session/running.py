@@ -16,6 +16,7 @@ from edl.program.user_model import PATH_VARIABLE, search_path
 from edl.run import runnable
 from edl.run.result_tables import store
 from edl.runnable import Place
+from edl.spec import Query
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import at, placed
@@ -26,6 +27,7 @@ from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.syntax.ast import Name, Statement
 
 if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
     from sqlflow_edl.session.compiler import Compiler
 
 
@@ -60,10 +62,10 @@ def check_without_columns(compiler: Compiler, statement: Statement) -> Runnable:
     return found
 
 
-def checked(compiler: Compiler, statement: Statement) -> Runnable:
-    """Return the program of the statement. Raises all its errors together."""
+def checked(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
+    """Return the program and the query of the statement. Raises all its errors together."""
     found = check_without_columns(compiler, statement)
-    compiler.describe(statement)
+    _, query = compiler.describe(statement)
     errors: list[SQLFlowError] = []
     for name in statement.into:
         try:
@@ -72,14 +74,14 @@ def checked(compiler: Compiler, statement: Statement) -> Runnable:
         except SQLFlowError as error:
             errors.append(error)
     raise_all(errors)
-    return found
+    return found, query
 
 
 def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
     """Run the program over pinned rows, and store its results when it has ended without an error."""
-    found = checked(compiler, statement)
     if compiler.place is not None:
-        return _in_a_pod(compiler, statement, found, job, observer)
+        return _in_a_pod(compiler, statement, compiler.place, job, observer)
+    found, _ = checked(compiler, statement)
     if found.file is None:
         raise RuntimeError("an image runs in a pod")
     observer.doing("pinning the rows")
@@ -114,24 +116,21 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
 
 def in_a_pod(compiler: Compiler, statement: Statement) -> tuple[RunnableSpec, dict[str, bytes]]:
     """Return the specification of the statement's job in a pod, and its files by their paths in the job folder."""
-    found = checked(compiler, statement)
-    _, query = compiler.describe(statement)
+    found, query = checked(compiler, statement)
     file, sent = (found.file.name, True) if found.file else (found.name, False)
     spec = RunnableSpec(statement.text, query, file, sent, found.arguments, found.tables)
     return spec, {f"program/{file}": found.file.read_bytes()} if found.file else {}
 
 
 def _in_a_pod(
-    compiler: Compiler, statement: Statement, found: Runnable, job: JobFolder, observer: Observer
+    compiler: Compiler, statement: Statement, place: Configuration, job: JobFolder, observer: Observer
 ) -> Result:
     """Run the program in a pod, which stores its results itself."""
     from sqlflow_edl.backends.kubernetes import submit
 
-    if compiler.place is None:
-        raise RuntimeError("there is no cluster to run on")
     source = compiler.source
-    settings = submit.settings_of(statement, compiler.place, source.url, compiler.registry.url)
     spec, files = in_a_pod(compiler, statement)
+    settings = submit.settings_of(statement, place, source.url, compiler.registry.url)
     for name, content in files.items():
         (job.path / name).write_bytes(content)
     observer.doing("pinning the rows")
@@ -140,19 +139,18 @@ def _in_a_pod(
     write_pinned(job.rows, pinned)
     with at(statement.image.span if statement.image else None):
         outcome = submit.run(job, spec, pinned, settings, observer)
-    return Result(statement, f"{found.name} wrote {outcome.stored}", rows=outcome.made)
+    return Result(statement, f"{spec.file} wrote {outcome.stored}", rows=outcome.made)
 
 
 def rows_of_plan(compiler: Compiler, statement: Statement) -> Iterator[Row]:
     """Yield the plan: the program with its arguments, the columns of its rows, and where its results go."""
-    found = checked(compiler, statement)
-    schema, _ = compiler.describe(statement)
+    found, query = checked(compiler, statement)
     where = "this machine" if compiler.place is None else "Kubernetes"
     why = f"it is in {PATH_VARIABLE}" if found.file else f"it is in the image {statement.image}"
     would = f"{found.file or found.name} would run on {where}"
     yield "statement", title(statement, compiler.dialect), would, why
     yield from (("argument", str(number), each, "") for number, each in enumerate(found.arguments, 1))
-    yield from (("column", field.name, str(field.type), "") for field in schema.arrow)
+    yield from (("column", field.name, field.type, "") for field in query.schema)
     yield from (("result", each, "would be made or replaced", "") for each in found.tables)
     if not found.tables:
         yield "result", "", "a result set", "INTO names no table"

@@ -223,7 +223,7 @@ class ClusterTarget:
 
 
 class AnomalyTarget:
-    """Whether a row is an anomaly."""
+    """Anomaly score of a row, which has no label."""
 
     def __init__(self, spec: AnomalyLabel) -> None:
         _check_name(spec.column)

@@ -29,6 +29,15 @@ from edl.spec import AnomalyLabel, ClusterLabel, ForecastLabel, Label, RankingLa
 
 Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
 _Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast"]
+_PREDICTED: dict[Kind, _Predicted] = {
+    "regression": "number",
+    "binary": "class",
+    "multiclass": "class",
+    "ranking": "ranking",
+    "clusters": "cluster",
+    "anomalies": "anomaly",
+    "forecast": "forecast",
+}
 _PLURAL: dict[_Predicted, str] = {
     "number": "numbers",
     "class": "classes",
@@ -163,7 +172,7 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
     base, _, first = name.rpartition("@")
     if base.strip().casefold() in _FIRST and first.strip().isdecimal() and 0 < int(first) < 10**6:
         make, of = _FIRST[base.strip().casefold()]
-        if kind and _predicted(kind) != of:
+        if kind and _PREDICTED[kind] != of:
             raise _unsuitable(name, of, kind)
         return make(int(first))
     named = [
@@ -186,23 +195,11 @@ def _fold(name: str) -> str:
 
 def _suits(row: _Row, kind: Kind) -> bool:
     """Return True if the metric measures what is predicted. A forecast is a number, too."""
-    return row.of == _predicted(kind) or (kind == "forecast" and row.of == "number")
-
-
-def _predicted(kind: Kind) -> _Predicted:
-    if kind == "ranking":
-        return "ranking"
-    if kind == "clusters":
-        return "cluster"
-    if kind == "anomalies":
-        return "anomaly"
-    if kind == "forecast":
-        return "forecast"
-    return "number" if kind == "regression" else "class"
+    return row.of == _PREDICTED[kind] or (kind == "forecast" and row.of == "number")
 
 
 def _unsuitable(name: str, of: _Predicted, kind: Kind) -> SemanticError:
-    predicted = f"{'an' if kind == 'anomalies' else 'a'} {_predicted(kind)}"
+    predicted = f"{'an' if kind == 'anomalies' else 'a'} {_PREDICTED[kind]}"
     return SemanticError(
         f"{name} measures predicted {_PLURAL[of]}, this label is {predicted}",
         hint=f"for {predicted}: {', '.join(names(kind))}",

@@ -44,7 +44,7 @@ def test_anomalies_are_found_as_well_as_by_the_library(table: object) -> None:
 
 
 def test_scores_are_those_of_the_article() -> None:
-    """Of one tree over four rows in a line: its paths are the numbers of splits, and c(2) where rows are left."""
+    """Scores of one tree over four rows in a line: paths are the numbers of splits, and c(2) where rows are left."""
     torch.manual_seed(0)
     rows = torch.tensor([[0.0], [1.0], [2.0], [100.0]])
     forest = IsolationForest(1, 4, 1, 0.25)

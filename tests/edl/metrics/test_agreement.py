@@ -14,7 +14,7 @@ from edl import metrics
 
 
 def of_class_1(figure: Callable[..., Any]) -> Callable[..., Any]:
-    """Of two classes that of class 1, of more the plain mean."""
+    """Figure of class 1 if there are two classes, else the plain mean."""
 
     def found(truth: Any, predicted: Any, **named: Any) -> Any:
         return figure(truth, predicted, average="binary" if truth.max() == 1 else "macro", **named)

@@ -42,7 +42,7 @@ def supervised(cluster: Cluster | None = None, **spec: Any) -> JobFolder:
 
 
 def states(stage: Stage) -> list[tuple[str, str]]:
-    """Of the workers, as the master shows them."""
+    """States of the workers, as the master shows them."""
     snapshot = read_snapshot(stage.folder.snapshot)
     return [(row.name, row.state) for row in snapshot.instances] if snapshot is not None else []
 

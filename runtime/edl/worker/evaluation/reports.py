@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -169,8 +170,8 @@ class ImportanceReport:
 
 
 def _exact(metric: Metric) -> Metric:
-    """Return the exact variant of the metric. Training rounds the AUC's scores to keep states small."""
-    return AUC(exact=True) if isinstance(metric, AUC) else metric
+    """Return the exact variant of the metric. Training rounds the scores of curves to keep states small."""
+    return replace(metric, exact=True) if isinstance(metric, AUC) else metric
 
 
 def _numbers(values: Floats) -> pa.Array:

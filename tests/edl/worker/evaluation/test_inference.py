@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 
 from edl.data.results import ResultFolder
 from edl.errors import JobError
@@ -104,7 +104,8 @@ def test_figures_are_exact_and_stand_in_a_table_of_one_row(
     tmp_path: Path, model: tuple[Path, dict[str, Any]]
 ) -> None:
     folder, weights = model
-    text = "\n\ndef eval_metrics_fn():\n    return {'auc': metrics.AUC(), 'accuracy': metrics.Accuracy()}\n"
+    text = "\n\ndef eval_metrics_fn():\n    return {'auc': metrics.AUC(), 'ap': metrics.AveragePrecision(),"
+    text += " 'accuracy': metrics.Accuracy()}\n"
     (folder / "model.py").write_text((folder / "model.py").read_text() + text)
     data = table(10_000)
     run(predict, as_kind(folder, "predict", output=Output(column="c")), data, tmp_path / "p", weights)
@@ -113,10 +114,12 @@ def test_figures_are_exact_and_stand_in_a_table_of_one_row(
     truth = data["y"].to_numpy(zero_copy_only=False)
     expected = roc_auc_score(truth == "up", predicted["c_prob_up"].to_numpy())
     assert outcome.figures["auc"] == pytest.approx(expected, rel=1e-12)
+    expected = average_precision_score(truth == "up", predicted["c_prob_up"].to_numpy())
+    assert outcome.figures["ap"] == pytest.approx(expected, rel=1e-12)
     assert outcome.figures["accuracy"] == np.mean(predicted["c"].to_numpy(zero_copy_only=False) == truth)
     staged = ResultFolder(tmp_path / "e" / "results").read(outcome.tasks).read_all()
     assert staged.to_pylist() == [outcome.figures]
-    assert list(outcome.figures) == ["loss", "auc", "accuracy"]
+    assert list(outcome.figures) == ["loss", "auc", "ap", "accuracy"]
 
 
 def test_evaluating_no_rows_is_an_error(tmp_path: Path, model: tuple[Path, dict[str, Any]]) -> None:
