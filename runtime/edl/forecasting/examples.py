@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -231,13 +231,17 @@ def _ahead(found: Grid, rows: pa.Table, label: str, spec: Forecast) -> tuple[Int
 def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[str, Floats | Ints]:
     """Return the columns of examples at `steps` after `origins`, each (n,)."""
     season, firsts = spec.season, found.first[found.of[origins]]
-    mean = functools.partial(_Means(found.values).mean, firsts=firsts)
+    own = _standardised(found)
+    centre, unit = own.centre[found.of[origins]], own.unit[found.of[origins]]
+    mean = functools.partial(_Means(own.values).mean, firsts=firsts)
+    squares = functools.partial(_Means(np.square(own.values)).mean, firsts=firsts)
 
     def value(places: Ints) -> Floats:
-        return np.where(places >= firsts, found.values[np.maximum(places, 0)], np.nan)
+        return np.where(places >= firsts, own.values[np.maximum(places, 0)], np.nan)
 
-    level = mean(origins, season)
-    scale = _scale(mean, _Means(np.square(found.values)), origins, max(2 * season, _FEWEST), firsts, level)
+    level, last = mean(origins, season), max(2 * season, _FEWEST)
+    deviation = np.sqrt(np.maximum(squares(origins, last) - np.square(mean(origins, last)), 0))
+    scale = _scale(deviation * unit, level * unit + centre) / unit
     earlier = (
         origins + steps - season * -(-steps // season)
     )  # the same place of the last season before the origin
@@ -256,8 +260,29 @@ def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[s
         PREFIX + name: (values - level) / scale for name, values in relative.items()
     }
     kept = {name: columns[name] for name in feature_names(spec) if name in columns}
-    errors = _Means(_naive_errors(found, season)).mean(origins, len(found.values), firsts=firsts)
-    return {STEP: steps, **kept, LEVEL: level, SCALE: scale, NAIVE: naive, NAIVE_ERROR: errors}
+    errors = _Means(_naive_errors(found, own.values, season)).mean(origins, len(own.values), firsts=firsts)
+    facts = {LEVEL: level * unit + centre, SCALE: scale * unit, NAIVE: naive * unit + centre}
+    return {STEP: steps, **kept, **facts, NAIVE_ERROR: errors * unit}
+
+
+class _Standardised(NamedTuple):
+    """Values less the centre of their series, in units of its largest deviation. centre, unit: of each series."""
+
+    values: Floats
+    centre: Floats
+    unit: Floats
+
+
+def _standardised(found: Grid) -> _Standardised:
+    """Standardise each series: in running sums over all, large series would swallow the digits of small ones."""
+    series, known = len(found.first), ~np.isnan(found.values)
+    of, values = found.of[known], found.values[known]
+    counts = np.bincount(of, minlength=series)
+    centre = np.bincount(of, values, series) / np.maximum(counts, 1)
+    unit = np.zeros(series)
+    np.maximum.at(unit, of, np.abs(values - centre[of]))
+    unit[unit == 0] = 1.0
+    return _Standardised((found.values - centre[found.of]) / unit[found.of], centre, unit)
 
 
 class _Means:
@@ -277,19 +302,15 @@ class _Means:
         return found
 
 
-def _scale(
-    mean: Callable[..., Floats], squares: _Means, origins: Ints, count: int, firsts: Ints, level: Floats
-) -> Floats:
-    """Return the standard deviation of the last `count` values; of equal ones their size, or 1."""
-    variance = squares.mean(origins, count, firsts=firsts) - np.square(mean(origins, count))
-    deviation = np.sqrt(np.maximum(variance, 0))
+def _scale(deviation: Floats, level: Floats) -> Floats:
+    """Return the standard deviation of the last values; of equal ones the size of their level, or 1."""
     size = np.where(level == 0, 1.0, np.abs(level))
     return np.where(deviation > 1e-6 * size, deviation, size)
 
 
-def _naive_errors(found: Grid, season: int) -> Floats:
+def _naive_errors(found: Grid, values: Floats, season: int) -> Floats:
     """Return the absolute error of the seasonal naive forecast of each place, NaN where it is unknown."""
-    places = np.arange(len(found.values))
+    places = np.arange(len(values))
     earlier = np.maximum(places - season, 0)
     inside = places - season >= found.first[found.of]
-    return np.where(inside, np.abs(found.values - found.values[earlier]), np.nan)
+    return np.where(inside, np.abs(values - values[earlier]), np.nan)

@@ -250,3 +250,14 @@ def test_irregular_times_are_an_error(times: list[Any], message: str) -> None:
         grid(rows, "sales", "day", ())
 
     assert message in caught.value.message
+
+
+def test_a_small_series_is_seen_alike_beside_a_billion_times_larger_one() -> None:
+    sales = 10 + np.random.default_rng(0).normal(size=400)
+    both = {"day": days(400) * 2, "store": ["a"] * 400 + ["b"] * 400}
+    together = pa.table({**both, "sales": np.concatenate([1e9 * sales, sales])})
+    found = series(season=7).examples(together, "refit").rows.to_pandas().groupby("store")
+    alone = series(season=7).examples(together.slice(400), "refit").rows.to_pandas()
+    small = found.get_group("b").reset_index(drop=True)
+    for name in alone.columns.drop(["day", "store"]):
+        np.testing.assert_allclose(small[name], alone[name], rtol=1e-9, atol=1e-9, err_msg=name)
