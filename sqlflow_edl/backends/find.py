@@ -56,7 +56,7 @@ def cancel(job: JobHandle) -> str:
     """Cancel the job and return a message. Raises ClusterError if it is not running."""
     status = job.details().status
     if not status.alive:
-        raise ClusterError(f"job {job.folder.id} does not run: it is {state_of(status)}")
+        raise ClusterError(f"job {job.folder.id} does not run: its state is {state_of(status)}")
     job.cancel()
     return f"job {job.folder.id}: {job.folder.status().state}"
 

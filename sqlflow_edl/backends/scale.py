@@ -36,7 +36,7 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
     """Return the JobSpec of a job whose number of workers can be changed. Raises ClusterError for any other."""
     status = job.status()
     if not status.alive:
-        raise ClusterError(f"job {job.id} does not run: it is {state_of(status)}")
+        raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")
     again = f"cancel it, and run its statement again with --workers {workers}"
     if status.place:
         raise ClusterError(

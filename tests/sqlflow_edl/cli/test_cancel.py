@@ -18,7 +18,7 @@ def test_a_job_is_cancelled_from_outside(stage: Stage, capsys: pytest.CaptureFix
     assert capsys.readouterr().err == f"job {stage.job.id}: cancelled\n"
     worker.wait()
     assert main(["cancel", stage.job.id]) == exit_codes.FAILED
-    assert "does not run: it is cancelled" in capsys.readouterr().err
+    assert "does not run: its state is cancelled" in capsys.readouterr().err
 
 
 def test_a_job_inside_another_process_is_not_ended_with_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def refusal(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_job_that_has_ended_is_not_scaled(capsys: pytest.CaptureFixture[str]) -> None:
     job = job_folder.create("train")
     job.end("failed", "no rows")
-    assert f"job {job.id} does not run: it is failed" in refusal(job, capsys)
+    assert f"job {job.id} does not run: its state is failed" in refusal(job, capsys)
 
 
 def test_a_job_in_one_process_has_no_workers(capsys: pytest.CaptureFixture[str]) -> None:

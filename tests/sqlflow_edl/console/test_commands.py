@@ -51,7 +51,7 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
     assert "not cancelled" in typed(f"/job {job.id} cancel\r", "n\r").words
-    assert "does not run: it is failed" in typed(f"/job {job.id} cancel\r", "y\r").words
+    assert "does not run: its state is failed" in typed(f"/job {job.id} cancel\r", "y\r").words
     assert "cannot be resumed: it ran in one process" in typed(f"/job {job.id} resume\r").words
     assert "/job ID log [INSTANCE]" in typed(f"/job {job.id} lgo\r").words
 
