@@ -36,8 +36,7 @@ class HistogramBuilder:
         self.min, self.max = min(self.min, float(values.min())), max(self.max, float(values.max()))
         exponent, first, bins = _grid(self.min, self.max)
         counts = self._merged(exponent, first, bins)
-        numbers = np.floor(np.ldexp(values, -exponent)).astype(np.int64)
-        counts += np.bincount(numbers - first, minlength=bins)
+        counts += np.bincount(_numbers(values, exponent) - first, minlength=bins)
         self.exponent, self.first, self.counts = exponent, first, counts
 
     def end(self, *, whole: bool = False) -> Histogram | None:
@@ -73,10 +72,16 @@ def _grid(least: float, most: float) -> tuple[int, int, int]:
     if span > 0:
         exponent = max(exponent, math.frexp(span / MOST_BINS)[1])
     while True:
-        first, last = (math.floor(math.ldexp(value, -exponent)) for value in (least, most))
+        first, last = _numbers(np.array([least, most]), exponent).tolist()
         if last - first < MOST_BINS:
             return exponent, first, last - first + 1
         exponent += 1
+
+
+def _numbers(values: Floats, exponent: int) -> Ints:
+    """Return the numbers of the values' bins. The quotient of a number just below 0 may underflow to 0."""
+    found = np.floor(np.ldexp(values, -exponent))
+    return np.where(values < 0, np.minimum(found, -1), found).astype(np.int64)
 
 
 def deciles(values: Floats) -> Bins | None:

@@ -50,6 +50,12 @@ def test_numbers_that_differ_in_their_last_digits_share_a_bin() -> None:
     assert histogram([1e300, 1e300 * (1 + 1e-15)]).counts == (2,)
 
 
+def test_a_number_just_below_zero_stays_below_it_beside_a_large_one() -> None:
+    found = [histogram(values, 1) for values in ([7e27, -6e-298], [-6e-298, 7e27])]
+    assert found[0] == found[1]
+    assert (found[0].start < 0, found[0].counts[0]) == (True, 1)
+
+
 @pytest.mark.parametrize("values", [[-1.7e308, 1.7e308], [5e-324, 0.0]])
 def test_numbers_at_the_ends_of_the_range_have_no_histogram(values: list[float]) -> None:
     builder = HistogramBuilder()
