@@ -26,7 +26,7 @@ class Frames:
         """Make the data a table. Raises SQLFlowError; see `Session.register`."""
         if not _NAME.fullmatch(name):
             raise SemanticError(f"{name!r} cannot name a table", hint="use letters, digits and _")
-        if not self._source.temporary_tables:
+        if not (self._source.temporary_tables and self._source.temporary_tables_are_private):
             scheme = self._source.url.partition(":")[0]
             raise SemanticError(
                 f"{scheme} has no tables that only one connection sees, or does not let this user make them",

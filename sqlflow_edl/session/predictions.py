@@ -20,7 +20,7 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replaced, shared_queries
 
-NAME = "_edl_"
+_NAME = "edl_"  # names of MaxCompute begin with a letter
 _LENGTH = len("PREDICT(m,t)")  # of a name: no call is shorter, so that places in errors stay
 _ALL = "SELECT * FROM "
 
@@ -114,7 +114,7 @@ class Predictions:
         """Predict the rows into a new temporary table, and return its name."""
         found = self._predict(used)
         rows = found.reader or found.to_arrow().to_reader()
-        name = NAME + secrets.token_hex(4)[: _LENGTH - len(NAME)]
+        name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         with at(call.span.shifted(start)):
             self._source.stage_temporary(name, rows)

@@ -88,7 +88,7 @@ def _create(project: Project, cursor: Cursor, query: Query) -> None:
         if absent:
             return
         raise RefusedError(400, _FOUND_ALREADY, f"Table or view already exists - {project.name}.{name}")
-    _check_names([name], r"[A-Za-z_]\w{0,127}")
+    _check_names([name], r"[A-Za-z]\w{0,127}")
     if columns is None:
         cursor.need("AS")
         table = query(cursor.text)

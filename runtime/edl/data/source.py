@@ -124,7 +124,8 @@ class Source(Results, Protocol):
 
     url: str  # without password
     dialect: str  # as sqlglot names it
-    temporary_tables: bool  # a connection may have tables of its own, see `stage_temporary`
+    temporary_tables: bool  # a connection may have tables for a while, see `stage_temporary`
+    temporary_tables_are_private: bool  # no other connection sees them
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
 
     def schema(self, query: str) -> pa.Schema:
@@ -170,7 +171,7 @@ class Source(Results, Protocol):
         ...
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
-        """Make the rows a table that only this connection sees. `name` has letters, digits and underscores."""
+        """Make the rows a table for this connection. `name` has letters, digits and underscores."""
         ...
 
     def drop_temporary(self, name: str) -> None:

@@ -38,6 +38,7 @@ class BaseSource(ABC):
 
     _results: Results
     temporary_tables = False
+    temporary_tables_are_private = True
 
     @abstractmethod
     def close(self) -> None: ...

@@ -41,7 +41,7 @@ def session(request: pytest.FixtureRequest, databases: Databases) -> Iterator[Se
 
 @on_each("session", always=("duckdb", "sqlite", "mysql", "postgres"))
 def test_a_table_of_arrow_is_a_table_of_the_session_alone(session: Session) -> None:
-    if not session.source.temporary_tables:
+    if not session.source.temporary_tables_are_private:
         with pytest.raises(SQLFlowError, match="no tables that only one connection sees"):
             session.register("mine", ROWS)
         return

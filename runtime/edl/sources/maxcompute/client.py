@@ -118,10 +118,12 @@ class Client:
         except ValueError as error:  # pyodps rejects two columns of one name
             raise named_twice(str(error).rpartition(": ")[2]) from None
 
-    def upload(self, table: str, partition: str) -> Any:
-        """Open an upload session that creates a partition or replaces its rows."""
+    def upload(self, table: str, partition: str | None) -> Any:
+        """Open an upload session that replaces the rows of a partition, which it creates, or of a whole table."""
         rest = self._tunnel.tunnel_rest
-        return _Upload(rest, self._table(table), partition, create_partition=True, overwrite=True)
+        return _Upload(
+            rest, self._table(table), partition, create_partition=partition is not None, overwrite=True
+        )
 
     def _table(self, name: str) -> Any:
         return self._tunnel._get_tunnel_table(name, None)

@@ -44,6 +44,8 @@ class MaxComputeSource(BaseSource):
 
     dialect = "maxcompute"
     home = ""
+    temporary_tables = True
+    temporary_tables_are_private = False
 
     def __init__(self, client: Client, url: str) -> None:
         self.url = url
@@ -125,6 +127,16 @@ class MaxComputeSource(BaseSource):
         """Run a statement. Return its instance. `query` is the user's text in it, to which error positions refer."""
         self._seen.clear()
         return self._run(sql, query)
+
+    def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:
+        """See `Source.stage_temporary`. The whole project sees the table, which ends after a day if nobody drops it."""
+        columns = ", ".join(f"`{field.name}` {types.declared(field)}" for field in batches.schema)
+        self.run(f"CREATE TABLE {quoted(name)} ({columns}) LIFECYCLE 1")
+        with self.errors():
+            upload(self.client, name, None, batches)
+
+    def drop_temporary(self, name: str) -> None:
+        self.run(f"DROP TABLE IF EXISTS {quoted(name)}")
 
     def transaction(self) -> AbstractContextManager[None]:
         raise SourceError("MaxCompute has no transactions")

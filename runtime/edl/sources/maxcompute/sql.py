@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "(")
-_NAME = re.compile(r"[A-Za-z_]\w{0,127}", re.ASCII)
+_NAME = re.compile(r"[A-Za-z]\w{0,127}", re.ASCII)
 _COLUMN = re.compile(r"\w{1,128}")
 
 

@@ -14,8 +14,11 @@ from edl.sources.maxcompute.download import Checksum
 BLOCK_BYTES = 64 << 20
 
 
-def upload(client: Client, table: str, partition: str, batches: Iterable[pa.RecordBatch]) -> int:
-    """Replace the partition's rows by these, in this order. Return their number. An error keeps the previous rows."""
+def upload(client: Client, table: str, partition: str | None, batches: Iterable[pa.RecordBatch]) -> int:
+    """Replace the rows of a partition, or of a table without partitions, by these, in this order. Return their number.
+
+    An error keeps the previous rows.
+    """
     session = client.upload(table, partition)
     rows = waiting_bytes = block = 0
     waiting: list[pa.RecordBatch] = []
