@@ -109,7 +109,9 @@ def test_predictions_are_added_to_a_table(session: Session) -> None:
 
 @pytest.mark.parametrize("session", [pytest.param("maxcompute", marks=pytest.mark.soak)], indirect=True)
 def test_a_partition_of_maxcompute_is_replaced_by_predictions(session: Session) -> None:
-    day = "INSERT OVERWRITE TABLE daily PARTITION (ds = '20261126') SELECT id, kind FROM PREDICT(kinds, fresh)"
+    day = (
+        "INSERT OVERWRITE TABLE daily PARTITION (ds = '20261126') SELECT id, kind FROM PREDICT(kinds, fresh)"
+    )
     begin = "CREATE TABLE daily (id BIGINT, kind STRING) PARTITIONED BY (ds STRING)"
     text = f"{begin}; {day}; {day}; SELECT ds, count(*) AS n FROM daily GROUP BY ds"
     assert rows(session, text) == [{"ds": "20261126", "n": new_sales().num_rows}]
