@@ -79,11 +79,14 @@ PRIORITY_CLASS = Kind(
 )
 BUDGET = Kind("poddisruptionbudgets", "PodDisruptionBudget", SPEC, "policy", counts_generations=True)
 QUOTA = Kind("resourcequotas", "ResourceQuota", SPEC, answers_delete_with_object=True)
+NETWORK_POLICY = Kind(
+    "networkpolicies", "NetworkPolicy", ("spec",), "networking.k8s.io", counts_generations=True
+)
 ENDPOINTS = Kind("endpointslices", "EndpointSlice", ("addressType", "endpoints", "ports"), "discovery.k8s.io")
 
 KINDS = (
     *(NAMESPACE, NODE, POD, SERVICE, CONFIG_MAP, SECRET, SERVICE_ACCOUNT, CLAIM, EVENT, JOB, ROLE),
-    *(ROLE_BINDING, PRIORITY_CLASS, BUDGET, QUOTA, ENDPOINTS),
+    *(ROLE_BINDING, PRIORITY_CLASS, BUDGET, QUOTA, ENDPOINTS, NETWORK_POLICY),
 )
 BY_PATH = {(kind.group, kind.version, kind.plural): kind for kind in KINDS}
 BY_NAME = {(kind.api_version, kind.name): kind for kind in KINDS}

@@ -62,6 +62,13 @@ KUBERNETES = (
         "Service account of the pods; by default one is made for the job, with the permissions that its "
         "master needs.",
     ),
+    Attribute(
+        f"{PLACE}network_policy",
+        "boolean",
+        "Restrict the network of the job's pods to each other, name servers, the data source, and object stores if "
+        "the job uses one.",
+        False,
+    ),
     *_resources(),
     Attribute(f"{PLACE}worker_gpu", "integer", "GPUs of each worker.", 0, low=0, high=64),
     Attribute(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),

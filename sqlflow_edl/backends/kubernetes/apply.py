@@ -23,7 +23,7 @@ from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import permissions
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
-from sqlflow_edl.backends.kubernetes.permissions import RBAC, Right
+from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right
 from sqlflow_edl.backends.kubernetes.settings import Settings
 
 AT_ONCE = 8  # objects that are created at the same time
@@ -38,6 +38,7 @@ _PLURALS = {
     "ServiceAccount": ("", "serviceaccounts"),
     "Role": (RBAC, "roles"),
     "RoleBinding": (RBAC, "rolebindings"),
+    "NetworkPolicy": (NETWORKING, "networkpolicies"),
 }  # kind -> group and resource
 
 
@@ -45,7 +46,10 @@ def check(settings: Settings) -> None:
     """Check access. Raises ClusterError if the cluster or namespace is missing, or jobs are not allowed there."""
     with connect(settings.text("context")) as api:
         permissions.check(
-            Calls(api), namespace_of(settings), with_account=bool(settings.text("service_account"))
+            Calls(api),
+            namespace_of(settings),
+            with_account=bool(settings.text("service_account")),
+            with_policy=settings.true("network_policy"),
         )
 
 

@@ -12,7 +12,7 @@ from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.errors import ClusterError
 
 PATIENCE = 10.0  # seconds to retry a server that has not answered yet
-GUIDE = "docs/kubernetes.md lists the required permissions"
+GUIDE = "docs/kubernetes.md describes the required permissions"
 GIVEN = f"set kubernetes.service_account to one that an administrator made; {GUIDE}"
 
 
@@ -33,6 +33,7 @@ class Right(NamedTuple):
 
 
 RBAC = "rbac.authorization.k8s.io"
+NETWORKING = "networking.k8s.io"
 
 NEEDED = (
     *(Right(verb, "batch", "jobs") for verb in ("create", "delete", "get", "list", "patch")),
@@ -47,6 +48,7 @@ WITHOUT_ACCOUNT = (
     Right("create", RBAC, "roles"),
     Right("create", RBAC, "rolebindings"),
 )  # also needed without a given service account, because one is made for the job
+WITH_POLICY = (Right("create", NETWORKING, "networkpolicies"),)
 
 OF_MASTER = (
     *(Right(verb, "", "pods") for verb in ("create", "delete", "list", "watch")),
@@ -63,17 +65,19 @@ class _Review(msgspec.Struct):
     status: _Decision = _Decision()
 
 
-def check(calls: Calls, namespace: str, *, with_account: bool) -> None:
+def check(calls: Calls, namespace: str, *, with_account: bool, with_policy: bool = False) -> None:
     """Check the namespace and the permissions that a job needs.
 
-    Raises ClusterError if the namespace is missing, or with the list of all missing permissions.
+    with_account: its pods have a given service account. with_policy: it gets network policies. Raises ClusterError if
+    the namespace is missing, or with the list of all missing permissions.
     """
     try:
         calls.ask("GET", f"/api/v1/namespaces/{namespace}", patience=PATIENCE)
     except RefusedError as refused:
         if refused.status != 403:  # permission to use a namespace may exclude reading it
             raise explained(refused, Right("get", "", "namespaces"), namespace) from None
-    if lacking := _lacking(calls, NEEDED if with_account else NEEDED + WITHOUT_ACCOUNT, namespace):
+    needed = NEEDED + (() if with_account else WITHOUT_ACCOUNT) + (WITH_POLICY if with_policy else ())
+    if lacking := _lacking(calls, needed, namespace):
         raise _not_allowed(lacking, namespace)
     if not with_account and _lacking(calls, OF_MASTER, namespace) and _lacking(calls, ESCALATING, namespace):
         raise _cannot_give()

@@ -46,6 +46,9 @@ class Settings:
     def number(self, name: str) -> float:
         return float(self.values[name] or 0)  # type: ignore[arg-type]
 
+    def true(self, name: str) -> bool:
+        return self.values[name] is True
+
     def whole(self, name: str) -> int:
         return int(self.number(name))
 

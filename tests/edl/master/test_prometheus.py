@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -102,3 +106,15 @@ def test_what_is_not_known_is_left_out() -> None:
 
 def test_a_master_that_ends_tells_nothing() -> None:
     assert scraped(None) == {}
+
+
+def test_the_dashboard_shows_these_metrics_and_no_others(repository: Path) -> None:
+    figures = Figures(version=Version(1, 0, 9), rows={"a": 30})
+    full = READING._replace(group=(7, 3), servers={"ps-0": figures}, checkpoint_bytes=4096)
+    served = {name.partition(" ")[0] for name in scraped(full)}
+    dashboard = json.loads((repository / "samples" / "kubernetes" / "grafana.json").read_text())
+    shown = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
+    assert set(re.findall(r"\bedl_\w+", " ".join(shown))) == served
+    assert all('instance=~"$instance"' in expression for expression in shown)
+    [_, jobs] = dashboard["templating"]["list"]
+    assert jobs["definition"] == "label_values(edl_rows, instance)"

@@ -13,10 +13,12 @@ from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.jobs.run_folder import Spec, master_timeout
+from edl.models.pending import FILE as INTENT
+from edl.models.pending import Intent
 from edl.spec import JobSpec
 from edl.spec.runnable import FILE, RunnableSpec
 from sqlflow_edl.backends.kubernetes.identity import Identity
-from sqlflow_edl.backends.kubernetes.manifests import pods
+from sqlflow_edl.backends.kubernetes.manifests import network, pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, render
 from sqlflow_edl.backends.kubernetes.manifests.resources import threads
@@ -128,9 +130,11 @@ class Objects:
         [described] = pack({DEPLOYMENT: deployment})
         files = {names.files(self.name, 0): described, **self._files}
         maps = [self._config_map(name, uid, each) for name, each in files.items()]
+        policies = self._network_policies(uid) if self._settings.true("network_policy") else []
         if self._first == "program":  # nothing calls it, and it calls no API server
-            return [*maps, self._secret(uid)]
+            return [*policies, *maps, self._secret(uid)]
         return [
+            *policies,
             self._service(uid),
             *maps,
             self._config_map(names.state_store(self.name), uid),
@@ -147,6 +151,13 @@ class Objects:
         content = content or Map()
         metadata = self._metadata(name, uid)
         return render("config_map", metadata=metadata, data=content.data, binary_data=content.binary_data)
+
+    def _network_policies(self, uid: str) -> list[Object]:
+        spec, intent = self._of.spec, self._of.files.get(INTENT)
+        store = msgspec.json.decode(intent, type=Intent).store if intent else ""
+        validation = spec.validation.source if isinstance(spec, JobSpec) and spec.validation else ""
+        urls = (spec.query.source, validation, store, self._settings.text("checkpoints"))
+        return network.policies(self.name, self._first, lambda name: self._metadata(name, uid), urls)
 
     def _secret(self, uid: str) -> Object:
         secrets = msgspec.json.encode(self._of.secrets).decode()

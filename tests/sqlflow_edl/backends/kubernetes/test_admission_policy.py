@@ -60,7 +60,7 @@ class Policy:
 
 @pytest.fixture
 def policy(repository: Path) -> Policy:
-    return Policy(repository / "docs" / "admission-policy.yaml")
+    return Policy(repository / "samples" / "kubernetes" / "admission-policy.yaml")
 
 
 def deployment(settings: Any = None) -> Deployment:

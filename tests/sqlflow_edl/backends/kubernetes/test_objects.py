@@ -74,7 +74,7 @@ def test_every_object_is_one_of_the_published_schema(version: str) -> None:
             checked.append(each["kind"])
     assert set(checked) == {
         *("Job", "Pod", "Service", "ConfigMap", "Secret"),
-        *("ServiceAccount", "Role", "RoleBinding"),
+        *("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy"),
     }
 
 

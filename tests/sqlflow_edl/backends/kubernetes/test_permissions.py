@@ -4,9 +4,18 @@ import re
 
 import pytest
 import yaml
+from kubernetes_validate import utils
 
+from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import RefusedError
-from sqlflow_edl.backends.kubernetes.permissions import NEEDED, OF_MASTER, WITHOUT_ACCOUNT, Right, explained
+from sqlflow_edl.backends.kubernetes.permissions import (
+    NEEDED,
+    OF_MASTER,
+    WITH_POLICY,
+    WITHOUT_ACCOUNT,
+    Right,
+    explained,
+)
 from tests.sqlflow_edl.backends.kubernetes import jobs
 
 REFUSALS = [
@@ -42,32 +51,44 @@ def test_a_refusal_is_explained(status, message, said, hint):
     assert found.hint is None if hint is None else hint in found.hint
 
 
-def blocks(repository):
-    """The YAML of docs/kubernetes.md, as data."""
-    text = (repository / "docs" / "kubernetes.md").read_text(encoding="utf-8")
-    return [
-        yaml.safe_load(found)
-        for found in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-        if "rules:" in found
-    ]
+@pytest.fixture
+def base(repository):
+    """The objects that an administrator applies, by kind and name."""
+    folder = repository / "samples" / "kubernetes"
+    [kustomization] = yaml.safe_load_all((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    texts = ((folder / name).read_text(encoding="utf-8") for name in kustomization["resources"])
+    found = [each for text in texts for each in yaml.safe_load_all(text)]
+    for each in found:
+        utils.validate(each, "1.33", strict=True)
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
 
 
-def rights_of(rules):
+def rights_of(role):
     return {
         Right(verb, group, resource)
-        for rule in rules
+        for rule in role["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
 
 
-def test_the_rights_in_docs_are_those_that_are_checked(repository):
-    user, _ = blocks(repository)
-    assert rights_of(user["rules"]) == {*NEEDED, *WITHOUT_ACCOUNT, Right("list", "", "events")}
+def test_the_rights_of_users_in_the_base_are_those_that_are_checked(base):
+    user, more = base["Role", "sqlflow-user"], base["Role", "sqlflow-user-with-accounts"]
+    assert rights_of(user) == {*NEEDED, *WITH_POLICY, Right("list", "", "events")}
+    assert rights_of(more) == {*WITHOUT_ACCOUNT, *OF_MASTER}
 
 
-def test_the_rights_of_the_master_in_docs_are_those_of_its_role(repository):
-    _, master = blocks(repository)
+def test_the_rights_of_the_master_in_the_base_are_those_of_its_role(base):
     [role] = [each for each in jobs.objects() if each["kind"] == "Role"]
-    assert rights_of(master["rules"]) == rights_of(role["rules"]) == set(OF_MASTER)
+    assert rights_of(base["Role", "sqlflow-master"]) == rights_of(role) == set(OF_MASTER)
+
+
+def test_the_bindings_of_the_base_name_what_is_in_it(base):
+    for kind, name in base:
+        if kind == "RoleBinding":
+            assert ("Role", base[kind, name]["roleRef"]["name"]) in base
+    [subject] = base["RoleBinding", "sqlflow-master"]["subjects"]
+    assert (subject["kind"], subject["name"]) in base
+    [rule] = base["NetworkPolicy", "sqlflow-metrics"]["spec"]["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [names.METRICS]
