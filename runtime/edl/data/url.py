@@ -7,6 +7,7 @@
     csv:///iris.csv?delim=%3B    files, with options after a question mark      csv:iris.csv, iris.csv
     parquet:///flights/*.parquet several files as one table                     flights/*.parquet
     delta:///lake/sales?version=3  a table of Delta Lake, also delta:s3://lake/sales
+    iceberg:///lake/orders?snapshot=3  a table of Iceberg, also iceberg:shop.orders?catalog=prod
     s3://lake/flights            Parquet files in an object store (s3, gs, abfs) or behind http and https
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     postgresql://user@host/shop  the same; also postgres://
@@ -41,6 +42,7 @@ SOURCES = {
     "csv": ("edl.sources.files", "CSVSource"),
     "parquet": ("edl.sources.files", "ParquetSource"),
     "delta": ("edl.sources.delta", "DeltaSource"),
+    "iceberg": ("edl.sources.iceberg", "IcebergSource"),
     **dict.fromkeys(REMOTE, ("edl.sources.remote_files", "RemoteSource")),
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
@@ -56,6 +58,7 @@ ROWS = {
     "maxcompute": "edl.sources.maxcompute.download",
 }
 FILES = ("csv", "parquet", "recordio")  # read directly by model-zoo jobs, by row range
+LAKES = ("delta", "iceberg")  # a folder or a URL of an object store follows the scheme
 DATABASES = ("duckdb", "sqlite")  # embedded; can be created, in a file or in memory
 
 # suffix of a path without a scheme -> scheme
@@ -119,7 +122,7 @@ def parse(url: str) -> SourceURL | ServerURL:
         raise SourceError(
             f"{redacted(url)} names no file", hint=f"write it as {scheme}:///path/to/file.{scheme}"
         )
-    if scheme == "delta" and (store := location.partition("://")[0]) != location:
+    if scheme in LAKES and (store := location.partition("://")[0]) != location:
         if store not in OBJECT_STORES:
             raise SourceError(f"{store}:// is no object store", hint=f"known: {', '.join(OBJECT_STORES)}")
         location = _remote(store, location).location
