@@ -23,6 +23,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named
 
@@ -135,7 +136,8 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EVALUATE. Raises errors that need no database."""
     errors = _missing_select(statement)
-    return _model(statement.model, statement, errors), _attributes(statement, EVALUATE, errors)
+    without = {row.name: "EVALUATE without a model" for row in MEASUREMENT}
+    return _model(statement.model, statement, errors), _attributes(statement, EVALUATE, errors, without)
 
 
 def evaluation(
@@ -472,9 +474,13 @@ def _model(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlow
 
 
 def _attributes(
-    statement: ast.Statement, rows: tuple[Attribute, ...], errors: list[SQLFlowError]
+    statement: ast.Statement,
+    rows: tuple[Attribute, ...],
+    errors: list[SQLFlowError],
+    elsewhere: Mapping[str, str] | None = None,
 ) -> dict[str, Resolved]:
-    return _or_raise(Dictionary((*rows, *KUBERNETES)).resolve(statement.attributes, errors, []), errors)
+    found = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(statement.attributes, errors, [])
+    return _or_raise(found, errors)
 
 
 def _or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:

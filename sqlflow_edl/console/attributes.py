@@ -9,6 +9,7 @@ from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
 from sqlflow_edl.console.context import Context
 
 _USES = ("PREDICT", "EVALUATE", "EXPLAIN")
@@ -28,6 +29,8 @@ def attribute(where: Context) -> Attribute | None:
 def _rows(where: Context) -> Iterator[Attribute]:
     if where.verb in _USES:
         yield from BY_VERB[where.verb]
+        if where.verb == "EVALUATE":
+            yield from MEASUREMENT
     else:
         yield from _parameters(MODELS, _estimator(where.before))
         yield from TRAIN

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from edl.data.names import shown
 from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
+from sqlflow_edl.analysis.settings.measurement import COLUMNS
 from sqlflow_edl.console.catalog import Names
 from sqlflow_edl.console.context import QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
@@ -180,7 +181,9 @@ def _estimators(where: Context, names: Names) -> Offers:
 
 
 def _models(where: Context, names: Names) -> Offers:
-    return (Offer(name, "model") for name in names.known().models)
+    yield from (Offer(name, "model") for name in names.known().models)
+    if where.verb == "EVALUATE":  # the predictions may stand in the rows
+        yield Offer("WITH", "keyword")
 
 
 def _explainers(where: Context, names: Names) -> Offers:
@@ -219,7 +222,7 @@ def _values(where: Context, names: Names) -> Offers:
         return
     if row.name in _VALUES:
         yield from (Offer(each.name, "value", each.doc) for each in _VALUES[row.name].entries.values())
-    elif row.name == "train.weight_column":
+    elif row.name in ("train.weight_column", *COLUMNS):
         yield from _columns(where, names)
     else:
         words = ("TRUE", "FALSE") if row.type == "boolean" else row.choices

@@ -90,7 +90,7 @@ class Statements:
 
 def _gives_data(statement: Statement) -> bool:
     """Return True if its rows are data, rather than facts about a plan or a model."""
-    return not statement.plan and statement.kind in ("sql", "predict", "evaluate", "explain")
+    return not statement.plan and statement.kind in ("sql", "predict", "evaluate", "measure", "explain")
 
 
 def _makes(statement: Statement, dialect: str) -> bool:

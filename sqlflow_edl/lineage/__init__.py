@@ -25,7 +25,7 @@ _USES_MODEL: dict[Kind, str] = {  # kind -> the field that names the model in us
     "evaluate": "model",
     "explain": "model",
 }
-KINDS: tuple[Kind, ...] = (*_USES_MODEL, "optimize", "run")
+KINDS: tuple[Kind, ...] = (*_USES_MODEL, "measure", "optimize", "run")
 
 
 @dataclass(frozen=True, slots=True)

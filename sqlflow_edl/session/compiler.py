@@ -20,9 +20,10 @@ from edl.embeddings.sizes import table_memory
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
+from edl.spec.measurement import Measurement
 from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
-from sqlflow_edl.analysis import inference, train
+from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
@@ -182,6 +183,18 @@ class Compiler:
             )
         schema, query = self.describe(statement)
         found = optimization.plan(statement, query, schema)
+        if found.target:
+            with at(_target_span(statement)):
+                self.source.check_target(found.target)
+        return found
+
+    # EVALUATE without a model --------------------------------------------------------------------------------
+
+    def measurement(self, statement: Statement) -> Measurement:
+        """Return the comparison of a statement. Raises all its errors together."""
+        measurement.check(statement)
+        schema, query = self.describe(statement)
+        found = measurement.plan(statement, query, schema)
         if found.target:
             with at(_target_span(statement)):
                 self.source.check_target(found.target)

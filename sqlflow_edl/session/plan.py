@@ -45,6 +45,12 @@ def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return plan.use(compiler.job_spec(statement), compiler.source.url) + _kept(compiler)
 
 
+def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+    from sqlflow_edl.session import measuring
+
+    return measuring.rows_of_plan(compiler, statement) + _kept(compiler)
+
+
 def _optimize(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     from sqlflow_edl.session import optimizing
 
@@ -120,6 +126,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "predict": _use,
     "evaluate": _use,
     "explain": _use,
+    "measure": _measure,
     "optimize": _optimize,
     "run": _run,
     "drop_model": _drop,

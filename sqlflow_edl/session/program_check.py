@@ -21,7 +21,7 @@ from functools import cached_property
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
 from edl.models.registry.records import ModelVersion, check_name, split_reference
-from sqlflow_edl.analysis import inference
+from sqlflow_edl.analysis import inference, measurement
 from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
@@ -93,6 +93,8 @@ class ProgramCheck:
             case "sql" if calls_predict(statement.text):
                 for used in used_statements(statement, self._compiler.dialect):
                     self._check_use(used)
+            case "measure":
+                self._check_measurement(statement)
             case "optimize":
                 self._check_optimization(statement)
             case "run":
@@ -141,6 +143,12 @@ class ProgramCheck:
             self._stored(replace(statement.model, version=statement.tag), ready=False)
         elif not statement.if_exists:
             self._stored(statement.model, ready=statement.kind in ("set_model", "set_tag"))
+
+    def _check_measurement(self, statement: Statement) -> None:
+        if self._sees(statement.select) and not self._makes_again(statement):
+            self._compiler.measurement(statement)
+        else:
+            measurement.check(statement)
 
     def _check_optimization(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):

@@ -72,11 +72,12 @@ class JobRunner:
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
-        if statement.kind in ("optimize", "run"):
-            from sqlflow_edl.session import optimizing, running
+        if statement.kind in ("measure", "optimize", "run"):
+            from sqlflow_edl.session import measuring, optimizing, running
 
-            run = optimizing.run if statement.kind == "optimize" else running.run
-            with self._job(statement, statement.kind) as job:
+            run = {"measure": measuring.run, "optimize": optimizing.run, "run": running.run}[statement.kind]
+            kind = "evaluate" if statement.kind == "measure" else statement.kind
+            with self._job(statement, kind) as job:
                 return run(self._compiler, statement, job, self._observer)
         on = self._settings(statement)
         return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)

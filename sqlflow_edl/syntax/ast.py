@@ -17,6 +17,7 @@ Kind = Literal[
     "train",
     "predict",
     "evaluate",
+    "measure",  # EVALUATE of predictions in the rows, without a model
     "explain",  # a model's explanation: TO EXPLAIN, ANALYZE
     "optimize",
     "run",

@@ -105,6 +105,9 @@ class _Builder(Transformer[Token, Any]):
     def evaluate(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("evaluate", meta, children[1:], model=children[0])
 
+    def measure(self, meta: Meta, children: list[Any]) -> Statement:
+        return self._statement("measure", meta, children)
+
     def explain(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("explain", meta, children[1:], model=children[0])
 

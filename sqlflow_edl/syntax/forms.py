@@ -36,6 +36,12 @@ STATEMENTS = {
         "",
         f"SELECT * FROM iris TO EVALUATE {_MODEL};",
     ),
+    "EVALUATE WITH": Form(
+        "query TO EVALUATE WITH evaluate.prediction = column, … LABEL name [INTO table]",
+        "predictions in the rows, without a model",
+        "SELECT species, species = 'setosa' AS truth, petal_length < 2.5 AS guess FROM iris "
+        "TO EVALUATE WITH evaluate.prediction = guess LABEL truth;",
+    ),
     "TO EXPLAIN": Form(
         "query TO EXPLAIN model_name [WITH …] [INTO table]",
         "how much each column matters",

@@ -72,7 +72,7 @@ class RegressionTarget:
         column = self.spec.column
         array = _column(batch, column)
         values = numbers(array, column)
-        _refuse_unknown(column, array)
+        refuse_unknown(column, array)
         with np.errstate(over="ignore"):
             labels = values.astype(np.float32)
         if np.isinf(labels).any():
@@ -109,7 +109,7 @@ class ClassTarget:
         if mode == "predict":
             return None
         array = plain(_column(batch, self.spec.column))
-        _refuse_unknown(self.spec.column, array)
+        refuse_unknown(self.spec.column, array)
         positions = self._levels.positions(array)
         if positions.null_count:
             raise self._unknown_class(array.filter(positions.is_null()), len(array))
@@ -161,7 +161,7 @@ class RankingTarget:
         column = self.spec.column
         array = _column(batch, column)
         relevance = numbers(array, column)
-        _refuse_unknown(column, array)
+        refuse_unknown(column, array)
         wrong = (relevance % 1 != 0) | (relevance < 0) | (relevance > MOST_RELEVANCE)
         if wrong.any():
             raise SemanticError(
@@ -256,7 +256,7 @@ class ForecastTarget:
             return None
         columns = (self.spec.column, NAIVE, NAIVE_ERROR)
         arrays = [_column(batch, column) for column in columns]
-        _refuse_unknown(self.spec.column, arrays[0])
+        refuse_unknown(self.spec.column, arrays[0])
         values = [numbers(array, column) for array, column in zip(arrays, columns, strict=True)]
         return np.stack(values, axis=1).astype(np.float32)
 
@@ -402,7 +402,8 @@ def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.A
     return batch.column(column)
 
 
-def _refuse_unknown(column: str, array: pa.Array) -> None:
+def refuse_unknown(column: str, array: pa.Array) -> None:
+    """Raise SemanticError if a label is NULL or not finite."""
     for count, what, hint in (
         (array.null_count, "NULL", "leave those rows out of the query: WHERE … IS NOT NULL"),
         (_not_finite(array), "not a finite number", "leave those rows out of the query"),

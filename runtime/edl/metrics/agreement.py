@@ -93,6 +93,10 @@ class TopKAccuracy(Accuracy):
     def name(self) -> str:  # type: ignore[override]
         return f"top_k_accuracy@{self.k}"
 
+    @property
+    def of_decision(self) -> bool:  # type: ignore[override]
+        return self.k == 1
+
     def _right(self, truth: Ints, probabilities: Floats) -> Flags:
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, : self.k]
         found: Flags = (best == truth[:, np.newaxis]).any(axis=1)

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from edl.metrics.base import Array, Flags, Ints, Metric, class_rows, ratio
-from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.states import Floats, State
 
 _SMALLEST = np.finfo(np.float64).eps  # a probability of 0 for the true class would be an infinite loss
@@ -25,6 +24,7 @@ class Accuracy(Metric):
 
     name = "accuracy"
     higher_is_better = True
+    of_decision = True
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
@@ -85,6 +85,7 @@ class PerClass(Metric):
     """
 
     higher_is_better = True
+    of_decision = True
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         truth, probabilities, weight = class_rows(labels, scores, weights)
@@ -146,6 +147,7 @@ class AtThreshold(Metric):
     threshold: float
     name: ClassVar[str] = "at_threshold"
     higher_is_better: ClassVar[bool] = True
+    of_decision: ClassVar[bool] = True
 
     def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
         _, probabilities, _ = class_rows(labels, scores, weights)
@@ -160,8 +162,7 @@ class AtThreshold(Metric):
 
 def at_threshold(metric: Metric, threshold: float | None) -> Metric:
     """Return the metric with the threshold, or itself if there is none or it measures probabilities."""
-    counts = isinstance(metric, Accuracy | PerClass | ConfusionMatrix)
-    return AtThreshold(metric, threshold) if counts and threshold is not None else metric
+    return AtThreshold(metric, threshold) if metric.of_decision and threshold is not None else metric
 
 
 def decided(probabilities: Floats, threshold: float) -> Floats:

@@ -16,6 +16,7 @@ class ConfusionMatrix(Metric):
 
     name = "confusion_matrix"
     higher_is_better = True
+    of_decision = True
 
     def matrix(self, state: State) -> Floats:
         """Return weights by true and predicted class, from a state that is not empty."""

@@ -67,6 +67,7 @@ def title(statement: Statement, dialect: str) -> str:
         "auto": ("TRAIN INTO", _shown(*statement.into)),
         "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using)),
         "evaluate": ("EVALUATE", _shown(statement.model)),
+        "measure": ("EVALUATE LABEL", _shown(*statement.labels)),
         "explain": ("EXPLAIN", _shown(statement.model)),
         "optimize": (
             (statement.direction or "").upper(),
@@ -215,6 +216,7 @@ _MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
     "auto": lambda statement: _models(*statement.into),
     "predict": lambda statement: _result(statement.target),
     "evaluate": lambda statement: _tables(*statement.into),
+    "measure": lambda statement: _tables(*statement.into),
     "explain": lambda statement: _tables(*statement.into),
     "optimize": lambda statement: _tables(*statement.into),
     "run": lambda statement: _tables(*statement.into),

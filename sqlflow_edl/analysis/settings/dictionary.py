@@ -145,8 +145,8 @@ def _last(name: str) -> str:
 
 def check(row: Attribute, value: ast.Value) -> Setting:
     """Convert the value to the row's type. Raises SemanticError if the type or range is wrong."""
-    if row.type == "class weights" and isinstance(value, ast.MapValue):
-        return "written"  # `analysis.rows.row_weights` reads the weights by class, with their spans
+    if row.type in ("class weights", "class columns") and isinstance(value, ast.MapValue):
+        return "written"  # the analysis reads the values by class, with their spans
     if row.type == "pairs" and isinstance(value, ast.MapValue):
         return check_plain(
             row, values.pairs({name: values.plain(each) for name, each in value.items}), value.span

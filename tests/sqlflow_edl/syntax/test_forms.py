@@ -13,6 +13,7 @@ KINDS = {
     "TRAIN": "train",
     "PREDICT": "predict",
     "EVALUATE": "evaluate",
+    "EVALUATE WITH": "measure",
     "TO EXPLAIN": "explain",
     "LABEL": "auto",
     "EXPLAIN": "train",

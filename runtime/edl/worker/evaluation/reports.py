@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ from edl.metrics import AUC, Metric, at_threshold
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
-from edl.spec import ClassLabel, JobSpec
+from edl.spec import ClassLabel, JobSpec, Label
 from edl.tasks.task import Summary
 from edl.worker.evaluation.measuring import measured, merged, program_metrics
 from edl.worker.evaluation.prediction import unique_names
@@ -47,19 +47,31 @@ def finding(program: Program) -> MeasurementReport:
     spec = program.spec
     if spec.kind == "explain":
         return ImportanceReport(spec)
-    kind = {"confusion_matrix": ConfusionReport, "roc_curve": CurveReport}.get(spec.report, MetricsReport)
-    return kind(program)
+    measured = Measured(spec.label, spec.threshold, spec.weights is not None)
+    return report_of(spec.report, program_metrics(program), measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Subject of a report. threshold: least probability of the second of two classes. weighted: rows have weights."""
+
+    label: Label
+    threshold: float | None = None
+    weighted: bool = False
+
+
+def report_of(kind: str, metrics: Mapping[str, Metric], measured: Measured) -> MetricsReport:
+    """Return the report of EVALUATE of that kind. metrics: by their names in the report."""
+    reports = {"confusion_matrix": ConfusionReport, "roc_curve": CurveReport}
+    return reports.get(kind, MetricsReport)(metrics, measured)
 
 
 class MetricsReport:
     """Loss and metrics: one row with a column for each."""
 
-    def __init__(self, program: Program) -> None:
-        self.spec = program.spec
-        self._figures = {
-            name: at_threshold(_exact(metric), self.spec.threshold)
-            for name, metric in program_metrics(program).items()
-        }
+    def __init__(self, metrics: Mapping[str, Metric], of: Measured) -> None:
+        self._of = of
+        self._figures = {name: at_threshold(_exact(metric), of.threshold) for name, metric in metrics.items()}
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -74,7 +86,7 @@ class MetricsReport:
     def _rows(self, weights: Floats) -> pa.Array:
         """Return row counts; they are integers if rows are unweighted."""
         rows = pa.array(weights)
-        return rows if self.spec.weights or (weights % 1).any() else rows.cast(pa.int64())
+        return rows if self._of.weighted or (weights % 1).any() else rows.cast(pa.int64())
 
 
 class ConfusionReport(MetricsReport):
@@ -87,7 +99,7 @@ class ConfusionReport(MetricsReport):
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
-        return {**self._figures, _OWN: at_threshold(self._matrix, self.spec.threshold)}
+        return {**self._figures, _OWN: at_threshold(self._matrix, self._of.threshold)}
 
     def table(self, found: Summary) -> pa.RecordBatch:
         weights = self._matrix.matrix(merged(found, _OWN, self._matrix))
@@ -95,7 +107,7 @@ class ConfusionReport(MetricsReport):
         true, predicted = np.nonzero(pairs)
         with np.errstate(invalid="ignore"):  # a class that does not occur has no share
             shares = (weights / weights.sum(axis=1, keepdims=True))[pairs]
-        label = self.spec.label
+        label = self._of.label
         if not isinstance(label, ClassLabel):
             raise RuntimeError("the compiler lets only classes be confused")
         classes = pa.array(label.classes)

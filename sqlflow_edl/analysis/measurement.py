@@ -1,0 +1,296 @@
+"""EVALUATE without a model: from the statement to a `Measurement` of predictions that stand in the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from edl import metrics
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.spec import ClassLabel, Label, Query, RegressionLabel
+from edl.spec.job import Report
+from edl.spec.measurement import Measurement
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.labels import check_type, resolve_metrics
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.attributes import EVALUATE
+from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.measurement import (
+    KIND,
+    MEASUREMENT,
+    PREDICTION,
+    PROBABILITY,
+    THRESHOLD,
+    WEIGHT,
+)
+from sqlflow_edl.syntax import ast
+
+Kind = Literal["classification", "regression"]
+Attributes = Mapping[str, Resolved]
+
+METRICS = "validation.metrics"
+_BOOLEANS = {"false": False, "true": True}
+_EXAMPLE = "WITH evaluate.prediction = my_column"
+
+
+def check(statement: ast.Statement) -> Attributes:
+    """Return the attributes of the statement. Raises all errors that need no database, together."""
+    errors: list[SQLFlowError] = []
+    if not statement.select:
+        hint = "write SELECT … FROM … before TO EVALUATE"
+        errors.append(SemanticError("there is no SELECT to evaluate", span=statement.span, hint=hint))
+    if not statement.labels:
+        end = Span(statement.span.end - 1, statement.span.end)
+        hint = "name the column of the true values: LABEL income"
+        errors.append(SemanticError("the statement has no label", span=end, hint=hint))
+    errors += (
+        SemanticError("one label is compared at a time", span=each.span) for each in statement.labels[1:]
+    )
+    found = Dictionary(MEASUREMENT, {row.name: "EVALUATE of a model" for row in EVALUATE}).resolve(
+        statement.attributes, errors, []
+    )
+    if not {PREDICTION, PROBABILITY} & {*found} and len(errors) == 0:
+        errors.append(
+            SemanticError(
+                "the statement names no model and no predictions to evaluate",
+                span=statement.span,
+                hint=f"TO EVALUATE my_model, or TO EVALUATE {_EXAMPLE}",
+            )
+        )
+    errors += _contradictions(found)
+    raise_all(errors)
+    return found
+
+
+def _contradictions(found: Attributes) -> list[SQLFlowError]:
+    """Return errors of attributes that do not go together."""
+    errors: list[SQLFlowError] = []
+    threshold, probability = found.get(THRESHOLD), found.get(PROBABILITY)
+    if probability is not None and KIND in found and found[KIND].value == "regression":
+        hint = "leave evaluate.kind or evaluate.probability out"
+        errors.append(
+            SemanticError("numbers have no probabilities", span=probability.written.key_span, hint=hint)
+        )
+    if threshold is None:
+        return errors
+    if PREDICTION in found:
+        wrong, hint = "the predicted classes are known", "leave evaluate.threshold or evaluate.prediction out"
+    elif isinstance(threshold.value, str):
+        wrong, hint = f"only a model has a threshold by {threshold.value}", "write a number from 0 to 1"
+    elif probability is not None and _count(probability) > 2:
+        wrong, hint = f"a threshold is of two classes, and these are {_count(probability)}", "leave it out"
+    else:
+        return errors
+    return [*errors, SemanticError(wrong, span=threshold.written.value.span, hint=hint)]
+
+
+def _count(probability: Resolved) -> int:
+    """Return the number of classes that a written probability is of."""
+    value = probability.written.value
+    return len(value.items) if isinstance(value, ast.MapValue) else 2
+
+
+def plan(statement: ast.Statement, query: Query, schema: Schema) -> Measurement:
+    """Return the measurement of the statement. Raises all its errors together."""
+    found = check(statement)
+    return _Planner(statement, found, query, schema).measurement()
+
+
+def notes(planned: Measurement, label: Label | None = None) -> tuple[str, ...]:
+    """Return notes on what the statement left open. label: with the classes of the rows, once they are known."""
+    found = []
+    if planned.kind == "classification" and not planned.probabilities:
+        without = [name for name in metrics.DEFAULTS["binary"] if _needs_probabilities(name)]
+        if not {*without} & {*planned.metrics}:
+            found.append(f"{', '.join(without)} need probabilities: {PROBABILITY} names their column")
+    if isinstance(label, ClassLabel) and len(planned.probabilities) == 1:
+        first, second = label.classes
+        found.append(
+            f"{planned.probabilities[0]} is taken as the probability of {second}, and not of {first}"
+        )
+    return tuple(found)
+
+
+def _needs_probabilities(name: str) -> bool:
+    return not metrics.by_name(name, "binary").of_decision
+
+
+class _Planner:
+    """Planner of one statement; errors are collected."""
+
+    def __init__(self, statement: ast.Statement, found: Attributes, query: Query, schema: Schema) -> None:
+        self._statement = statement
+        self._found = found
+        self._query = query
+        self._schema = schema
+        self._errors: list[SQLFlowError] = []
+
+    def measurement(self) -> Measurement:
+        label = self._resolved(self._statement.labels[0])
+        prediction, weight = self._named(PREDICTION), self._named(WEIGHT)
+        by_class = self._by_class()
+        raise_all(self._errors)
+        compared = {label: self._statement.labels[0].span}
+        if prediction:
+            compared.setdefault(prediction, self._span(PREDICTION))
+        kind = self._kind(compared)
+        for column, span in {**by_class, **({weight: self._span(WEIGHT)} if weight else {})}.items():
+            self._check_number(column, span)
+        classes, columns = self._in_order(label, by_class)
+        names = self._metrics(kind, label)
+        report = self._report(kind, classes)
+        raise_all(self._errors)
+        return Measurement(
+            self._statement.text,
+            self._query,
+            kind,
+            label,
+            prediction,
+            columns,
+            classes,
+            weight,
+            names,
+            report,
+            self._found[THRESHOLD].value if THRESHOLD in self._found else None,  # type: ignore[arg-type]  # checked
+            str(self._statement.into[0]) if self._statement.into else "",
+        )
+
+    # Columns -------------------------------------------------------------------------------------------------
+
+    def _resolved(self, name: ast.Name) -> str:
+        try:
+            return self._schema.resolve(name)
+        except SQLFlowError as error:
+            self._errors.append(error)
+            return ""
+
+    def _named(self, attribute: str) -> str:
+        """Return the column that an attribute names, empty without it."""
+        written = self._found.get(attribute)
+        return self._column(written.written.value) if written is not None else ""
+
+    def _column(self, value: ast.Value) -> str:
+        if isinstance(value, ast.Name):
+            return self._resolved(value)
+        text = str(value.value) if isinstance(value, ast.Constant) else ""
+        return self._resolved(ast.Name((text,), text, value.span))
+
+    def _by_class(self) -> dict[str, Span]:
+        """Return the columns of probabilities with their places, in the order in which they are written."""
+        written = self._found.get(PROBABILITY)
+        if written is None:
+            return {}
+        value = written.written.value
+        each = [item for _, item in value.items] if isinstance(value, ast.MapValue) else [value]
+        return {self._column(item): item.span for item in each}
+
+    def _span(self, attribute: str) -> Span:
+        return self._found[attribute].written.value.span
+
+    def _check_number(self, column: str, span: Span) -> None:
+        kind = self._schema.type(column)
+        if kind is not ColumnType.NUMBER:
+            message = f"{column} is {kind.words}, and a probability or a weight is a number"
+            self._errors.append(SemanticError(message, span=span))
+
+    # Classes or numbers --------------------------------------------------------------------------------------
+
+    def _kind(self, compared: Mapping[str, Span]) -> Kind:
+        """Return the written kind, or that of the columns' types; add an error for a column of the other one."""
+        fractions = [name for name in compared if self._is_number(name) and not self._schema.is_integer(name)]
+        named = PROBABILITY in self._found or not all(map(self._is_number, compared))
+        kind: Kind = "classification" if named or not fractions else "regression"
+        if KIND in self._found:
+            kind = self._found[KIND].value  # type: ignore[assignment]  # of these choices
+        for name, span in compared.items():
+            fits = self._is_number(name) if kind == "regression" else name not in fractions
+            if wrong := check_type(self._schema, name, None):
+                wrong.span = span
+                self._errors.append(wrong)
+            elif not fits:
+                self._errors.append(self._misfit(name, kind, span))
+        return kind
+
+    def _is_number(self, column: str) -> bool:
+        return self._schema.type(column) is ColumnType.NUMBER
+
+    def _misfit(self, column: str, kind: Kind, span: Span) -> SemanticError:
+        if kind == "regression":
+            return SemanticError(
+                f"{column} is {self._schema.type(column).words}, and not a number", span=span
+            )
+        hint = f"select {expressions.rounded(column, self._query.dialect)}"
+        if PROBABILITY not in self._found:
+            hint += ", or compare numbers: evaluate.kind = regression"
+        return SemanticError(f"{column} holds fractional numbers, which are no classes", span=span, hint=hint)
+
+    def _in_order(
+        self, label: str, by_class: Mapping[str, Span]
+    ) -> tuple[tuple[str | bool | int, ...], tuple[str, ...]]:
+        """Return the written classes in their natural order, and their columns of probabilities."""
+        written = self._found.get(PROBABILITY)
+        if written is None or not isinstance(written.written.value, ast.MapValue):
+            return (), tuple(by_class)
+        names = [name for name, _ in written.written.value.items]
+        classes = [self._class(label, name, written.written.value.span) for name in names]
+        if len(by_class) < len(names) or len(set(classes)) < len(classes) or len(names) < 2:
+            span = written.written.value.span
+            hint = "{'no': p_no, 'yes': p_yes}"
+            self._errors.append(
+                SemanticError("each of the classes needs a column of its own", span=span, hint=hint)
+            )
+        raise_all(self._errors)
+        pairs = sorted(zip(classes, by_class, strict=True), key=lambda pair: pair[0])
+        return tuple(value for value, _ in pairs), tuple(column for _, column in pairs)
+
+    def _class(self, label: str, name: str, span: Span) -> str | bool | int:
+        """Return a class that is written as a key, in the type of the label."""
+        kind = self._schema.type(label)
+        try:
+            if kind is ColumnType.BOOLEAN:
+                return _BOOLEANS[name.casefold()]
+            return int(name) if kind is ColumnType.NUMBER else name
+        except (KeyError, ValueError):
+            self._errors.append(
+                SemanticError(f"{name} is no value of {label}, which is {kind.words}", span=span)
+            )
+            return name
+
+    # Figures -------------------------------------------------------------------------------------------------
+
+    def _metrics(self, kind: Kind, label: str) -> tuple[str, ...]:
+        """Return the written metrics, or those that the columns allow; add errors for others."""
+        some = ClassLabel(label, (0, 1)) if kind == "classification" else RegressionLabel(label, 0.0, 1.0)
+        written = self._found.get(METRICS)
+        span = written.written.value.span if written else None
+        names = resolve_metrics(written.value if written else None, some, span, self._errors)
+        if kind == "regression" or PROBABILITY in self._found:
+            return names
+        without = tuple(name for name in names if not _needs_probabilities(name))
+        if written is None:
+            return without
+        self._errors += (
+            SemanticError(
+                f"{name} measures probabilities, and the statement names none",
+                span=span,
+                hint=f"WITH {PROBABILITY} = my_column names them",
+            )
+            for name in names
+            if name not in without
+        )
+        return names
+
+    def _report(self, kind: Kind, classes: tuple[object, ...]) -> Report:
+        """Return the form of the result; add an error if the columns do not allow it."""
+        written = self._found.get("evaluate.report")
+        report: Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+        wrong, hint = "", "leave evaluate.report out"
+        if report != "figures" and kind == "regression":
+            wrong = f"there is a {report} of classes, and these are numbers"
+        elif report == "roc_curve" and PROBABILITY not in self._found:
+            wrong, hint = "a roc_curve is of probabilities", f"name their column: {PROBABILITY} = my_column"
+        elif report == "roc_curve" and len(classes) > 2:
+            wrong = f"there is a roc_curve of two classes, and these are {len(classes)}"
+        if wrong and written:
+            self._errors.append(SemanticError(wrong, span=written.written.value.span, hint=hint))
+        return report

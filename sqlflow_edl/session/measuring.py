@@ -1,0 +1,93 @@
+"""EVALUATE without a model: predictions in the rows of a query are compared with the truth beside them.
+
+It runs in this process, block by block, also where jobs run on Kubernetes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import pyarrow as pa
+
+from edl import data
+from edl.jobs.job_folder import JobFolder
+from edl.run.result_tables import store
+from edl.spec import ClassLabel
+from edl.spec.measurement import Measurement
+from edl.worker.evaluation.predicted_rows import Found, measure
+from sqlflow_edl.analysis import measurement
+from sqlflow_edl.analysis.programs.outline import title
+from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.reports.plan import Row
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import counted
+from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.observer import Observer, report
+from sqlflow_edl.syntax.ast import Statement
+
+SPEC = "measurement.json"  # in the folder of a job
+
+
+def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Observer) -> Result:
+    """Compare the pinned rows; store the figures if the statement names a table."""
+    planned, source = compiler.measurement(statement), compiler.source
+    (job.path / SPEC).write_bytes(msgspec.json.encode(planned))
+    observer.doing("pinning the rows")
+    with placed(statement.select_span):
+        pinned = source.pin(statement.select, job.rows, seed=0, shuffle=False)
+    observer.doing(f"comparing {counted(pinned.rows)}")
+    with placed(statement.select_span):
+        found = measure(planned, data.open_reader(pinned, job.rows))
+    notes, warnings = measurement.notes(planned, found.label), _warnings(planned, found, pinned.rows)
+    report(observer, notes, warnings)
+    message = f"{planned.kind} of {counted(found.rows)}"
+    if planned.report == "roc_curve" and isinstance(found.label, ClassLabel):
+        message += f"; the positive class is {found.label.classes[1]}"
+    if not planned.target:
+        reader = pa.Table.from_batches([found.table]).to_reader()
+        return Result(statement, message, notes, warnings, found.figures, reader=reader, view=planned.report)
+    observer.doing(f"writing {planned.target}")
+    [rows] = store(source, job.id, {planned.target: lambda: [found.table]})
+    message += f"; wrote {counted(rows)} to {planned.target}"
+    return Result(statement, message, notes, warnings, found.figures, rows=rows)
+
+
+def _warnings(planned: Measurement, found: Found, rows: int) -> tuple[str, ...]:
+    columns = " or ".join(filter(None, (planned.prediction, *planned.probabilities)))
+    warnings = []
+    if found.unpredicted:
+        what = (
+            "NULL" if planned.kind == "classification" and not planned.probabilities else "NULL or not finite"
+        )
+        some = f"{found.unpredicted:,} of {counted(rows)}"
+        warnings.append(f"{columns} is {what} in {some}, which the figures leave out")
+    if not found.overlap:
+        warnings.append(
+            f"no value of {planned.prediction} is one of {planned.label}: are they the same classes?"
+        )
+    if found.uneven:
+        warnings.append(f"the probabilities of {counted(found.uneven)} do not add up to 1")
+    return tuple(warnings)
+
+
+def rows_of_plan(compiler: Compiler, statement: Statement) -> list[Row]:
+    """Return the plan: the columns that would be compared, and how."""
+    planned = compiler.measurement(statement)
+    why = "written" if statement.attribute("evaluate.kind") else "by the types of the columns"
+    rows = [
+        ("statement", title(statement, compiler.dialect), "would be measured in this process", ""),
+        ("kind", "", planned.kind, why),
+        ("label", planned.label, "the true values", ""),
+    ]
+    if planned.prediction:
+        rows.append(("prediction", planned.prediction, "", "compared with them"))
+    classes = planned.classes or ("the second of two classes",)
+    rows += (
+        ("probability", name, str(of), "") for name, of in zip(planned.probabilities, classes, strict=False)
+    )
+    if planned.weight:
+        rows.append(("weight", planned.weight, "", ""))
+    rows += (("metrics", name, "", "") for name in planned.metrics)
+    rows.append(("report", "", planned.report, ""))
+    rows += (("note", str(place), note, "") for place, note in enumerate(measurement.notes(planned), 1))
+    where = f"a table in {compiler.source.url}" if planned.target else "a result set"
+    return [*rows, ("result", planned.target, where, "" if planned.target else "no table is named")]
