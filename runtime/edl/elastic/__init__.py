@@ -57,11 +57,11 @@ def dataset(
 
 
 def checkpoint(model: Any, optimizer: Any, *others: Any) -> None:
-    """Declare what all workers hold alike: a torch.nn.Module, its optimizer, and objects with a `state_dict`.
+    """Declare what all workers hold alike: a model of PyTorch or Keras, its optimizer, and objects with a `state_dict`.
 
-    From now on `optimizer.step()` sums the gradients of all workers first. Workers that join receive the state from
-    another one; one of the workers also writes it to a checkpoint of the job, for the loss of all. Learning-rate
-    schedulers are among `others`. Call it once, before the function of `run`.
+    From now on `optimizer.step()`, or `apply` of Keras, sums the gradients of all workers first. Workers that join
+    receive the state from another one; one of the workers also writes it to a checkpoint of the job, for the loss of
+    all. Learning-rate schedulers of PyTorch are among `others`. Call it once, before the function of `run`.
     """
     sessions.declare(model, optimizer, others)
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from edl import exit_codes
+from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic import place as places
 from edl.elastic.connection import Connection
-from edl.elastic.gradients import Gradients, hook
+from edl.elastic.gradients import Gradients
 from edl.elastic.member import Alone
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import Steps
@@ -34,6 +35,7 @@ class Declared:
 
     state: ScriptState = field(default_factory=lambda: ScriptState(()))
     gradients: Gradients | None = None
+    optimizer: Any = None
 
 
 class Session:
@@ -197,11 +199,22 @@ def current(caller: str) -> Session:
 
 def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
     """Declare the objects that all workers hold alike. Raises SemanticError for an unusable one."""
-    if hasattr(optimizer.step, "_edl"):
+    if _declared.optimizer is optimizer:
         raise SemanticError("edl.elastic.checkpoint was called twice for an optimizer")
-    _declared.state = ScriptState((model, optimizer, *others))
-    _declared.gradients = Gradients(model, optimizer)
-    hook(optimizer, others, lambda step: current("optimizer.step").take(step))
+
+    def take(step: Callable[[], None]) -> bool:
+        return current("the step of the optimizer").take(step)
+
+    if keras_optimizer.is_keras(model):
+        gradients = keras_optimizer.KerasGradients(model, optimizer)
+        objects = [keras_optimizer.Variables(each) for each in (model.weights, optimizer.variables)]
+        keras_optimizer.hook(optimizer, gradients, take)
+        _declared.state, _declared.gradients = ScriptState((*objects, *others)), gradients
+    else:
+        _declared.state = ScriptState((model, optimizer, *others))
+        _declared.gradients = torch_optimizer.TorchGradients(model, optimizer)
+        torch_optimizer.hook(optimizer, others, take)
+    _declared.optimizer = optimizer
 
 
 def place() -> tuple[int, int]:

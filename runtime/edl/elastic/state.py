@@ -1,11 +1,12 @@
 """State of a script's objects as named arrays of bytes, without pickle: for other workers, and for checkpoints.
 
-A state dict is a tree of dicts, lists, numbers, texts and tensors. Its tensors become arrays; the rest is one more,
-msgpack, in which tensors are positions.
+A state dict is a tree of dicts, lists, numbers, texts, tensors of PyTorch and arrays. Its tensors and arrays become
+arrays of bytes; the rest is one more, msgpack, in which they are positions.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,14 +62,16 @@ def _load(objects: Sequence[Any], arrays: Mapping[str, Array]) -> None:
 
 def flattened(tree: Any) -> dict[str, Array]:
     """Return the arrays of a tree, uint8. Raises JobError for a value of another type."""
-    import torch
-
-    tensors: list[Any] = []
+    found: list[Array] = []
+    torch = sys.modules.get("torch")  # a script of another framework has no tensors of it
 
     def node(value: Any, place: str) -> Any:
-        if isinstance(value, torch.Tensor):
-            tensors.append(value)
+        if torch is not None and isinstance(value, torch.Tensor):
+            found.append(_bytes(value))
             return ["tensor", str(value.dtype).removeprefix("torch."), list(value.shape)]
+        if isinstance(value, np.ndarray):
+            found.append(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+            return ["array", value.dtype.name, list(value.shape)]
         if isinstance(value, Mapping):
             return ["dict", [[key, node(each, f"{place}.{key}")] for key, each in value.items()]]
         if isinstance(value, list | tuple):
@@ -81,19 +84,22 @@ def flattened(tree: Any) -> dict[str, Array]:
         raise JobError(f"the state of a worker has a {type(value).__qualname__} at {place.lstrip('.')}")
 
     encoded = msgspec.msgpack.encode(node(tree, ""))
-    arrays = {f"tensor.{number}": _bytes(tensor) for number, tensor in enumerate(tensors)}
+    arrays = {f"tensor.{number}": array for number, array in enumerate(found)}
     return {_TREE: np.frombuffer(encoded, np.uint8), **arrays}
 
 
 def restored(arrays: Mapping[str, Array]) -> Any:
     """Return the tree of the arrays."""
-    import torch
-
     numbers = iter(range(len(arrays)))
 
     def value(node: Any) -> Any:
         kind, *rest = node
+        if kind == "array":
+            dtype, shape = rest
+            return np.array(arrays[f"tensor.{next(numbers)}"]).view(dtype).reshape(shape)
         if kind == "tensor":
+            import torch
+
             dtype, shape = rest
             flat = torch.from_numpy(np.array(arrays[f"tensor.{next(numbers)}"]))
             if not len(flat):  # it has no view of another type

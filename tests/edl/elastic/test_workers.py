@@ -17,13 +17,15 @@ from edl.elastic import session
 from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder
 
-SCRIPT = Path(__file__).with_name("script.py")
+SCRIPT, KERAS = (Path(__file__).with_name(name) for name in ("script.py", "keras_script.py"))
 ROWS, EPOCHS, STEPS = 610, 5, 65
 Kill = tuple[int, int, int]
 
 
-def arguments(folder: Path, kills: list[Kill], pause: float, loaders: int, micro: int) -> list[str]:
-    return [str(SCRIPT), str(folder), json.dumps(kills), str(pause), str(loaders), str(micro)]
+def arguments(
+    folder: Path, kills: list[Kill], pause: float, loaders: int, micro: int, script: Path = SCRIPT
+) -> list[str]:
+    return [str(script), str(folder), json.dumps(kills), str(pause), str(loaders), str(micro)]
 
 
 def trained(
@@ -34,12 +36,13 @@ def trained(
     loaders: int = 0,
     micro: int = 0,
     more: tuple[str, ...] = (),
+    script: Path = SCRIPT,
 ) -> str:
     """Run the script with `edl run`; return its output."""
     folder.mkdir()
     command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", str(workers), *more]
     return subprocess.run(
-        [*command, *arguments(folder, [*kills], pause, loaders, micro)],
+        [*command, *arguments(folder, [*kills], pause, loaders, micro, script)],
         capture_output=True,
         text=True,
         check=True,
@@ -94,6 +97,18 @@ def test_replacements_join_and_continue_whoever_is_killed(tmp_path: Path, alone:
     assert len(rows) == EPOCHS * ROWS
     assert {2, 3} <= sizes
     assert weights(tmp_path / "killed") == pytest.approx(weights(alone), abs=1e-5)
+
+
+@pytest.mark.soak
+def test_a_loop_of_keras_goes_on_without_a_killed_worker(tmp_path: Path) -> None:
+    undisturbed, killed = tmp_path / "alone", tmp_path / "killed"
+    undisturbed.mkdir()
+    subprocess.run([sys.executable, *arguments(undisturbed, [], 0.0, 0, 0, KERAS)], check=True, timeout=120)
+    trained(killed, 3, (1, 0, 1), (0, 0, 3), pause=0.1, micro=7, script=KERAS)
+    rows, sizes = counted(killed)
+    assert len(rows) == EPOCHS * ROWS
+    assert {2, 3} <= sizes
+    assert weights(killed) == pytest.approx(weights(undisturbed), abs=1e-5)
 
 
 @pytest.mark.soak

@@ -1,0 +1,157 @@
+"""Optimizers of Keras: `optimizer.apply` and `apply_gradients` become a step of all workers."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from edl.arrays import Array
+from edl.elastic.gradients import Gradients, Take
+from edl.errors import JobError, SemanticError
+
+_INSIDE = (
+    "optimizer.apply was called inside of a tf.function: return the gradients from it, and apply them outside"
+)
+
+
+def is_keras(model: Any) -> bool:
+    return any(each.__module__.partition(".")[0] == "keras" for each in type(model).__mro__)
+
+
+class KerasGradients(Gradients):
+    """Gradients of a keras.Optimizer, and the floating-point weights of a keras.Model that are not trained.
+
+    Raises SemanticError for a model without weights, and for a backend whose optimizers keep no state.
+    """
+
+    def __init__(self, model: Any, optimizer: Any) -> None:
+        import keras
+
+        if keras.backend.backend() not in ("tensorflow", "torch"):
+            raise SemanticError(
+                f"edl.elastic does not know loops of Keras with {keras.backend.backend()}",
+                hint="set KERAS_BACKEND=tensorflow",
+            )
+        self._variables = list(model.trainable_weights)
+        if not self._variables:
+            raise SemanticError(
+                "edl.elastic.checkpoint: the model has no weights yet",
+                hint="begin it with keras.Input, or call it on some rows before",
+            )
+        optimizer.build(self._variables)
+        self._statistics = [each for each in model.non_trainable_weights if "float" in str(each.dtype)]
+        self._numbers = {id(each): number for number, each in enumerate(self._variables)}
+        self.present: list[Any] = [None] * len(self._variables)
+        double = any(str(each.dtype) == "float64" for each in (*self._variables, *self._statistics))
+        sizes = (
+            [int(np.prod(each.shape)) for each in found] for found in (self._variables, self._statistics)
+        )
+        super().__init__(*sizes, double=double)
+
+    def given(self, gradients: Sequence[Any], variables: Sequence[Any] | None) -> None:
+        """Take the gradients of a call of `apply`. Raises SemanticError for variables of another model."""
+        self.clear()
+        for gradient, variable in zip(gradients, variables or self._variables, strict=True):
+            number = self._numbers.get(id(variable))
+            if number is None:
+                raise SemanticError(
+                    f"{variable.path} is no trainable weight of the model that edl.elastic.checkpoint has got"
+                )
+            self.present[number] = gradient
+
+    def clear(self) -> None:
+        self.present = [None] * len(self._variables)
+
+    def _gradient(self, number: int) -> Array | None:
+        gradient = self.present[number]
+        return None if gradient is None else _flat(gradient)
+
+    def _set_gradient(self, number: int, flat: Array | None) -> None:
+        variable = self._variables[number]
+        self.present[number] = (
+            None if flat is None else flat.astype(str(variable.dtype)).reshape(variable.shape)
+        )
+
+    def _buffer(self, number: int) -> Array:
+        return _flat(self._statistics[number].value)
+
+    def _set_buffers(self, flat: Sequence[Array]) -> None:
+        for variable, values in zip(self._statistics, flat, strict=True):
+            variable.assign(values.reshape(variable.shape))
+
+
+class Variables:
+    """Values of variables with the methods of what PyTorch keeps, see `edl.elastic.state`."""
+
+    def __init__(self, variables: Sequence[Any]) -> None:
+        self._variables = list(variables)
+
+    def state_dict(self) -> dict[str, Array]:
+        """Return the values, by position."""
+        return {str(number): _numpy(each.value) for number, each in enumerate(self._variables)}
+
+    def load_state_dict(self, state: Mapping[str, Array]) -> None:
+        """Assign the values. Raises JobError if they are of other variables."""
+        shapes = [tuple(each.shape) for each in self._variables]
+        if shapes != [state[name].shape for name in state]:
+            raise JobError("the workers have given edl.elastic.checkpoint models of different shapes")
+        for variable, values in zip(self._variables, state.values(), strict=True):
+            variable.assign(values)
+
+
+def hook(optimizer: Any, gradients: KerasGradients, take: Take) -> None:
+    """Replace `optimizer.apply`: `take` gets the original one, with the gradients that are then present."""
+    original = _compiled(optimizer.apply, gradients)
+
+    def apply(self: Any, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
+        if not _is_eager():
+            raise SemanticError(_INSIDE)  # TensorFlow makes an error of its own of it, without a hint
+        gradients.given(grads, trainable_variables)
+        take(original)
+        gradients.clear()
+
+    optimizer.apply = types.MethodType(apply, optimizer)
+
+
+def _compiled(apply: Callable[..., None], gradients: KerasGradients) -> Callable[[], None]:
+    """Return a function that applies the gradients that are present, as one graph with TensorFlow."""
+    import keras
+
+    variables = gradients._variables
+    if keras.backend.backend() != "tensorflow":
+        return lambda: apply([_tensor(each) for each in gradients.present], variables)
+    import tensorflow as tf
+
+    graph = tf.function(lambda found: apply(found, variables))
+    return lambda: graph([_tensor(each) for each in gradients.present])
+
+
+def _tensor(gradient: Any) -> Any:
+    import keras
+
+    return None if gradient is None else keras.ops.convert_to_tensor(gradient)
+
+
+def _is_eager() -> bool:
+    import keras
+
+    if keras.backend.backend() != "tensorflow":
+        return True
+    import tensorflow as tf
+
+    return bool(tf.executing_eagerly())
+
+
+def _numpy(value: Any) -> Array:
+    import keras
+
+    found: Array = np.asarray(keras.ops.convert_to_numpy(value))
+    return found
+
+
+def _flat(value: Any) -> Array:
+    found = _numpy(value).reshape(-1)
+    return found if found.dtype == np.float64 else found.astype(np.float32, copy=False)
