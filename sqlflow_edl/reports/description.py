@@ -63,9 +63,10 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
 
 
 def _features(spec: JobSpec, reasons: Sequence[str]) -> Rows:
-    known = reasons if len(reasons) == len(spec.features) else [""] * len(spec.features)
-    for (feature, place), why in zip(words.placed(spec), known, strict=True):
-        facts = "; ".join(filter(None, [why, *place]))
+    features = spec.features
+    known = dict(zip(features, reasons, strict=True)) if len(reasons) == len(features) else {}
+    for feature, place in words.placed(spec):  # one that two inputs have comes twice
+        facts = "; ".join(filter(None, [known.get(feature, ""), *place]))
         yield words.columns(feature), words.feature(feature) + (f" ({facts})" if facts else "")
 
 

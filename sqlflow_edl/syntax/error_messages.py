@@ -67,6 +67,8 @@ def complaint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
         return near
     if position > 1 and tokens[position - 2].text == "=" and tokens[position - 1].word in CLAUSES:
         return _no_value(tokens[position - 1])
+    if position > 1 and tokens[position - 2].word == "TRAIN" and tokens[position - 1].word in CLAUSES:
+        return _no_model(tokens[position - 1])
     message = f"unexpected {_shown(token)}"
     if position:
         message += f" after {_shown(tokens[position - 1])}"
@@ -157,6 +159,15 @@ def _no_value(keyword: Token) -> StatementSyntaxError:
         f"unexpected {_shown(keyword)} after =",
         span=Span(keyword.start, keyword.end),
         hint=f"put a value before {keyword.word}",
+    )
+
+
+def _no_model(clause: Token) -> StatementSyntaxError:
+    return StatementSyntaxError(
+        f"TO TRAIN {clause.word} names no model",
+        span=Span(clause.start, clause.end),
+        hint=f"put one before {clause.word}, such as DNNClassifier; or leave TO TRAIN out, and the best model is "
+        "searched: SELECT … LABEL y INTO m",
     )
 
 

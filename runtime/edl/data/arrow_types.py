@@ -156,10 +156,12 @@ def _normal_field(field: pa.Field) -> pa.DataType:
     metadata = field.metadata or {}
     kind = _normal(field.type) if _EXTENSION not in metadata else None
     if kind is None:
-        shown = metadata.get(_EXTENSION, str(field.type).encode()).decode()
+        arrow = "INTERVAL" if pa.types.is_interval(field.type) else str(field.type)
+        shown = metadata.get(_EXTENSION, arrow.encode()).decode()
+        name = field.name if field.name.isidentifier() else "…"
         raise SourceError(
             f"column {field.name} is of the type {shown}, which cannot be used",
-            hint=f"cast it in the SELECT, for example CAST({field.name} AS VARCHAR)",
+            hint=f"cast it in the SELECT, for example CAST({name} AS VARCHAR)",
         )
     return kind
 

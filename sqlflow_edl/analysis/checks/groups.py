@@ -26,9 +26,12 @@ def disorder(values: Floats, labels: Floats) -> float:
     values: (n,), without NaN. labels: (n, k), numbers or a column per class.
     """
     distinct, codes, sizes = np.unique(values, return_inverse=True, return_counts=True)
-    total = float(labels.var(axis=0).sum())
     repeats = len(values) - len(distinct)
-    if len(distinct) < FEWEST_NUMBERS or repeats < FEWEST_REPEATS or not total > 0:
+    if len(distinct) < FEWEST_NUMBERS or repeats < FEWEST_REPEATS:
+        return 0.0
+    labels = labels / (np.abs(labels).max() or 1.0)  # the square of a large label would be infinite
+    total = float(labels.var(axis=0).sum())
+    if not total > 0:
         return 0.0
     means = np.stack([np.bincount(codes, column) / sizes for column in labels.T], axis=1)
     noise = float(np.square(labels - means[codes]).sum()) / repeats

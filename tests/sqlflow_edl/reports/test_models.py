@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -12,7 +13,7 @@ from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
 from tests.edl.models.conftest import SPEC, write
-from tests.sqlflow_edl.reports.conftest import RECORD
+from tests.sqlflow_edl.reports.conftest import FITTING, RECORD
 
 
 def table(session: Session, text: str) -> pa.Table:
@@ -103,6 +104,18 @@ def test_a_model_of_no_compiler_is_described_without_statistics(models: Session)
     sections = {row["section"] for row in rows(models, "DESCRIBE MODEL b")}
     assert "features" in sections
     assert not sections & {"data", "left out"}
+
+
+@pytest.mark.parametrize("own_models", ["duckdb"], indirect=True)
+def test_a_feature_of_two_inputs_is_described_in_both(own_models: Session, tmp_path: Path) -> None:
+    feature = SPEC.inputs["features"][0]
+    spec = msgspec.structs.replace(SPEC, inputs={"linear": (feature,), "deep": (feature,)})
+    own_models.registry.save("c", write(tmp_path / "c.zip", spec=spec, fitting=FITTING), RECORD)
+    found = [row["value"] for row in rows(own_models, "DESCRIBE MODEL c") if row["section"] == "features"]
+    assert [value.partition("(by type: a number, standardised; ")[2] for value in found] == [
+        "in linear)",
+        "in deep)",
+    ]
 
 
 def test_a_failed_version_is_described_with_its_reason(models: Session) -> None:
