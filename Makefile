@@ -9,7 +9,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint soak bench docs picture ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint soak bench docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -54,8 +54,8 @@ bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 docs: $(VENV)/ready-docs   ## the documentation as a web site, in site/
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs . site
 
-picture: $(VENV)/ready-demo ## record docs/demo.svg, the output of docs/demo.sql
-	$(BIN)/python docs/demo.py
+pictures: $(VENV)/ready-test ## record docs/pictures, what the commands of docs/pictures/pictures.toml print
+	$(BIN)/python -m pytest -q --soak --update-golden tests/test_pictures.py
 
 ui-pictures: $(VENV)/ready-test chromium ## record the pictures of docs/ui.md
 	$(BIN)/python -m docs.ui

@@ -1,0 +1,2 @@
+SELECT * FROM breast_cancer
+TO PREDICT scores.diagnosis USING tumours;
