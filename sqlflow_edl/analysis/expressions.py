@@ -15,6 +15,12 @@ _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
 
+class Written(str):
+    """Expression of COLUMN as it is written, in the place of a column's name."""
+
+    __slots__ = ()
+
+
 def name(column: str, dialect: str) -> str:
     """Return the column's name, quoted if necessary."""
     if _is_plain(column):
@@ -25,7 +31,7 @@ def name(column: str, dialect: str) -> str:
 
 def argument(column: str) -> str:
     """Return the column's name in COLUMN, quoted if a query needs it; backticks are valid in every dialect."""
-    return column if _is_plain(column) else quoted_name(column)
+    return column if isinstance(column, Written) or _is_plain(column) else quoted_name(column)
 
 
 def _is_plain(column: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -47,6 +48,14 @@ class Schema:
         # By name, the first of equal ones: a look into an Arrow schema takes as long as it has columns.
         self._types = {field.name: field.type for field in reversed(list(arrow))}
         self._folded = {name.casefold(): name for name in reversed(self.names)}
+
+    def with_number(self, name: str) -> Schema:
+        """Return the columns with a computed one, a number that is not selected itself."""
+        import pyarrow as pa
+
+        made = copy.copy(self)
+        made._types = {**self._types, name: pa.float64()}
+        return made
 
     def find(self, name: str) -> str | None:
         return name if name in self._types else self._folded.get(name.casefold())

@@ -13,6 +13,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.spec.computed import table_columns
 from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
@@ -93,6 +94,7 @@ class TrainingPlan:
     forecast: spec.Forecast | None = None  # the series, without step and season before the rows are read
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
+    computed: Mapping[str, spec.Computed] = field(default_factory=dict)  # columns of expressions by name
     validation: spec.Query | None = None  # the query of `held_out` with its columns
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
@@ -114,17 +116,29 @@ class TrainingPlan:
                     wants[column] = wants.get(column, Want.NONE) | part.wants | Want.UNIQUE
         for column, want in warm_start.wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
+        for column in self._operands:
+            wants[column] = wants.get(column, Want.NONE) | Want.MOMENTS
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         if self.group:
             wants[self.group] = wants.get(self.group, Want.NONE)
         return wants
 
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the table that have statistics."""
+        return [column for column in self.wants() if column not in self.computed]
+
+    @property
+    def _operands(self) -> set[str]:
+        """Columns of the table that expressions read."""
+        return {column for each in self.computed.values() for column in table_columns(each)}
+
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
         others = (self.label, self.weight, self.group)
         # a row is in several examples, so that comparisons of rows would mislead
-        columns = [] if self.forecast else [column for column in self.wants() if column not in others]
+        columns = [] if self.forecast else [column for column in self.columns if column not in others]
         return DataChecks(self.label, columns, self.schema, self.seed)
 
     @property
@@ -132,7 +146,9 @@ class TrainingPlan:
         """Columns that COLUMN names, or that the parent model reads."""
         written = {column for draft in self.drafts if not draft.why for column in draft.columns}
         kept = (feature for features in self.kept.values() for feature in features)
-        return written | {column for feature in kept for column in spec.source_columns(feature)}
+        return (
+            written | self._operands | {column for feature in kept for column in spec.source_columns(feature)}
+        )
 
     @property
     def whole_numbers(self) -> list[str]:
@@ -342,7 +358,8 @@ def plan(
     for clause in statement.columns:
         name = named(clause, settings.choice.example.architecture.inputs, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
-    mentioned = {column for draft in drafts for column in draft.columns}
+    operands = {column for each in resolver.computed.values() for column in table_columns(each)}
+    mentioned = operands | {column for draft in drafts for column in draft.columns}
     for column in schema.names if not parent else ():
         if column not in mentioned and column in (splitting.group, group):
             why = "a ranking is within them" if column == group else splits.ONE_SIDE
@@ -370,6 +387,7 @@ def plan(
         forecast,
         parent,
         kept,
+        resolver.computed | warm_start.computed(kept),
         notes=notes,
     )
 

@@ -114,10 +114,17 @@ def wants(features: ModelInputs) -> dict[str, Want]:
     for feature in _each(features):
         column = spec.category_of(feature)
         if isinstance(column, spec.Standardize):
-            found[column.column] = found.get(column.column, Want.NONE) | Want.MOMENTS
+            name = str(column.column)
+            found[name] = found.get(name, Want.NONE) | Want.MOMENTS
         elif isinstance(column, spec.Vocabulary):
             found[column.column] = found.get(column.column, Want.NONE) | Want.COUNTS
     return found
+
+
+def computed(features: ModelInputs) -> dict[str, spec.Computed]:
+    """Return the computed columns of the features by the names that `wants` gives them."""
+    found = (source for feature in _each(features) for source in spec.sources(feature))
+    return {str(source): source for source in found if isinstance(source, spec.Computed)}
 
 
 def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
@@ -172,7 +179,7 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
     said = [f"features, vocabularies and statistics are those of {parent.reference}"]
     for feature in dict.fromkeys(map(spec.category_of, _each(features))):
         if isinstance(feature, spec.Standardize):
-            found = statistics[feature.column]
+            found = statistics[str(feature.column)]
             if found.rows > found.nulls and abs(found.mean - feature.mean) > FAR * feature.std:
                 now = f"{feature.column} is {found.mean:.4g} on average"
                 said.append(f"{now}, and was {feature.mean:.4g} for {parent.reference}")
@@ -249,4 +256,4 @@ def _described(column: Fitted) -> str:
         more = f", {len(column.mean)}"
     elif isinstance(column, spec.DatePart):
         more = f", {column.part}"
-    return f"{type(column).__struct_config__.tag}({', '.join(spec.source_columns(column))}{more})"
+    return f"{type(column).__struct_config__.tag}({', '.join(map(str, spec.sources(column)))}{more})"

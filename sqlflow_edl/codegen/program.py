@@ -31,6 +31,7 @@ from edl.spec import (
     ClassLabel,
     ClusterLabel,
     Codes,
+    Computed,
     Concat,
     Cross,
     DatePart,
@@ -51,6 +52,7 @@ from edl.spec import (
     RankingLabel,
     Raw,
     RawLabel,
+    Source,
     Split,
     Standardize,
     TargetMean,
@@ -371,14 +373,14 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     if isinstance(feature, PiecewiseLinear):
         nulls = (("nulls", "True"),) if feature.nulls else ()
         bins = _listed(feature.boundaries, name, stored)
-        return Call("fc.piecewise_linear", (literal(feature.column), bins, *nulls))
+        return Call("fc.piecewise_linear", (_source(feature.column), bins, *nulls))
     if isinstance(feature, TargetMean | LogCount):
         return _statistics(feature, name, stored)
     if isinstance(feature, Codes):
         return Call("fc.codes", (_category(feature.category, name, stored),))
     if isinstance(feature, Raw):
         part = (("part", literal(feature.part)),) if feature.part else ()
-        return Call("fc.raw", (literal(feature.column), *part))
+        return Call("fc.raw", (_source(feature.column), *part))
     fields = {
         Numeric: ("mean",),
         Standardize: ("mean", "std"),
@@ -391,7 +393,14 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
     if isinstance(feature, Standardize) and feature.limit:
         values.append(("limit", literal(feature.limit)))
-    return Call(f"fc.{function}", (literal(feature.column), *values))
+    return Call(f"fc.{function}", (_source(feature.column), *values))
+
+
+def _source(source: Source | float) -> Expression:
+    """Return the name of a column, a number, or `fc.computed(…)`."""
+    if not isinstance(source, Computed):
+        return literal(source)
+    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands)))
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
@@ -427,13 +436,13 @@ def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
 def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
     match category:
         case Bucket(column, boundaries):
-            return Call("fc.bucket", (literal(column), _listed(boundaries, name, stored)))
+            return Call("fc.bucket", (_source(column), _listed(boundaries, name, stored)))
         case Vocabulary(column, values):
             return Call("fc.vocabulary", (literal(column), _listed(values, name, stored)))
         case HashBucket(column, size):
             return Call("fc.hash_bucket", (literal(column), literal(size)))
         case CategoryId(column, size):
-            return Call("fc.category_id", (literal(column), literal(size)))
+            return Call("fc.category_id", (_source(column), literal(size)))
         case ListOf(items, delimiter, weights):
             weighted = (("weights", literal(weights)),) if weights else ()
             return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))

@@ -230,10 +230,12 @@ def _values(where: Context, names: Names) -> Offers:
 
 
 def _items(where: Context, names: Names) -> Offers:
+    from sqlflow_edl.analysis.columns import computed
     from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
     yield from _columns(where, names)
     yield from (Offer(each.name, "function", each.usage) for each in FUNCTIONS)
+    yield from (Offer(each.name, "function", f"{each.usage}: {each.doc}") for each in computed.FUNCTIONS)
 
 
 def _expression(where: Context, names: Names) -> Offers:

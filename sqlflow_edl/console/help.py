@@ -34,11 +34,14 @@ def help_(topic: str) -> str:
 
 
 def _functions() -> Iterator[str]:
+    from sqlflow_edl.analysis.columns import computed
     from sqlflow_edl.analysis.columns.functions import FUNCTIONS
 
     for each in FUNCTIONS:
         also = f"   also {', '.join(each.aliases)}" if each.aliases else ""
         yield f"{each.usage}{also}"
+    yield "In expressions, such as x / (y + 1):"
+    yield from (f"{each.usage}   {each.doc}" for each in computed.FUNCTIONS)
 
 
 def _attributes() -> Iterator[str]:

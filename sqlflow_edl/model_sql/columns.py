@@ -14,13 +14,16 @@ from pyarrow import types
 from sqlglot import exp
 
 from edl.errors import SemanticError
-from edl.spec import Bucket, Category, CategoryId, DatePart, Vocabulary, source_columns
+from edl.spec import Bucket, Category, CategoryId, Computed, DatePart, Source, Vocabulary, source_columns
+from edl.spec.computed import DEEPEST, depth
+from sqlflow_edl.model_sql.computed import computed
 from sqlflow_edl.model_sql.dialects import Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
     between,
     case,
     double,
+    finite,
     given,
     is_null,
     number,
@@ -30,7 +33,6 @@ from sqlflow_edl.model_sql.expressions import (
 )
 from sqlflow_edl.model_sql.stages import Stages
 
-_LARGEST = 1.7976931348623157e308
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # form of a part -> its value of id 0
 _WORDS = {
     "HashBucket": "HASH",
@@ -64,26 +66,39 @@ class Columns:
     """Columns of the table by name, with their types in training. Adds to three stages what features ask for."""
 
     def __init__(self, target: Target, schema: pa.Schema, stages: Stages) -> None:
-        self._target = target
+        self.target = target
         self._schema = schema
         self._numbers_of = {name: place for place, name in enumerate(schema.names)}
         self.given = stages.stage("given")
         self._numbers = stages.stage("numbers")
+        self._computed_stages = [stages.stage(f"computed_{level}") for level in range(1, DEEPEST + 1)]
         self._ids = stages.stage("ids")
         self._categories: dict[Category, str] = {}
+        self._computed: dict[Computed, str] = {}
 
     def raw(self, name: str) -> exp.Column:
         """Return the column as it is."""
         return self.given.add(numbered("c", self._numbers_of[name], name), given(name))
 
-    def number(self, name: str) -> exp.Column:
+    def number(self, source: Source) -> exp.Column:
         """Return the column as a double, NULL if it is not finite."""
-        made = numbered("n", self._numbers_of[name], name)
-        return self._numbers.add(made, self._as_number(self.raw(name), name))
+        if isinstance(source, str):
+            made = numbered("n", self._numbers_of[source], source)
+            return self._numbers.add(made, self._as_number(self.raw(source), source))
+        if source not in self._computed:
+            operands = [
+                number(each) if isinstance(each, float) else self.number(each) for each in source.operands
+            ]
+            self._computed[source] = numbered("e", len(self._computed), str(source))
+            stage = self._computed_stages[depth(source) - 1]
+            stage.add(self._computed[source], computed(self.target, source.operator, operands))
+        return own(self._computed[source])
 
-    def reach(self, name: str) -> float:
+    def reach(self, source: Source) -> float:
         """Return a bound of the size of the column's numbers."""
-        kind = self._schema.field(name).type
+        if not isinstance(source, str):
+            return np.inf
+        kind = self._schema.field(source).type
         return np.inf if types.is_floating(kind) else 1e38 if types.is_decimal(kind) else 1e20
 
     def part(self, name: str, part: str) -> exp.Column:
@@ -91,11 +106,11 @@ class Columns:
         kind = self._schema.field(name).type
         column: Expression = self.raw(name)
         if types.is_timestamp(kind) and kind.tz:
-            column = self._target.form("utc", column) or column
-        found = self._target.form(part, column)
+            column = self.target.form("utc", column) or column
+        found = self.target.form(part, column)
         if found is None or not types.is_temporal(kind):
             raise SemanticError(
-                f"the {part} of column {name} has no form in SQL of {self._target.name}", hint=_OTHERWISE
+                f"the {part} of column {name} has no form in SQL of {self.target.name}", hint=_OTHERWISE
             )
         if types.is_date(kind) and part in ("hour", "minute"):
             found = case([(is_null(column), exp.Null())], whole(0))
@@ -121,13 +136,12 @@ class Columns:
         if types.is_null(kind):
             return double(exp.Null())
         if types.is_boolean(kind):
-            return self._target.real(case([(column, number(1)), (exp.Not(this=column.copy()), number(0))]))
+            return self.target.real(case([(column, number(1)), (exp.Not(this=column.copy()), number(0))]))
         if types.is_temporal(kind):
             return self._seconds(column, name, kind)
-        if types.is_floating(kind) and self._target.not_finite:
-            finite = between(double(column), number(-_LARGEST), number(_LARGEST))
-            return case([(finite, double(column.copy()))])
-        if types.is_integer(kind) or types.is_decimal(kind) or types.is_floating(kind):
+        if types.is_floating(kind):
+            return finite(self.target, double(column))
+        if types.is_integer(kind) or types.is_decimal(kind):
             return double(column)
         raise SemanticError(
             f"column {name} is of type {kind}, and SQL needs a number",
@@ -136,10 +150,10 @@ class Columns:
 
     def _seconds(self, column: Expression, name: str, kind: pa.DataType) -> Expression:
         form = "date" if types.is_date(kind) else "time" if types.is_time(kind) else "seconds"
-        found = self._target.form(form, column)
+        found = self.target.form(form, column)
         if found is None or types.is_duration(kind):
             raise SemanticError(
-                f"column {name} is of type {kind}, whose seconds have no form in SQL of {self._target.name}",
+                f"column {name} is of type {kind}, whose seconds have no form in SQL of {self.target.name}",
                 hint="train with its parts: YEAR, MONTH, DAY, WEEKDAY, HOUR or MINUTE",
             )
         return double(found)
@@ -156,17 +170,13 @@ class Columns:
         return case([missing, *below], whole(len(category.boundaries)))
 
     def _category_id(self, category: CategoryId) -> Expression:
-        kind = self._schema.field(category.column).type
-        if not (
-            types.is_integer(kind)
-            or types.is_floating(kind)
-            or types.is_decimal(kind)
-            or types.is_boolean(kind)
-        ):
-            raise refused(category, [category.column], f"of type {kind} has no form in SQL")
+        if isinstance(category.column, str):
+            kind = self._schema.field(category.column).type
+            if not (_is_number(kind) or types.is_integer(kind) or types.is_boolean(kind)):
+                raise refused(category, [category.column], f"of type {kind} has no form in SQL")
         value = self.number(category.column)
         inside = between(value, number(0), number(category.size - 1))
-        floor = self._target.form("floor", value) or exp.Floor(this=value.copy())
+        floor = self.target.form("floor", value) or exp.Floor(this=value.copy())
         is_whole = exp.EQ(this=value.copy(), expression=floor)
         found = exp.cast(value.copy(), exp.DataType.Type.BIGINT)
         return case([(exp.and_(inside, is_whole), found)], whole(category.size))
@@ -195,7 +205,7 @@ class Columns:
             types.is_string(kind) or types.is_large_string(kind)
         ):
             raise refused(category, [name], f"of type {kind} has no form in SQL")
-        text = self._target.form("text", self.raw(name)) or self.raw(name)
+        text = self.target.form("text", self.raw(name)) or self.raw(name)
         return case(
             [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], missing, text
         )

@@ -8,11 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from sqlflow_edl.model_sql.dialects import Target
+
 Expression = exp.Expression
 
 _CHAIN = 25  # terms of a sum without parentheses: databases limit the depth of an expression
 _SLUG = re.compile(r"[^a-z0-9]+")
 _LONGEST_SLUG = 20
+_LARGEST = 1.7976931348623157e308
 EXPONENT = 700.0  # e to this power, up or down, is a double that no database takes for an overflow
 
 
@@ -134,3 +137,10 @@ def logarithm(expression: Expression) -> Expression:
 
 def function(name: str, *arguments: Expression) -> Expression:
     return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def finite(target: Target, value: Expression) -> Expression:
+    """Return the double, or NULL if it is not finite."""
+    if not target.not_finite:
+        return value
+    return case([(between(value, number(-_LARGEST), number(_LARGEST)), value.copy())])

@@ -24,6 +24,7 @@ from edl.spec import (
     Numeric,
     OneHot,
     PiecewiseLinear,
+    Source,
     Standardize,
     TargetMean,
     Year,
@@ -148,7 +149,7 @@ class FeatureColumns:
         # A number whose square overflows becomes 0 in PREDICT.
         most = min(feature.limit * np.sqrt(sys.float_info.max), sys.float_info.max)
         made = self._shifted(feature.column, feature.mean, feature.mean, feature.std, 0.0, most)
-        scaled = self._scaled.add(numbered("z", len(self._scaled.columns), feature.column), made)
+        scaled = self._scaled.add(numbered("z", len(self._scaled.columns), str(feature.column)), made)
         part = divided(scaled, number(feature.limit))
         root = exp.Sqrt(this=add(number(1), times(grouped(part), grouped(part.copy()))))
         limited = divided(scaled.copy(), root)
@@ -176,7 +177,7 @@ class FeatureColumns:
 
     def _shifted(
         self,
-        column: str,
+        column: Source,
         mean: float,
         by: float,
         scale: float,
@@ -224,7 +225,7 @@ class FeatureColumns:
                 part = times(grouped(subtract(value.copy(), number(low))), number(1 / (high - low)))
                 inside = add(part, number(place)) if place else part
                 branches.append((exp.LT(this=value.copy(), expression=number(high)), inside))
-            name = numbered("p", len(self._positions), feature.column)
+            name = numbered("p", len(self._positions), str(feature.column))
             exact = self._scaled.add(name, case(branches, number(feature.bins)))
             split = times(exact, number(_SPLITTER))
             rest = grouped(subtract(split.copy(), exact.copy()))

@@ -54,7 +54,8 @@ def tree_outputs(
 def _input(columns: Columns, feature: Feature) -> exp.Column:
     """Return the number that trees compare, NULL if it is missing, or the id of a category."""
     if isinstance(feature, Raw):
-        return columns.part(feature.column, feature.part) if feature.part else columns.number(feature.column)
+        source = feature.column
+        return columns.part(str(source), feature.part) if feature.part else columns.number(source)
     if isinstance(feature, Codes):
         return columns.id(feature.category)
     raise refused(feature, tuple(source_columns(feature)))

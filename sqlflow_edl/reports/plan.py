@@ -20,7 +20,7 @@ from edl.spec import (
     Feature,
     JobSpec,
     num_ids,
-    source_columns,
+    sources,
 )
 from edl.spec.strategy import LARGEST_IN_WORKERS
 from sqlflow_edl.analysis import catalog, model_size
@@ -146,7 +146,7 @@ def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:
 
 def _features(planned: Planned, plan: TrainingPlan) -> Rows:
     for feature, place in text.placed(planned.spec):
-        seen = (planned.columns.get(name) for name in source_columns(feature))
+        seen = (planned.columns.get(str(source)) for source in sources(feature))
         nulls = [text.nulls(column) for column in seen if column is not None and column.nulls]
         why = "; ".join(filter(None, [reason(feature, plan.decisions), *place, _kept(feature), *nulls]))
         yield text.columns(feature), text.feature(feature), why

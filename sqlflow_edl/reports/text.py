@@ -92,7 +92,7 @@ def label(found: spec.Label) -> str:
 
 
 def columns(found: spec.Feature | spec.Category) -> str:
-    return ", ".join(spec.source_columns(found))
+    return ", ".join(map(str, spec.sources(found)))
 
 
 def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:

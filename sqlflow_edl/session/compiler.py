@@ -154,7 +154,7 @@ class Compiler:
             return plan
         with plan.held_out.placed():
             schema, query = self._describe(plan.held_out.query)
-        raise_all(check_columns(plan.held_out, plan.schema, plan.wants(), schema))
+        raise_all(check_columns(plan.held_out, plan.schema, plan.columns, schema))
         return replace(plan, validation=query)
 
     # PREDICT, EVALUATE, EXPLAIN ------------------------------------------------------------------------------

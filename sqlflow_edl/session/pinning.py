@@ -19,6 +19,7 @@ from edl import data, spec
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
 from edl.errors import SQLFlowError
+from edl.features.computed import with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import forecasts, labels
@@ -60,8 +61,8 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     rows = _counted(plan, total, held_out, own.rows, pinned.digest)
     wants = plan.wants()
     if rows.validation and not plan.held_out.query:
-        checks.hold_out(reader.read(rows.training, reader.rows, list(wants)))
-    statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, list(wants)))
+        checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
+    statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, plan.columns))
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
     fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
@@ -93,7 +94,7 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
             read = partial(examples.read, 0, examples.rows)
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     if plan.held_out.query:
-        counted = plan.label or next(iter(plan.wants()), "")
+        counted = plan.label or next(iter(plan.columns), "")
         with plan.held_out.placed():
             checks.held_out = validation.labels(counted, source.stream(plan.held_out.query))
     own = checks.held_out
@@ -120,7 +121,8 @@ def _statistics(
     first pass.
     """
     wants = plan.wants()
-    found = collect(checks.watch(read()), wants, seed=plan.seed, lists=plan.lists())
+    rows = with_computed(checks.watch(read()), plan.computed)
+    found = collect(rows, wants, seed=plan.seed, lists=plan.lists())
     if cells := set(delimited(wants, found)):
         of_items = collect(read(), {each.column: Want.NONE for each in cells}, seed=plan.seed, lists=cells)
         for column, items in of_items.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from edl.errors import Span, StatementSyntaxError
 
@@ -93,15 +93,15 @@ class Star:
     span: Span
 
 
-Value = Name | Constant | ListValue | MapValue | Call | Star
-
-
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Operator of an expression with its operands: + has any number, others one or two. Words are in upper case."""
+    """Operator of an expression with its operands: + has any number, others one or two. Words are in upper case.
+
+    In COLUMN the operands are values, elsewhere expressions.
+    """
 
     operator: str
-    operands: tuple[Expression, ...]
+    operands: tuple[Any, ...]
     span: Span
 
 
@@ -115,6 +115,7 @@ class Aggregate:
 
 
 Expression = Name | Constant | Star | Operation | Aggregate
+Value = Name | Constant | ListValue | MapValue | Call | Star | Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class ColumnItem:
-    """Item of COLUMN: a Name, Star, Call, or a string Constant (a regular expression over column names)."""
+    """Item of COLUMN: a Name, Star, Call, Operation, or a string Constant (a regular expression over column names)."""
 
     value: Value
     alias: Name | None
@@ -228,8 +229,8 @@ def calls(value: Value) -> Iterator[Call]:
         yield value
         for arg in (*value.args, *(item for _, item in value.kwargs)):
             yield from calls(arg)
-    elif isinstance(value, ListValue):
-        for item in value.items:
+    elif isinstance(value, ListValue | Operation):
+        for item in value.items if isinstance(value, ListValue) else value.operands:
             yield from calls(item)
     elif isinstance(value, MapValue):
         for _, item in value.items:

@@ -32,8 +32,8 @@ from sqlflow_edl.syntax.ast import (
     Value,
 )
 from sqlflow_edl.syntax.dialects import Dialect
-from sqlflow_edl.syntax.formulas import Part, by_precedence, quotient
-from sqlflow_edl.syntax.lexer import name_value, string_value
+from sqlflow_edl.syntax.formulas import Part, by_precedence, is_quotient, quotient, without_paths
+from sqlflow_edl.syntax.lexer import name_value, quoted_name, string_value
 
 _CONSTANTS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}
 _MOST_DIGITS = 400  # Python itself refuses to parse an integer of 4,301
@@ -215,7 +215,14 @@ class _Builder(Transformer[Token, Any]):
         return _Clause("columns", groups, _span(meta))
 
     def item(self, meta: Meta, children: list[Any]) -> _Item:
-        value, named = children[0], dict(children[1:])
+        value, named = without_paths(children[0]), dict(children[1:])
+        if isinstance(value, Name) and value.parts == (value.text,) and {":", "/"} & set(value.text):
+            quoted = quoted_name(value.text)
+            raise StatementSyntaxError(
+                f"unexpected {value.text}",
+                span=value.span,
+                hint=f"quote a name that is not one word: {quoted}",
+            )
         if isinstance(value, Call):
             value = replace(value, alias=named.get("AS"))
         return _Item(ColumnItem(value, named.get("AS")), named.get("FOR"), meta.end_pos)
@@ -280,7 +287,9 @@ class _Builder(Transformer[Token, Any]):
         if core.type == "NUMBER":
             return [*signs, replace(self.number(meta, [core]), span=span)]
         return (
-            [*signs, *quotient(core)] if core.type == "PATH" else [*signs, Constant(string_value(core), span)]
+            [*signs, *quotient(core, span.start)]
+            if core.type == "PATH"
+            else [*signs, Constant(string_value(core), span)]
         )
 
     def expression(self, meta: Meta, children: list[Any]) -> Expression:
@@ -298,6 +307,24 @@ class _Builder(Transformer[Token, Any]):
         return _Clause("constraints", tuple(children), _span(meta))
 
     # ---------------------------------------------------------------------------------------- values
+
+    def arithmetic(self, meta: Meta, children: list[Any]) -> Value:
+        """Return the tree of values with operators between them; a path such as `a/b` is a quotient."""
+        return cast(Value, by_precedence([part for each in children for part in _parts(each)]))
+
+    def grouped(self, meta: Meta, children: list[Value]) -> Value:
+        return without_paths(children[0])
+
+    def signed(self, meta: Meta, children: list[Any]) -> list[Any]:
+        sign, operand = children
+        return [sign, *_parts(operand)]
+
+    def path_call(self, meta: Meta, children: list[Any]) -> list[Any]:
+        """Return the parts of `x/LOG(y)`, whose function is the last part of a path."""
+        *before, function = quotient(children[0], meta.start_pos)
+        name = function if isinstance(function, Name) else Name((), children[0], _span(meta))
+        call = self.call(meta, [name, *children[1:]])
+        return [*before, replace(call, span=Span(name.span.start, meta.end_pos))]
 
     def star(self, meta: Meta, children: list[Token]) -> Star:
         return Star(_span(meta))
@@ -373,6 +400,15 @@ class _Builder(Transformer[Token, Any]):
 
     def tag(self, meta: Meta, children: list[Token]) -> str:
         return name_value(children[0])
+
+
+def _parts(child: Any) -> list[Any]:
+    """Return the operands and operators of a part of an expression."""
+    if isinstance(child, list):
+        return child
+    if is_quotient(child):
+        return list(quotient(child.text, child.span.start))
+    return [child if isinstance(child, Token) else without_paths(child)]
 
 
 def _span(meta: Meta) -> Span:

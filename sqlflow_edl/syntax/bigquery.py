@@ -110,7 +110,7 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
         raise StatementSyntaxError(
             "TRANSFORM is not available",
             span=Span(head.start("word"), head.end("word")),
-            hint="compute columns in the SELECT, or write SELECT … TO TRAIN … COLUMN",
+            hint="write SELECT … TO TRAIN … COLUMN with its expressions, such as LOG(x + 1), x / y",
         )
     closing = _closing(text, head.end() - 1, span.end, dialect)
     select = _query(text, closing, span, dialect)

@@ -1,14 +1,16 @@
-"""Expressions of MAXIMIZE and MINIMIZE: from the flat list of operators and operands of the grammar to a tree."""
+"""Expressions of COLUMN, MAXIMIZE and MINIMIZE: from the flat list of operators and operands to a tree."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import cast
 
 from lark import Token
 
 from edl.errors import Span, StatementSyntaxError
-from sqlflow_edl.syntax.ast import Constant, Expression, Name, Operation
+from sqlflow_edl.syntax.ast import Call, Constant, Expression, ListValue, Name, Operation, Value
 
 Part = Token | Expression
 COMPARISONS = frozenset(("=", "==", "<=", ">=", "<", ">", "<>", "!="))
@@ -16,6 +18,7 @@ COMPARISONS = frozenset(("=", "==", "<=", ">=", "<", ">", "<>", "!="))
 _LEVELS = (frozenset(("OR",)), frozenset(("AND",)), COMPARISONS, frozenset("+-"), frozenset("*/%"))
 _MOST_POWERS = 20  # of one expression; they nest
 _PIECE = re.compile(r"[\w.]+|[-/]")
+_QUOTIENT = re.compile(r"[\w.\-/]+")
 
 
 def by_precedence(parts: Sequence[Part]) -> Expression:
@@ -30,11 +33,28 @@ def by_precedence(parts: Sequence[Part]) -> Expression:
     return _Reader(parts).level(0)
 
 
-def quotient(path: Token) -> list[Part]:
-    """Return the operands and operators of `a/b` or `a-b/2`, which the lexer takes for a path."""
+def is_quotient(value: Value) -> bool:
+    """Return True for `a/b`, which the lexer takes for a path."""
+    return isinstance(value, Name) and "/" in value.text and _QUOTIENT.fullmatch(value.text) is not None
+
+
+def without_paths(value: Value) -> Value:
+    """Return a value of COLUMN with quotients in the place of paths, also in its arguments."""
+    if is_quotient(value):
+        return cast(Value, by_precedence(quotient(cast(Name, value).text, value.span.start)))
+    if isinstance(value, Call):
+        kwargs = tuple((key, without_paths(each)) for key, each in value.kwargs)
+        return replace(value, args=tuple(map(without_paths, value.args)), kwargs=kwargs)
+    if isinstance(value, ListValue):
+        return replace(value, items=tuple(map(without_paths, value.items)))
+    return value
+
+
+def quotient(path: str, place: int) -> list[Part]:
+    """Return the operands and operators of `a/b` or `a-b/2` at that place."""
     found: list[Part] = []
     for piece in _PIECE.finditer(path):
-        start = (path.start_pos or 0) + piece.start()
+        start = place + piece.start()
         span, text = Span(start, start + len(piece[0])), piece[0]
         if text in "-/":
             found.append(Token("SIGN", text, start_pos=start, end_pos=start + 1))

@@ -14,7 +14,7 @@ CLAUSES = frozenset(("WITH", "COLUMN", "LABEL", "TARGET", "VALIDATE", "USING", "
 
 _NAMES = frozenset(("word", "quoted", "string", "path"))
 _ALSO_BEGINS = {
-    "COLUMN": frozenset("*"),
+    "COLUMN": frozenset("*-"),
     "VALIDATE": frozenset("+-"),
     "CONSTRAINT": frozenset("+-("),
 }

@@ -40,6 +40,7 @@ from edl.features.columns import (
     weekday,
     year,
 )
+from edl.features.computed import computed
 from edl.features.inputs import Inputs
 from edl.features.labels import (
     ClassTarget,
@@ -78,6 +79,7 @@ __all__ = [
     "class_label",
     "clusters",
     "codes",
+    "computed",
     "concat",
     "cross",
     "day",

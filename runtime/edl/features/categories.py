@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from edl.features.arrays import Ints, integers, is_text, numbers, plain, texts, valid
 from edl.features.calendar import parts
 from edl.features.character_ngrams import ngrams
+from edl.features.computed import column as column_of
 from edl.features.hashing import bucket, combine, hash_texts
 from edl.features.lists import Lists
 from edl.ragged import Ragged
@@ -52,7 +53,7 @@ def encoder(category: Category) -> Encoder:
     if isinstance(category, Concat):
         return _concat(category)
     encode, column, missing = _ENCODERS[type(category)](category), category.column, category.size
-    return lambda batch: _by_dictionary(batch.column(column), encode, missing)
+    return lambda batch: _by_dictionary(column_of(batch, column), encode, missing)
 
 
 class Levels:
@@ -105,7 +106,7 @@ def _bucket(category: Bucket) -> _ArrayEncoder:
     boundaries = np.asarray(category.boundaries, dtype=np.float64)
 
     def encode(array: pa.Array) -> Ints:
-        values = numbers(array, category.column)
+        values = numbers(array, str(category.column))
         ids = np.searchsorted(boundaries, values, side="right")
         ids[~np.isfinite(values)] = category.size
         return ids.astype(np.int64, copy=False)
@@ -115,7 +116,7 @@ def _bucket(category: Bucket) -> _ArrayEncoder:
 
 def _category_id(category: CategoryId) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
-        values, known = integers(array, category.column)
+        values, known = integers(array, str(category.column))
         return np.where(known & (values >= 0) & (values < category.size), values, category.size)
 
     return encode

@@ -16,11 +16,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from edl.errors import SemanticError, SpecError, did_you_mean
+from edl.features.computed import check as check_computed
 from edl.spec import (
     Bucket,
     Category,
     CategoryId,
     Codes,
+    Computed,
     Concat,
     Cross,
     DatePart,
@@ -51,6 +53,7 @@ from edl.spec.features import (
     COMBINERS,
     INITIALS,
     ITEM_TYPES,
+    OF_NUMBERS,
     PART_SIZES,
     PLAIN_TYPES,
     SINGLE_TYPES,
@@ -251,6 +254,14 @@ def _name(value: object, what: str) -> None:
         raise SemanticError(f"{what} needs the name of a column, not {value!r}")
 
 
+def _source(column: Any) -> None:
+    """Check the column of a feature, which may be a computed one if it reads numbers."""
+    if isinstance(column.column, Computed) and isinstance(column, OF_NUMBERS):
+        check_computed(column.column)
+    else:
+        _name(column.column, type(column).__name__.lower())
+
+
 def _number(column: Any, field: str) -> None:
     _finite(getattr(column, field), f"{field} of column {column.column}")
 
@@ -267,7 +278,7 @@ def _count(value: object, what: str) -> None:
 
 def _numbers(*fields: str) -> Callable[[Any], None]:
     def rule(column: Any) -> None:
-        _name(column.column, type(column).__name__.lower())
+        _source(column)
         for field in fields:
             _number(column, field)
 
@@ -346,7 +357,7 @@ def _piecewise_linear(column: PiecewiseLinear) -> None:
 
 
 def _boundaries(column: Bucket | PiecewiseLinear) -> None:
-    _name(column.column, str(type(column).__struct_config__.tag))
+    _source(column)
     for value in column.boundaries:
         _finite(value, f"a boundary of column {column.column}")
     for lower, upper in pairwise(column.boundaries):
@@ -358,7 +369,7 @@ def _boundaries(column: Bucket | PiecewiseLinear) -> None:
 
 
 def _sized(column: Any) -> None:
-    _name(column.column, type(column).__name__.lower())
+    _source(column)
     _count(column.size, f"size of column {column.column}")
 
 
@@ -474,10 +485,12 @@ def _embedding(column: Embedding) -> None:
 
 
 def _raw(column: Raw) -> None:
-    _name(column.column, "raw")
+    _source(column)
     known = ("year", *PART_SIZES)
     if column.part and column.part not in known:
         raise SemanticError(f"a date has no part {column.part!r}", hint=did_you_mean(str(column.part), known))
+    if column.part:
+        _name(column.column, f"the {column.part}")
 
 
 def _codes(column: Codes) -> None:

@@ -25,6 +25,7 @@ from edl.features.arrays import Floats, numbers
 from edl.features.calendar import TIME_PARTS, parts, years
 from edl.features.categories import Encoder, Ids, encoder
 from edl.features.columns import check
+from edl.features.computed import column as column_of
 from edl.features.encodings import Encoder as StatisticsEncoder
 from edl.features.lists import Lists
 from edl.spec import (
@@ -206,7 +207,7 @@ def _matrix(
     for feature in entry.features:
         first, last = last, last + width(feature)
         if isinstance(feature, Raw):
-            matrix[:, first] = _raw(feature, batch.column(feature.column))
+            matrix[:, first] = _raw(feature, column_of(batch, feature.column))
         elif isinstance(feature, Codes):
             of_rows: Any = ids[feature.category]
             matrix[:, first] = np.where(of_rows == feature.category.size, np.nan, of_rows)
@@ -216,7 +217,7 @@ def _matrix(
             of_categories: Any = ids[feature.category]
             matrix[:, first:last] = statistics[feature].values(of_categories, batch)
         elif isinstance(feature, DENSE_TYPES):
-            values = _read(feature, batch.column(feature.column))
+            values = _read(feature, column_of(batch, feature.column))
             _store(feature, values, np.empty_like(values), matrix[:, first:last])
     return matrix
 
@@ -226,7 +227,7 @@ def _read(feature: Dense, array: pa.Array) -> Floats:
     if isinstance(feature, Vector):
         return Lists(array, feature.column, feature.delimiter).vectors(width(feature))
     read = years if isinstance(feature, Year) else numbers
-    return read(array, feature.column)[:, None]
+    return read(array, str(feature.column))[:, None]
 
 
 def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
@@ -234,7 +235,7 @@ def _positions(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32]:
     matrix = np.empty((batch.num_rows, len(entry.features)), dtype=np.float32)
     for number, feature in enumerate(entry.features):
         if isinstance(feature, PiecewiseLinear):
-            values = numbers(batch.column(feature.column), feature.column)
+            values = numbers(column_of(batch, feature.column), str(feature.column))
             missing = -1.0 if feature.nulls else feature.bins / 2
             found = np.interp(values, feature.boundaries, np.arange(feature.bins + 1))
             matrix[:, number] = np.where(np.isfinite(values), found, missing)
@@ -246,7 +247,7 @@ def _standardized(entry: Entry, batch: pa.RecordBatch) -> npt.NDArray[np.float32
     matrix = np.empty((batch.num_rows, len(entry.features)), dtype=np.float32)
     for number, feature in enumerate(entry.features):
         if isinstance(feature, Periodic):
-            values = numbers(batch.column(feature.column), feature.column)[:, None]
+            values = numbers(column_of(batch, feature.column), str(feature.column))[:, None]
             _store(feature, values, np.empty_like(values), matrix[:, number : number + 1])
     return matrix
 
@@ -262,13 +263,14 @@ def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
 
 def _raw(feature: Raw, array: pa.Array) -> Floats:
     """Return the numbers of a column, float64 (n,); what is not finite is missing."""
+    column = str(feature.column)
     if feature.part == "year":
-        return years(array, feature.column)
+        return years(array, column)
     if feature.part:
-        found, known = parts(array, feature.part, feature.column)
+        found, known = parts(array, feature.part, column)
         first = 0 if feature.part in TIME_PARTS else 1
         return np.where(known, found + first, np.nan)
-    values = numbers(array, feature.column)
+    values = numbers(array, column)
     finite = np.isfinite(values)
     return values if finite.all() else np.where(finite, values, np.nan)
 

@@ -1,6 +1,7 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
 from edl.spec.calibration import Calibration, ScoreCurve
+from edl.spec.computed import Computed, Source
 from edl.spec.features import (
     ANOMALOUS,
     AnomalyLabel,
@@ -46,6 +47,7 @@ from edl.spec.features import (
     matrix_columns,
     num_ids,
     source_columns,
+    sources,
     width,
     with_columns,
 )
@@ -104,6 +106,7 @@ __all__ = [
     "ClusterLabel",
     "Codes",
     "Component",
+    "Computed",
     "Concat",
     "Cross",
     "DatePart",
@@ -142,6 +145,7 @@ __all__ = [
     "Rows",
     "ScoreCurve",
     "Search",
+    "Source",
     "Split",
     "SplitBy",
     "Standardize",
@@ -161,6 +165,7 @@ __all__ = [
     "matrix_columns",
     "num_ids",
     "source_columns",
+    "sources",
     "to_json",
     "width",
     "with_columns",

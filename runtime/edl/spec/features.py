@@ -9,7 +9,7 @@ There are two families. A *dense* column yields numbers, one or several. A *cate
 training did not have). It enters a model through `OneHot` or `Embedding`. A category of lists yields any number of
 ids per row: `Embedding` combines their vectors, and `OneHot` sums them, which makes it dense. A number that is NULL
 or not finite becomes the `mean` of the training rows. Models of trees take `Raw` numbers and the `Codes` of categories
-instead, in which a missing value stays missing (NaN).
+instead, in which a missing value stays missing (NaN). Where a number is read, the `column` may be a computed one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from edl.spec.computed import Source, renamed, table_columns
 from edl.spec.forecast import NAIVE, NAIVE_ERROR
 
 
@@ -32,7 +33,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 class Numeric(Column, frozen=True, tag="numeric"):
     """Unchanged number."""
 
-    column: str
+    column: Source
     mean: float = 0.0  # replaces NULL
 
 
@@ -43,7 +44,7 @@ class Standardize(Column, frozen=True, tag="standardize"):
     (smooth clipping, Holzmüller et al., 2024, "Better by default"). 0 is no limit.
     """
 
-    column: str
+    column: Source
     mean: float
     std: float
     limit: float = 0.0
@@ -52,7 +53,7 @@ class Standardize(Column, frozen=True, tag="standardize"):
 class Normalize(Column, frozen=True, tag="normalize"):
     """(x - min) / (max - min), not clipped outside; 0 when min equals max."""
 
-    column: str
+    column: Source
     min: float
     max: float
     mean: float
@@ -61,7 +62,7 @@ class Normalize(Column, frozen=True, tag="normalize"):
 class Log(Column, frozen=True, tag="log"):
     """log(1 + x); numbers at or below -1, which have no logarithm, become the mean as NULL does."""
 
-    column: str
+    column: Source
     mean: float  # of x before the logarithm
 
 
@@ -81,7 +82,7 @@ class PiecewiseLinear(Column, frozen=True, tag="piecewise_linear"):
     value is 1 for numbers and 0 for NULL, of which all values are 0; without, a NULL is in the middle of the bins.
     """
 
-    column: str
+    column: Source
     boundaries: tuple[float, ...]
     nulls: bool = False
 
@@ -97,7 +98,7 @@ class Periodic(Column, frozen=True, tag="periodic"):
     A NULL becomes 0.
     """
 
-    column: str
+    column: Source
     mean: float
     std: float
     frequencies: int
@@ -122,7 +123,7 @@ class Vector(Column, frozen=True, tag="vector"):
 class Bucket(Column, frozen=True, tag="bucket"):
     """Interval of the ascending `boundaries` that holds the number: id = count of boundaries <= x."""
 
-    column: str
+    column: Source
     boundaries: tuple[float, ...]
 
     @property
@@ -133,7 +134,7 @@ class Bucket(Column, frozen=True, tag="bucket"):
 class CategoryId(Column, frozen=True, tag="category_id"):
     """Integer that is already an id in [0, size)."""
 
-    column: str
+    column: Source
     size: int
 
 
@@ -193,7 +194,7 @@ class ListOf(Column, frozen=True, tag="list_of"):
 
     @property
     def column(self) -> str:
-        return self.category.column
+        return str(self.category.column)
 
     @property
     def size(self) -> int:
@@ -307,7 +308,7 @@ class Raw(Column, frozen=True, tag="raw"):
     weekday 1, midnight hour 0.
     """
 
-    column: str
+    column: Source
     part: Literal["", "year", "month", "day", "weekday", "hour", "minute"] = ""
 
 
@@ -324,6 +325,16 @@ PLAIN_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
 SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
+OF_NUMBERS = (
+    Numeric,
+    Standardize,
+    Normalize,
+    Log,
+    *MODEL_TYPES,
+    Bucket,
+    CategoryId,
+    Raw,
+)  # also computed ones
 LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
 
 
@@ -362,17 +373,23 @@ def category_of(column: Feature | Category) -> Feature | Category:
     return column.category if isinstance(column, OneHot | Embedding | Codes | Encoding) else column
 
 
-def source_columns(column: Feature | Category) -> Iterator[str]:
-    """Yield the table columns that a feature reads."""
+def sources(column: Feature | Category) -> Iterator[Source]:
+    """Yield the columns that a feature reads: those of the table, and computed ones."""
     if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
-        yield from source_columns(column.category)
+        yield from sources(column.category)
     elif isinstance(column, Concat):
         for each in column.categories:
-            yield from source_columns(each)
+            yield from sources(each)
     elif isinstance(column, Cross):
         yield from column.columns
     else:
         yield column.column
+
+
+def source_columns(column: Feature | Category) -> Iterator[str]:
+    """Yield the table columns that a feature reads."""
+    for source in sources(column):
+        yield from dict.fromkeys(table_columns(source))
 
 
 def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
@@ -381,8 +398,8 @@ def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
     yield from (names for _ in range(width(feature)))
 
 
-def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
-    """Return the same feature over renamed table columns (old name -> new name); others stay."""
+def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
+    """Return the same feature over other columns (old name -> new column); others stay."""
     if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
@@ -393,7 +410,7 @@ def with_columns(column: AnyColumn, names: Mapping[str, str]) -> AnyColumn:
         return msgspec.structs.replace(
             column, columns=tuple(names.get(name, name) for name in column.columns)
         )
-    return msgspec.structs.replace(column, column=names.get(column.column, column.column))
+    return msgspec.structs.replace(column, column=renamed(column.column, names))
 
 
 # Labels --------------------------------------------------------------------------------------------------

@@ -11,12 +11,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
+from sqlflow_edl.analysis.columns.computed import FUNCTIONS as COMPUTED
+from sqlflow_edl.analysis.columns.computed import check_call, computed, is_computed
 from sqlflow_edl.analysis.columns.derive import calendar, lists, text
-from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.columns.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
@@ -43,6 +49,10 @@ class Resolver:
         self.errors = errors
         self.notes = notes
         self.aliases: dict[str, Draft] = {}
+        self.computed: dict[
+            str, spec.Computed
+        ] = {}  # columns of expressions, which the query does not select
+        self._columns_of: dict[str, str] = {}  # aliases of columns
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
         """Return the drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
@@ -58,10 +68,30 @@ class Resolver:
             alias = item.alias.text.casefold() if item.alias else None
             if alias and len(found) == 1:
                 self.aliases[alias] = found[0]
+                if isinstance(item.value, ast.Name | ast.Operation) or is_computed(item.value, nested=False):
+                    self._columns_of[alias] = found[0].columns[0]
             drafts.extend((draft, alias) for draft in found)
-        return [draft for draft, alias in drafts if alias is None or alias not in used]
+        return [self._over_the_table(draft) for draft, alias in drafts if alias is None or alias not in used]
+
+    def _over_the_table(self, draft: Draft) -> Draft:
+        """Return the draft whose feature has expressions in the place of their names."""
+        own = {name: self.computed[name] for name in draft.columns if name in self.computed}
+
+        def fit(statistics: Statistics) -> Fitted:
+            for name in own:
+                if statistics[name].nulls == statistics[name].rows:
+                    raise SemanticError(
+                        f"{name} is NULL in every training row",
+                        span=draft.span,
+                        hint="it is where a part is NULL, and for a division by 0 and the logarithm of 0 and below",
+                    )
+            return spec.with_columns(draft.fit(statistics), own)
+
+        return replace(draft, fit=fit) if own else draft
 
     def _item(self, value: ast.Value) -> list[Draft]:
+        if is_computed(value, nested=False):
+            return [standardized(self._compute(value), value.span)]
         if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
             return [draft for item in self._combined(value) for draft in self._item(item)]
         if isinstance(value, ast.Call):
@@ -142,7 +172,7 @@ class Resolver:
 
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
         """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
-        if not isinstance(value, ast.Call):
+        if not isinstance(value, ast.Call) or is_computed(value):
             return [Cells(column) for column in self._columns(value)]
         inner = BY_NAME.get(value.function.casefold())
         if inner is None:
@@ -156,7 +186,7 @@ class Resolver:
         )
 
     def _categories(self, value: ast.Value, function: Function) -> list[Draft]:
-        if isinstance(value, ast.Call):
+        if isinstance(value, ast.Call) and not is_computed(value):
             drafts = self._calls(value)
             for draft in drafts:
                 if not draft.is_category:
@@ -175,13 +205,46 @@ class Resolver:
 
     def _columns(self, value: ast.Value) -> list[str]:
         """Return the columns of the query that a name, `*` or regular expression matches, without reserved ones."""
+        if is_computed(value):
+            return [self._compute(value)]
         if isinstance(value, ast.Star):
             return [name for name in self.schema.names if name not in self.reserved]
         if isinstance(value, ast.Name):
-            return [self._visible(self.schema.resolve(value), value.span)]
+            return [self._column(value)]
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             return self._matching(value.value, value.span)
         raise SemanticError("expected a column", span=value.span, hint=self.schema.known())
+
+    def _column(self, name: ast.Name) -> str:
+        """Return the column of a name, which may be an alias."""
+        alias = name.text.casefold()
+        if alias in self._columns_of and self.schema.find(name.text) is None:
+            self._used.add(alias)
+            return self._columns_of[alias]
+        return self._visible(self.schema.resolve(name), name.span)
+
+    def _compute(self, value: ast.Value) -> str:
+        """Return the name of the expression's column, its text, under which its statistics are collected."""
+        found = computed(value, self._operand)
+        name = expressions.Written(found)
+        while name in self.schema.names:  # SELECT x / y has a column of that name
+            name = expressions.Written(f"{name} ")
+        if name not in self.computed:
+            self.computed[name] = found
+            self.schema = self.schema.with_number(name)
+        return name
+
+    def _operand(self, name: ast.Name) -> spec.Source:
+        """Return the column of a number in an expression; dates and times count in seconds."""
+        column = self._column(name)
+        kind = self.schema.type(column)
+        if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.temporal:
+            return self.computed.get(column, column)
+        raise SemanticError(
+            f"an expression takes numbers, {column} is {kind.words}",
+            span=name.span,
+            hint="cast it in the SELECT if it holds numbers",
+        )
 
     def _matching(self, text: str, span: Span) -> list[str]:
         if exact := self.schema.find(text):
@@ -227,6 +290,9 @@ def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
 
 
 def _check_call(call: ast.Call) -> None:
+    if call.function.casefold() in COMPUTED_BY_NAME:
+        check_call(call)
+        return
     function = BY_NAME.get(call.function.casefold())
     if function is None:
         raise _unknown_function(call)
@@ -273,7 +339,8 @@ def _unknown_function(call: ast.Call) -> SemanticError:
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )
-    names = [COMBINE, *(name for function in FUNCTIONS for name in (function.name, *function.aliases))]
+    known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
+    names = [COMBINE, *known, *(each.name for each in COMPUTED)]
     hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
     return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
 

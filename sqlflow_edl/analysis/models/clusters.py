@@ -43,7 +43,7 @@ def assemble(
 
 
 def _feature(placed: Placed) -> spec.Feature:
-    column, names = placed.column, ", ".join(spec.source_columns(placed.column))
+    column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
     if isinstance(column, spec.TargetMean | spec.Embedding | spec.Periodic):
         raise SemanticError(
             f"the form of {names} is learned from a label, and there is none",

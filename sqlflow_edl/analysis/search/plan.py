@@ -120,6 +120,16 @@ class SearchPlan:
                 wants[column] = wants.get(column, Want.NONE) | want
         return wants
 
+    @property
+    def computed(self) -> dict[str, spec.Computed]:
+        """Columns of expressions by name, of all candidates."""
+        return {name: each for plan in self.plans for name, each in plan.computed.items()}
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the table that have statistics."""
+        return [column for column in self.wants() if column not in self.computed]
+
     def checks(self) -> DataChecks:
         return self.first.checks()
 

@@ -10,6 +10,7 @@ import pytest
 from edl import spec
 from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.models.base import USUAL_LENGTH
+from sqlflow_edl.reports import text
 from sqlflow_edl.session.session import Compiled, Session
 from tests.databases import Databases
 from tests.sql_cases import Case, cases, refusal
@@ -81,6 +82,50 @@ def test_a_bare_number_is_standardised_over_the_training_rows(session: Session) 
 )
 def test_a_function_becomes_its_feature(session: Session, item: str, wanted: spec.Feature) -> None:
     assert column(session, item) == wanted
+
+
+def test_an_expression_is_computed_from_its_columns(session: Session) -> None:
+    found = column(session, "age / (height - 1)")
+    assert isinstance(found, spec.Standardize)
+    assert str(found.column) == "age / (height - 1)"
+    assert spec.with_columns(found, {"age": "years"}).column == spec.Computed(
+        "/", ("years", spec.Computed("+", ("height", spec.Computed("-", (1.0,)))))
+    )
+
+
+@pytest.mark.parametrize(
+    ("item", "wanted"),
+    [
+        ("LOG(age)", "age"),
+        ("LOG(age + 1)", "LN(age + 1)"),
+        ("LOG(age / height)", "LN(age / height)"),
+        ("LOG(age) - LN(height)", "LN(age + 1) - LN(height)"),
+        ("STANDARDIZE(LOG(age))", "LN(age + 1)"),
+        ("age/height", "age / height"),
+        ("2*age/-height", "2 * age / -height"),
+        ("BUCKETIZE((age - 1) / height, 3)", "(age - 1) / height"),
+        ("IFNULL(age, 0) * 0.5", "COALESCE(age, 0) * 0.5"),
+        ("LEAST(age, height, 9)", "LEAST(LEAST(age, height), 9)"),
+        ("PLE(age - (height - 1))", "age - (height - 1)"),
+        ("age * height AS product, BUCKETIZE(product, 3)", "age * height"),
+        ("age AS years, years / 2", "age / 2"),
+    ],
+)
+def test_expressions_as_they_are_reported(session: Session, item: str, wanted: str) -> None:
+    assert text.columns(column(session, item)) == wanted
+
+
+def test_a_column_of_an_expression_is_not_derived_again(session: Session) -> None:
+    select = "SELECT age, height, income FROM people TO TRAIN DNNRegressor"
+    found = compiled(session, f"{select} COLUMN age / height LABEL income INTO m").spec
+    assert len(found.features) == 1
+    assert found.columns == ("age", "height")
+
+
+def test_an_expression_may_have_the_name_of_a_selected_column(session: Session) -> None:
+    item = "age / 2, `age / 2`"
+    found = column(session, item, select='age, 7 * age AS "age / 2", income')
+    assert found.column == spec.Computed("/", ("age", 2.0))
 
 
 def test_what_column_does_not_mention_becomes_a_feature_by_its_type(session: Session) -> None:

@@ -118,6 +118,14 @@ JOBS = {
         "loss": spec.Component("focal", {"gamma": 2.0, "class_weights": (0.55, 5.43)}),
         "metrics": ("auc",),
     },
+    "computed": {
+        "inputs": {
+            "features": (
+                spec.Standardize(spec.Computed("LN", (spec.Computed("+", ("age", 1.0)),)), 3.5, 0.25),
+                spec.OneHot(spec.Bucket(spec.Computed("/", ("debt", "income")), (0.25, 0.5))),
+            )
+        },
+    },
     "dates": {
         "inputs": {
             "features": (

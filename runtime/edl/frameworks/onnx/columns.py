@@ -7,7 +7,9 @@ as the empty one; all else as float64, in which NULL is NaN. Booleans are 0 and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +20,12 @@ from edl.spec import (
     Bucket,
     CategoryId,
     Codes,
+    Computed,
     DatePart,
     Encoding,
     Feature,
     Raw,
+    Source,
     Vocabulary,
     num_ids,
     source_columns,
@@ -43,8 +47,8 @@ def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,))
         names = tuple(source_columns(feature))
         if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
             return " and ".join(names)
-        if not is_text(feature) and names[0] in text:
-            return names[0]
+        if not is_text(feature) and (also := [name for name in names if name in text]):
+            return also[0]
     return ""
 
 
@@ -68,13 +72,18 @@ def _number(graph: Graph, feature: Feature) -> Value:
         raise TypeError(f"{type(feature).__name__} has no operator")
     if not feature.part:
         return finite_number(graph, feature.column)
-    part = part_of_time(graph, feature.column, feature.part)
+    part = part_of_time(graph, str(feature.column), feature.part)
     return part if feature.part in _FROM_ZERO else part + 1
 
 
-def finite_number(graph: Graph, column: str) -> Value:
+def finite_number(graph: Graph, column: Source | float) -> Value:
     """Return the numbers of a column, (rows,), NaN where they are missing or not finite."""
-    return _finite(graph.input(column, "DOUBLE", ["rows"]))
+    if isinstance(column, str):
+        return _finite(graph.input(column, "DOUBLE", ["rows"]))
+    if not isinstance(column, Computed):
+        return graph.constant(np.array(column))
+    operands = [finite_number(graph, operand) for operand in column.operands]
+    return _finite(_COMPUTED[column.operator](*operands))
 
 
 def part_of_time(graph: Graph, column: str, part: str) -> Value:
@@ -102,6 +111,9 @@ def code(graph: Graph, category: Category) -> Value:
     if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
         text = graph.input(category.column, "STRING", ["rows"])
         return graph.positions(text, np.array(category.values, dtype=object))
+    if isinstance(category, Bucket | CategoryId):
+        number = finite_number(graph, category.column)
+        return _bucket(number, category) if isinstance(category, Bucket) else _id(number, category.size)
     [column] = source_columns(category)
     return _code(graph.input(column, "DOUBLE", ["rows"]), category)
 
@@ -111,11 +123,11 @@ def _code(number: Value, category: Category) -> Value:
         return number.graph.positions(number, np.array(category.values, dtype=np.float64))
     if isinstance(category, DatePart):
         return _part(number, category.part)
-    if isinstance(category, CategoryId):
-        return _id(number, category.size)
-    if not isinstance(category, Bucket):
-        raise TypeError(f"{type(category).__name__} has no operator")
-    graph, finite = number.graph, _finite(number)
+    raise TypeError(f"{type(category).__name__} has no operator")
+
+
+def _bucket(finite: Value, category: Bucket) -> Value:
+    graph = finite.graph
     axis = graph.constant(np.array([1]))
     bounds = graph.constant(np.array([category.boundaries], dtype=np.float64))
     above = graph.add("GreaterOrEqual", graph.add("Unsqueeze", finite, axis), bounds)
@@ -160,6 +172,31 @@ def _part(seconds: Value, part: str) -> Value:
     if part == "month":
         return month + 2 - next_year * 12
     return of_year - (month * 153 + 2) // 5
+
+
+def _one_of(choice: str, a: Value, b: Value) -> Value:
+    """Return a where it compares so with b, else b; NaN if one of them is."""
+    chosen = a.graph.add("Where", a.graph.add(choice, a, b), a, b)
+    return chosen + a * 0.0 + b * 0.0
+
+
+def _first_known(a: Value, b: Value) -> Value:
+    return a.graph.add("Where", a.graph.add("IsNaN", a), b, a)
+
+
+_COMPUTED: Mapping[str, Callable[..., Value]] = {
+    "+": lambda *terms: reduce(operator.add, terms),
+    "-": lambda a: a * -1.0,
+    "*": operator.mul,
+    "/": lambda a, b: a.graph.add("Div", a, b),
+    "LN": lambda a: a.graph.add("Log", a),
+    "EXP": lambda a: a.graph.add("Exp", a),
+    "SQRT": lambda a: a.graph.add("Sqrt", a),
+    "ABS": lambda a: a.graph.add("Abs", a),
+    "LEAST": partial(_one_of, "Less"),
+    "GREATEST": partial(_one_of, "Greater"),
+    "COALESCE": _first_known,
+}
 
 
 def is_text(feature: Feature) -> bool:

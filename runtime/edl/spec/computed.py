@@ -1,0 +1,105 @@
+"""Columns that are computed from columns of the table, as data: `x / (y + 1)`.
+
+An operator yields NULL where an operand is NULL and where its result is not a finite number: a division by zero, the
+logarithm of a number that is not above zero, the root of a negative one, an overflow. COALESCE alone takes the first
+operand that is not NULL. Numbers are float64; a boolean is 1 or 0, a date or time counts in seconds.
+
+`edl.features.computed` evaluates them, and `edl.frameworks.onnx.columns` and `sqlflow_edl.model_sql.columns` write
+them in ONNX and in SQL.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+OPERATORS: Mapping[str, int] = {  # operator -> its operands; 0 is two or more
+    "+": 0,
+    "-": 1,
+    "*": 2,
+    "/": 2,
+    "LN": 1,
+    "EXP": 1,
+    "SQRT": 1,
+    "ABS": 1,
+    "LEAST": 2,
+    "GREATEST": 2,
+    "COALESCE": 2,
+}
+DEEPEST = 20  # operators within one another
+MOST_OPERATORS = 50  # of one expression
+_BINDING = {"+": 1, "*": 2, "/": 2, "-": 3}
+_CALL = 4
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators."""
+
+    operator: str
+    operands: tuple[Computed | str | float, ...]
+
+    def __str__(self) -> str:
+        """Return the expression as COLUMN has it, with LN for a natural logarithm."""
+        return _written(self)
+
+
+Source = str | Computed  # of a feature: a column of the table, or what is computed from some
+
+
+def depth(source: Source | float) -> int:
+    """Return the number of operators that are within one another; 0 of a column or a number."""
+    return 1 + max(map(depth, source.operands)) if isinstance(source, Computed) else 0
+
+
+def table_columns(source: Source | float) -> Iterator[str]:
+    """Yield the columns of the table that the source reads, in order; one may come several times."""
+    if isinstance(source, str):
+        yield source
+    elif isinstance(source, Computed):
+        for operand in source.operands:
+            yield from table_columns(operand)
+
+
+def renamed(source: Source, names: Mapping[str, Source]) -> Source:
+    """Return the source with other columns (old name -> column); others stay."""
+    if isinstance(source, str):
+        return names.get(source, source)
+    operands = (each if isinstance(each, float) else renamed(each, names) for each in source.operands)
+    return Computed(source.operator, tuple(operands))
+
+
+def _written(source: Source | float) -> str:
+    if isinstance(source, str):
+        return source if _WORD.fullmatch(source) else "`" + source.replace("`", "``") + "`"
+    if not isinstance(source, Computed):
+        return f"{source:.17g}" if float(f"{source:.15g}") != source else f"{source:.15g}"
+    operator, operands = source.operator, source.operands
+    if operator == "-":
+        return f"-{_within(operands[0], _BINDING['-'])}"
+    if operator == "+":
+        first, *rest = operands
+        return _within(first, _BINDING["+"]) + "".join(map(_added, rest))
+    if operator in _BINDING:
+        left, right = operands
+        least = _BINDING[operator]
+        return f"{_within(left, least)} {operator} {_within(right, least + 1)}"
+    return f"{operator}({', '.join(map(_written, operands))})"
+
+
+def _added(term: Source | float) -> str:
+    if isinstance(term, Computed) and term.operator == "-":
+        return f" - {_within(term.operands[0], _BINDING['+'] + 1)}"
+    return f" + {_within(term, _BINDING['+'] + 1)}"
+
+
+def _within(source: Source | float, least: int) -> str:
+    """Return the text of an operand, in parentheses if its operator binds more loosely than `least`."""
+    binding = _CALL
+    if isinstance(source, Computed):
+        binding = _BINDING.get(source.operator, _CALL)
+    elif isinstance(source, float) and source < 0:
+        binding = _BINDING["-"]
+    return _written(source) if binding >= least else f"({_written(source)})"

@@ -1,0 +1,43 @@
+"""DNNRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
+
+# SELECT age, department, address, income FROM employee
+import keras
+
+from edl import features as fc
+from edl import metrics
+from edl.keras import concatenated, feature_inputs
+
+FEATURES = fc.Features(
+    fc.standardize(fc.computed("LN", fc.computed("+", "age", 1.0)), mean=3.5, std=0.25),
+    fc.one_hot(fc.bucket(fc.computed("/", "debt", "income"), [0.25, 0.5])),
+)
+LABEL = fc.label("income", mean=60000.0, std=15000.0)
+
+
+def custom_model():
+    inputs = feature_inputs(FEATURES)
+    hidden = concatenated(FEATURES, inputs)
+    for units in (100, 150, 50):
+        hidden = keras.layers.Dense(units, activation="relu")(hidden)
+    outputs = keras.layers.Rescaling(LABEL.std, LABEL.mean)(keras.layers.Dense(1)(hidden))
+    return keras.Model(inputs, outputs)
+
+
+def loss(labels, predictions):
+    return keras.losses.mean_squared_error(labels / LABEL.std, predictions / LABEL.std)
+
+
+def optimizer(lr=0.001):
+    return keras.optimizers.Adam(lr)
+
+
+def feed(batch, mode):
+    return FEATURES.transform(batch), LABEL.transform(batch, mode)
+
+
+def scores(outputs):
+    return LABEL.scores(outputs)  # in units of the label
+
+
+def eval_metrics_fn():
+    return {"rmse": metrics.RMSE(), "mae": metrics.MAE()}
