@@ -8,6 +8,7 @@ import pytest
 
 from edl.data import connect
 from tests.databases import DIALECTS, Databases
+from tests.trained import Models, models
 from tests.workshops import WORKSHOPS, Workshop, opened
 
 
@@ -17,6 +18,13 @@ def url(request: pytest.FixtureRequest, databases: Databases) -> str:
     url = databases.url(request.param)
     connect(url, create=True).close()
     return url
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
+    """Small models, each trained when a test asks for it."""
+    with models(tmp_path_factory.mktemp("trained")) as found:
+        yield found
 
 
 @pytest.fixture(scope="session", params=WORKSHOPS, ids="-".join)

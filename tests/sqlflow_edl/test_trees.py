@@ -13,9 +13,6 @@ import pytest
 from edl import spec
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
-from edl.program import read_spec
-from edl.run import job_runner
-from sqlflow_edl.codegen import generate
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -191,59 +188,6 @@ def test_a_model_grows_beyond_another(session: Session, tmp_path: Path, library:
         losses[name] = read_archive(tmp_path / name).metrics["loss"]
     assert read_archive(tmp_path / "grown").lineage.parent == f"{library}@1"
     assert losses["grown"] < losses[library]
-
-
-@pytest.mark.parametrize(
-    ("library", "suffix"), [("lightgbm", ".txt"), ("xgboost", ".ubj"), ("xgboost", ".json")]
-)
-def test_an_exported_model_is_one_of_its_library(
-    session: Session, tmp_path: Path, library: str, suffix: str
-) -> None:
-    import lightgbm
-    import xgboost
-
-    query = "SELECT age, team, income FROM people"
-    predicted = last(
-        session,
-        f"""{query} TO TRAIN BoostedTreesRegressor WITH model.framework = {library}, num_boost_round = 5
-        LABEL income INTO taken; {query} TO PREDICT USING taken""",
-    )["income"]
-    program, archive = tmp_path / "program", tmp_path / "model.zip"
-    session.registry.load("taken", archive)
-    generate(read_archive(archive).spec).write(program)
-    with job_runner.loaded(program, read_spec(program), threads=1) as loaded:
-        job_runner.export(loaded, archive, tmp_path / f"model{suffix}")
-    matrix = np.column_stack([np.asarray(PEOPLE["age"], np.float64), np.asarray(PEOPLE["team"], np.float64)])
-    if library == "lightgbm":
-        found = lightgbm.Booster(model_file=tmp_path / "model.txt").predict(matrix)
-    else:
-        found = xgboost.Booster(model_file=tmp_path / f"model{suffix}").inplace_predict(matrix)
-    np.testing.assert_allclose(found, np.asarray(predicted), rtol=1e-6)
-
-
-def test_an_onnx_model_takes_the_columns_of_the_table(session: Session, tmp_path: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    query = "SELECT age, city, born, grade FROM people"
-    predicted = last(
-        session,
-        f"""{query} TO TRAIN XGBClassifier WITH num_boost_round = 5 COLUMN age, city, born
-        LABEL grade INTO carried; {query} TO PREDICT USING carried""",
-    )
-    program, archive = tmp_path / "program", tmp_path / "model.zip"
-    session.registry.load("carried", archive)
-    generate(read_archive(archive).spec).write(program)
-    with job_runner.loaded(program, read_spec(program), threads=1) as loaded:
-        written = job_runner.export(loaded, archive, tmp_path / "model.onnx")
-    assert written == "an ONNX model of the columns age, city, born"
-    given = {
-        "age": np.asarray(PEOPLE["age"], np.float64),
-        "city": np.array([city or "" for city in PEOPLE["city"].to_pylist()], dtype=object),
-        "born": np.array([day.toordinal() - 719_163 for day in BORN], np.float64) * 86_400,
-    }
-    _, scores = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, given)
-    chances = [name for name in predicted.column_names if name.startswith("grade_prob_")]
-    wanted = np.column_stack([np.asarray(predicted[name]) for name in chances])
-    np.testing.assert_allclose(scores, wanted, atol=1e-6)
 
 
 @pytest.mark.parametrize(

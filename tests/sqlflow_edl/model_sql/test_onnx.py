@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,30 +16,11 @@ from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.ensemble import EnsembleFile
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
-from tests.sqlflow_edl.model_sql.conftest import SOAK, Models, Trained, rows, statements
 from tests.sqlflow_edl.model_sql.test_text import CITY, archive, no_forest
+from tests.trained import Models, fed, rows
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
-
-NETWORKS = [name for name, text in statements().items() if "DNN" in text or "Linear" in text]
-NAMES = [pytest.param(name, marks=pytest.mark.soak) if name in SOAK else name for name in NETWORKS]
-
-
-def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
-    """The columns as the inputs of the ONNX model."""
-    found = {}
-    for name in names:
-        values = batch.column(name)
-        if pa.types.is_string(values.type):
-            found[name] = np.array(values.fill_null("").to_pylist(), dtype=object)
-            continue
-        if pa.types.is_temporal(values.type):
-            seconds = values.cast(pa.timestamp("us")).cast(pa.int64())
-            found[name] = seconds.cast(pa.float64()).to_numpy(zero_copy_only=False) / 1e6
-            continue
-        found[name] = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    return found
 
 
 def scores(file: NetworkFile | EnsembleFile, batch: pa.RecordBatch) -> np.ndarray:
@@ -49,29 +29,6 @@ def scores(file: NetworkFile | EnsembleFile, batch: pa.RecordBatch) -> np.ndarra
     names = [each.name for each in session.get_inputs()]
     found: np.ndarray = session.run(None, fed(batch, names))[-1]
     return found
-
-
-def assert_predicted(file: NetworkFile, trained: Trained, count: int) -> None:
-    """The rows have extremes beyond float32, of which sums lose digits: their size is the least that is compared."""
-    [batch] = rows(count, 2, infinite=True).select(trained.model.schema.names).to_batches()
-    found, wanted = scores(file, batch), trained.model.predictor.scores(batch)
-    extreme = np.abs(wanted) > 1e6
-    np.testing.assert_allclose(found[~extreme], wanted[~extreme], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(found[extreme], wanted[extreme], rtol=1e-5)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_scores_of_raw_columns_are_those_of_predict(name: str, trained: Models) -> None:
-    found = trained[name].archive
-    assert not reason_against(found.spec, found.weights())
-    assert_predicted(NetworkFile(found.spec, found.weights()), trained[name], 2_000)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", NETWORKS)
-def test_scores_of_many_rows_are_those_of_predict(name: str, trained: Models) -> None:
-    found = trained[name].archive
-    assert_predicted(NetworkFile(found.spec, found.weights()), trained[name], 100_000)
 
 
 def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> None:

@@ -6,15 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from edl import spec
 from edl.frameworks.networks.onnx import NetworkFile
 from sqlflow_edl.serving.model import load_model
-from tests.sqlflow_edl.model_sql.conftest import Models, rows
-from tests.sqlflow_edl.model_sql.test_onnx import NETWORKS, fed
 from tests.sqlflow_edl.model_sql.test_text import CITY, archive
+from tests.trained import fed
 
 tf = pytest.importorskip("tensorflow")
 
@@ -50,18 +48,3 @@ def test_texts_and_numbers_are_looked_up_in_the_graph(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         scores(file, tmp_path / "saved", batch), model.predictor.scores(batch), rtol=1e-6, atol=1e-6
     )
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", NETWORKS)
-def test_scores_of_raw_columns_are_those_of_predict(name: str, trained: Models, tmp_path: Path) -> None:
-    """TensorFlow multiplies frequencies by 2π first, so that waves of numbers far outside of training differ."""
-    found, fresh = trained[name], rows(5_000, 2)
-    if "periodic" in name:
-        fresh = fresh.filter(pc.less(pc.abs(pc.fill_null(fresh["amount"], 0.0)), 100)).combine_chunks()
-    [batch] = fresh.select(found.model.schema.names).to_batches()
-    file = NetworkFile(found.archive.spec, found.archive.weights())
-    values, wanted = scores(file, tmp_path / "saved", batch), found.model.predictor.scores(batch)
-    extreme = np.abs(wanted) > 1e6
-    np.testing.assert_allclose(values[~extreme], wanted[~extreme], rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(values[extreme], wanted[extreme], rtol=1e-5)

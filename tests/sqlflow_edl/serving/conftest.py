@@ -90,31 +90,32 @@ def costs(archives: dict[str, Path]) -> Model:
 Serve = Callable[..., "contextlib.AbstractContextManager[Client]"]
 
 
+@contextlib.contextmanager
+def serving(
+    store: Store,
+    *,
+    models: tuple[str, ...] = (),
+    limits: Limits = Limits(),  # noqa: B008 - frozen
+    token: str | None = None,
+    poll: float = 0.02,
+) -> Iterator[Client]:
+    """A server of the models, and a client of it."""
+    log: list[str] = []
+    catalog = Catalog(store, models, log.append)
+    catalog.start()
+    listening: socket.socket = listen("127.0.0.1", 0)
+    server = server_of(listening, catalog, limits, token=token, poll=poll, log=log.append)
+    thread = threading.Thread(target=server.run, args=([listening],))
+    thread.start()
+    try:
+        yield Client(listening.getsockname()[1], catalog, log)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
 @pytest.fixture
 def serve(source: str) -> Serve:
     """A context with a server of the database, or of another one, and a client of it."""
-
-    @contextlib.contextmanager
-    def serve(
-        url: str = source,
-        *,
-        models: tuple[str, ...] = (),
-        limits: Limits = Limits(),  # noqa: B008 - frozen
-        token: str | None = None,
-        poll: float = 0.02,
-    ) -> Iterator[Client]:
-        log: list[str] = []
-        catalog = Catalog(Store(url), models, log.append)
-        catalog.start()
-        listening: socket.socket = listen("127.0.0.1", 0)
-        server = server_of(listening, catalog, limits, token=token, poll=poll, log=log.append)
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        try:
-            yield Client(listening.getsockname()[1], catalog, log)
-        finally:
-            server.should_exit = True
-            thread.join()
-            listening.close()
-
-    return serve
+    return lambda url=source, **settings: serving(Store(url), **settings)

@@ -1,9 +1,10 @@
-"""Trained models of every kind that SQL can express, and rows to predict, with all that rows may have in them."""
+"""Small models of every kind, trained once, and rows to predict, with all that rows may have in them."""
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.serving.model import Model, load_model
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
+from tests.searches import short
 
 CITIES = ("Oslo", "Rome", "Kyiv", 'O\'Slo "x" \\ø', "a;b -- %s {c}")
 NEAR = ("oslo", "Oslo ", "OSLO", "Atlantis", "", "Rome\\", "ø")  # which no database may take for one of them
@@ -79,7 +81,7 @@ def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array
     }
 
 
-STATEMENTS = Path(__file__).parents[2] / "fixtures" / "model_sql"
+STATEMENTS = Path(__file__).parent / "fixtures" / "trained"
 WITHOUT_SQL = ("periodic", "keras_periodic")
 SOAK = ("linear", "keras_periodic", "keras_deep", "keras_wide", "poisson", "xgboost_number")
 
@@ -93,27 +95,53 @@ class Models(dict[str, Trained]):
 
     def __init__(self, session: Session, folder: Path) -> None:
         super().__init__()
-        self._session = session
-        self._folder = folder
+        self.session = session
+        self.folder = folder
+        self._filled: set[str] = set()
+
+    def fresh(self, count: int) -> str:
+        """A table of rows to predict, as `rows` draws them."""
+        name = f"fresh_{count}"
+        if name not in self._filled:
+            fill(self.session, name, rows(count, 2, infinite=True))
+            self._filled.add(name)
+        return name
 
     def __missing__(self, name: str) -> Trained:
-        for _ in self._session.run(statements()[name]):
+        for _ in self.session.run(statements()[name]):
             pass
-        file = self._folder / f"{name}.zip"
-        self._session.registry.load(name, file)
+        file = self.folder / f"{name}.zip"
+        self.session.registry.load(name, file)
         self[name] = Trained(read_archive(file), load_model(file, f"{name}@1"))
         return self[name]
 
 
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Models]:
-    """The models of the statements."""
-    folder = tmp_path_factory.mktemp("model_sql")
-    with pytest.MonkeyPatch.context() as patch:
+@contextlib.contextmanager
+def models(folder: Path) -> Iterator[Models]:
+    """The models of the statements, in a model store beside the database, which servers can read at the same time."""
+    with pytest.MonkeyPatch.context() as patch, short(trials=2):
         patch.setenv("XDG_STATE_HOME", str(folder))
-        with Session(f"duckdb:///{folder}/models.duckdb", create=True) as session:
+        with Session(
+            f"duckdb:///{folder}/models.duckdb", create=True, model_store=str(folder / "store")
+        ) as session:
             fill(session, "sales", rows(600, 1, training=True))
             yield Models(session, folder)
+
+
+def fed(batch: pa.RecordBatch, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """The columns as the inputs of the ONNX model."""
+    found = {}
+    for name in names:
+        values = batch.column(name)
+        if pa.types.is_string(values.type):
+            found[name] = np.array(values.fill_null("").to_pylist(), dtype=object)
+            continue
+        if pa.types.is_temporal(values.type):
+            seconds = values.cast(pa.timestamp("us")).cast(pa.int64())
+            found[name] = seconds.cast(pa.float64()).to_numpy(zero_copy_only=False) / 1e6
+            continue
+        found[name] = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return found
 
 
 def forest_of(archive: Archive) -> Forest:
