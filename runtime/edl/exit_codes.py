@@ -7,6 +7,7 @@ ABANDONED = 3
 PREEMPTED = 4
 JOB_FAILED = 5
 HUNG = 6
+PAUSED = 7
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -18,6 +19,7 @@ MEANING = {
     PREEMPTED: "a worker was preempted and returned its tasks",
     JOB_FAILED: "a master failed its job permanently: a restart would not help",
     HUNG: "a worker made no progress for too long; the stacks of its threads are in its log",
+    PAUSED: "a master paused its job",
     INTERRUPTED: "interrupted with Ctrl-C, or cancelled",
     TERMINATED: "a command ended by SIGTERM, which cancels like Ctrl-C",
 }

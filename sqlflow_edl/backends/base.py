@@ -102,6 +102,22 @@ class JobHandle(Protocol):
     def cancel(self) -> None:
         """Cancel the job, and wait until nothing of it runs."""
 
+    def pause(self) -> str:
+        """Stop the job after a checkpoint, wait until its instances have ended, and return a message.
+
+        Raises ClusterError if it does not run, or could not be resumed.
+        """
+
+    def resume(self) -> str:
+        """Continue a paused job, or a training that failed or died, and return a message.
+
+        It continues when this process ends. Raises ClusterError if it cannot be resumed, SourceError if its rows are
+        gone or its result could not be stored.
+        """
+
+    def scale(self, workers: int) -> str:
+        """Set the number of workers and return a message. Raises ClusterError if the number is fixed."""
+
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogLines]:
         """Return the log lines of an instance, or of all. follow: continue until the job has ended."""
 

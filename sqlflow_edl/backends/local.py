@@ -44,6 +44,12 @@ class LocalJobHandle:
         return client.is_supervised(self.folder)
 
     def cancel(self) -> None:
+        if self.folder.status().state == "paused":
+            from edl.master.resume import remove_checkpoints
+
+            remove_checkpoints(self.folder)
+            self.folder.end("cancelled")
+            return
         if self.can_cancel:
             client.cancel(self.folder)
             return
@@ -51,6 +57,21 @@ class LocalJobHandle:
             f"job {self.folder.id} runs inside process {self.folder.status().pid}, which also does other work"
         )
         raise ClusterError(inside, hint="stop it with Ctrl-C there, or end that process")
+
+    def pause(self) -> str:
+        from sqlflow_edl.backends import pause
+
+        return pause.pause(self.folder)
+
+    def resume(self) -> str:
+        from sqlflow_edl.backends import resume
+
+        return f"job {self.folder.id}: {resume.resume(self.folder)}"
+
+    def scale(self, workers: int) -> str:
+        from sqlflow_edl.backends import scale
+
+        return scale.scale(self.folder, workers)
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
         return LogFiles(self.folder, instance, follow=follow)

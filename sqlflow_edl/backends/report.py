@@ -101,7 +101,8 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
 def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
     if not job.can_resume:
         return ()
-    return (f"`sqlflow resume {job.id}` continues it, until {status.kept_until:%Y-%m-%d %H:%M}Z",)
+    until = "" if status.state == "paused" else f", until {status.kept_until:%Y-%m-%d %H:%M}Z"
+    return (f"`sqlflow resume {job.id}` continues it{until}",)
 
 
 def state_of(status: Status) -> str:

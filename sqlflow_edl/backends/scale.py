@@ -5,7 +5,6 @@ The master starts further workers, or asks the last ones to leave, which give ba
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 from edl.cluster.local.client import is_supervised
@@ -14,12 +13,9 @@ from edl.errors import ClusterError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import SCRIPT_MASTER, ClusterFolder
 from edl.spec import JobSpec, from_json
+from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.report import state_of
 from sqlflow_edl.reports.text import counted
-
-PATIENCE = 20.0  # seconds for a master that starts, or is replaced
-CALL_SECS = 10.0
-POLL = 0.1
 
 
 def scale(job: JobFolder, workers: int) -> str:
@@ -38,12 +34,6 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
     if not status.alive:
         raise ClusterError(f"job {job.id} does not run: its state is {state_of(status)}")
     again = f"cancel it, and run its statement again with --workers {workers}"
-    if status.place:
-        raise ClusterError(
-            f"job {job.id} runs on {status.place}: its number of workers is fixed, because its master takes no calls "
-            "from outside of the cluster",
-            hint=again,
-        )
     if not is_supervised(job):
         raise ClusterError(f"job {job.id} runs in one process, without workers", hint=again)
     if ClusterFolder(job.path).spec().master == SCRIPT_MASTER:
@@ -52,6 +42,11 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
             "start (WORLD_SIZE)",
             hint=f"cancel it, and run the script again with `edl run --workers {workers}`",
         )
+    return check_strategy(job, workers)
+
+
+def check_strategy(job: JobFolder, workers: int) -> JobSpec:
+    """Return the JobSpec of a job with a master. Raises ClusterError if its strategy has no use for as many workers."""
     spec = from_json((job.program / "job.json").read_bytes())
     if spec.work == "train" and spec.cluster.strategy == "local" and workers > 1:
         raise ClusterError(
@@ -63,40 +58,35 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
 
 
 def _tell_master(job: JobFolder, workers: int) -> int:
-    """Tell the master the number of workers and return the number until now; wait for a master that starts."""
+    """Tell the master the number of workers and return the number until now."""
     from edl.rpc import control_pb2 as pb
-    from edl.rpc.channel import AwayError, MasterChannel
 
-    folder = ClusterFolder(job.path)
-    end = time.monotonic() + PATIENCE
-    with MasterChannel(folder.address(), folder.token()) as channel:
-        while True:
-            try:
-                answer = channel.call(channel.stub.Scale, pb.ScaleRequest(workers=workers), CALL_SECS)
-                return int(answer.before)
-            except AwayError:
-                if not job.status().alive:
-                    raise ClusterError(f"job {job.id} has ended meanwhile") from None
-                if time.monotonic() >= end:
-                    raise
-            time.sleep(POLL)
+    request = pb.ScaleRequest(workers=workers)
+    answer = master_call.call(
+        job, lambda channel: channel.call(channel.stub.Scale, request, master_call.CALL_SECS)
+    )
+    return int(answer.before)
 
 
 def _notes(job: JobFolder, spec: JobSpec, before: int, workers: int) -> list[str]:
     """Return what limits the use of more workers."""
-    notes, cluster = [], spec.cluster
+    notes = []
     quota = ClusterFolder(job.path).spec().quota
     if workers > before and quota is not None:
         slots = Quota(Path(quota.folder)).look()[0]
-        needed = workers + cluster.parameter_servers
+        needed = workers + spec.cluster.parameter_servers
         notes.append(
             f"its quota {quota.folder} has {counted(slots, 'slot')}, and the job needs {needed}: the others wait"
             if needed > slots
             else f"they begin when its quota {quota.folder} has free slots"
         )
-    if workers > max(before, cluster.grads_to_wait) and cluster.strategy == "sync":
-        size = counted(cluster.grads_to_wait, "gradient")
-        notes.append(
-            f"a step is still the mean of {size} (train.grads_to_wait), so not all workers are of use"
-        )
-    return notes
+    return [*notes, *limits(spec, before, workers)]
+
+
+def limits(spec: JobSpec, before: int, workers: int) -> list[str]:
+    """Return what in the JobSpec limits the use of more workers."""
+    cluster = spec.cluster
+    if workers <= max(before, cluster.grads_to_wait) or cluster.strategy != "sync":
+        return []
+    size = counted(cluster.grads_to_wait, "gradient")
+    return [f"a step is still the mean of {size} (train.grads_to_wait), so not all workers are of use"]

@@ -86,6 +86,7 @@ COMMANDS = {
     "job": "jobs.job.job",
     "logs": "jobs.logs.logs",
     "attach": "jobs.attach.attach",
+    "pause": "jobs.pause.pause_",
     "resume": "jobs.resume.resume_",
     "scale": "jobs.scale.scale_",
     "cancel": "jobs.cancel.cancel",
@@ -358,8 +359,11 @@ def _add_job_commands(commands: Commands) -> None:
     logs.add_argument("instance", nargs="?", metavar="INSTANCE", help="such as worker-0 (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="follow the output until the job ends")
     _job_command(commands, "attach", "follow a job until it ends; Ctrl-C leaves it running")
+    _job_command(commands, "pause", "stop a job after a checkpoint, so that it can be resumed")
     resume = _job_command(
-        commands, "resume", "continue a training that failed or died from its last checkpoint"
+        commands,
+        "resume",
+        "continue a paused job, or a training that failed or died, from its last checkpoint",
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
     scale = _job_command(commands, "scale", "change the number of workers of a running job")

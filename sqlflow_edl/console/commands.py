@@ -103,13 +103,12 @@ def _jobs(shell: Shell, _: str) -> None:
     shell.screen.say(footer)
 
 
-JOB_ACTIONS = ("log", "resume", "cancel")
+JOB_ACTIONS = ("log", "pause", "resume", "cancel")
 
 
 def _job(shell: Shell, text: str) -> None:
     from sqlflow_edl.backends.find import cancel, find, logs
     from sqlflow_edl.backends.report import report
-    from sqlflow_edl.backends.resume import resume
     from sqlflow_edl.display.job import write_job, write_logs
 
     match text.split():
@@ -121,9 +120,10 @@ def _job(shell: Shell, text: str) -> None:
             found = logs(find(job_id), *instance)
             with found as lines, shell.screen.page() as page:
                 write_logs(lines, page, named=not instance)
+        case [job_id, "pause"]:
+            shell.screen.say(find(job_id).pause())
         case [job_id, "resume"]:
-            folder = find(job_id).folder
-            shell.screen.say(f"job {folder.id}: {resume(folder)}")
+            shell.screen.say(find(job_id).resume())
         case [job_id, "cancel"]:
             job = find(job_id)
             agreed = shell.agrees(f"{job.folder.id} ends, and its progress is lost. Cancel it?")
@@ -133,7 +133,7 @@ def _job(shell: Shell, text: str) -> None:
         case _:
             raise SemanticError(
                 "unknown action on a job",
-                hint="/job ID, /job ID log [INSTANCE], /job ID resume or /job ID cancel",
+                hint="/job ID, /job ID log [INSTANCE], /job ID pause, /job ID resume or /job ID cancel",
             )
 
 
@@ -324,7 +324,9 @@ LISTED = {
     "model": Command("NAME", "all facts about a model", _model),
     "jobs": Command("", "the jobs, oldest first", _jobs),
     "job": Command(
-        "ID [log [INSTANCE] | resume | cancel]", "progress of a job; its output; continue it; cancel it", _job
+        "ID [log [INSTANCE] | pause | resume | cancel]",
+        "progress of a job; its output; stop, resume, end it",
+        _job,
     ),
     "estimators": Command("[NAME]", "the estimators of TRAIN, or the attributes of one", _estimators),
     "source": Command("FILE", "run the statements of a file", _source),

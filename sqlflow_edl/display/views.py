@@ -265,6 +265,7 @@ _STATES = {
     "died": "red",
     "damaged": "red",
     "running": "cyan",
+    "paused": "yellow",
     "drifted": "red",
     "shifted": "yellow",
     "stable": "green",

@@ -18,7 +18,7 @@ from edl.data.retry import insisting
 from edl.errors import SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import JobCancelledError, Outcome
+from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
 from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, Rival, handled, write_intent
@@ -197,7 +197,7 @@ class JobRunner:
             outcome = self._submitter.run(
                 ready.folder, ready.spec, ready.pinned, self._observer, weights=ready.weights, on=ready.on
             )
-        except (JobCancelledError, LostSightError):
+        except (JobCancelledError, JobPausedError, LostSightError):
             raise
         except SQLFlowError as error:
             if record := ready.intent.record:
@@ -245,6 +245,9 @@ class JobRunner:
             state = "done"
         except (KeyboardInterrupt, JobCancelledError):
             state = "cancelled"
+            raise
+        except JobPausedError:
+            state = "paused"
             raise
         except SQLFlowError as error:
             message = error.message

@@ -24,6 +24,7 @@ _SYMBOLS = {
     "failed": "✕",
     "died": "✕",
     "damaged": "✕",
+    "paused": "⏸",
     "cancelled": "■",
 }
 

@@ -74,6 +74,13 @@ class Change(msgspec.Struct, frozen=True):
     remedied: bool = False
 
 
+class Wishes(msgspec.Struct, frozen=True):
+    """Wishes of users about a running job: the number of workers, None for that of the JobSpec; to be paused."""
+
+    workers: int | None = None
+    paused: bool = False
+
+
 class Room(msgspec.Struct, frozen=True):
     """Number of instances that the job may have at once from now on; a job with more has to stop some."""
 

@@ -13,7 +13,7 @@ from edl.errors import (
     SQLFlowError,
     UserCodeError,
 )
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, JobPausedError
 
 
 class Failed(msgspec.Struct, frozen=True, tag="failed"):
@@ -26,7 +26,8 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
 
 
 _ERRORS: dict[str, type[SQLFlowError]] = {
-    kind.code: kind for kind in (SemanticError, SourceError, ClusterError, SpecError, JobCancelledError)
+    kind.code: kind
+    for kind in (SemanticError, SourceError, ClusterError, SpecError, JobCancelledError, JobPausedError)
 }
 
 

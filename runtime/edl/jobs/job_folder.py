@@ -3,7 +3,7 @@
 They are in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`) under `sqlflow-edl/jobs`, readable by the
 user alone. Ids sort by creation time. Pinned rows, checkpoints and results are removed when a job ends, or by `sweep`
 if the job's process died before it could. A training with a master that failed or died keeps what it needs to resume
-for KEPT: rows, checkpoints, and the state of its master.
+for KEPT: rows, checkpoints, and the state of its master. One that was paused keeps it until it is resumed or cancelled.
 
 A job that runs apart from its client is `finished` when its result is in its folder, and `done` when that is in the
 data source. A process of a detached job, or a session with its source, stores it: see `unclaimed` and `claim`.
@@ -30,7 +30,7 @@ from edl.jobs.process import start_time
 from edl.jobs.run_folder import ClusterFolder
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
-State = Literal["running", "finished", "done", "failed", "cancelled", "died"]
+State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused"]
 
 LONGEST = timedelta(days=30)  # maximum duration of a job
 KEPT = timedelta(days=7)  # time in which a training that failed or died can be resumed
@@ -56,8 +56,12 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def alive(self) -> bool:
-        """True if the job's process exists; for a job elsewhere, if it was running when it was last checked."""
-        return self.state == "running" and (bool(self.place) or self.attended)
+        """True if the job's process exists; for a job elsewhere, if it was running or paused when it was last
+        checked.
+        """
+        if self.place:
+            return self.state in ("running", "paused")
+        return self.state == "running" and self.attended
 
     @property
     def unclaimed(self) -> bool:
@@ -199,7 +203,7 @@ class JobFolder:
         A training that can be resumed keeps them. The model of a failed job stays, because it may have failed while
         that was being stored.
         """
-        if not (state in ("failed", "died") and self._is_training):
+        if not (state in ("failed", "died", "paused") and self._is_training):
             self.remove_data()
         if state == "cancelled":
             self._keep_log()
@@ -212,7 +216,9 @@ class JobFolder:
     def can_resume(self) -> bool:
         """True if the job ended without a model, and has what it needs to continue: see `edl.master.resume`."""
         status = self.status()
-        ended = status.state in ("failed", "died") or (status.state == "running" and not status.alive)
+        ended = status.state in ("failed", "died", "paused") or (
+            status.state == "running" and not status.alive
+        )
         return ended and self._is_training and self.rows.is_dir()
 
     @property
@@ -362,7 +368,7 @@ def is_over(job_id: str) -> bool:
             status = folder.status()
         except SpecError:
             return False
-        return status.state not in ("running", "finished")
+        return status.state not in ("running", "finished", "paused")
     try:
         began = datetime.strptime(job_id[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
@@ -385,6 +391,8 @@ def sweep() -> list[JobFolder]:
             continue
         if status.state == "finished":  # its results wait to be stored
             job.remove_rows()
+        elif status.state == "paused":
+            continue
         elif not job.can_resume or datetime.now(UTC) > status.kept_until:
             job.remove_data()
         if status.state == "running":

@@ -24,6 +24,15 @@ class JobCancelledError(JobError):
         super().__init__(message, hint=hint)
 
 
+class JobPausedError(JobError):
+    """Error of a job that was paused: it ends for those who follow it, and can be resumed."""
+
+    code = "paused"
+
+    def __init__(self, message: str = "the job was paused", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
 class Outcome(msgspec.Struct, frozen=True, tag="done"):
     """Result of a job.
 

@@ -62,7 +62,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
     `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `workers` is the wanted
-    number of workers.
+    number of workers. `paused`: no instance runs, and none will until the job is resumed.
     """
 
     started: str
@@ -83,6 +83,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     lost_updates: int = 0
     lost_rows: int = 0
     workers: int = 0
+    paused: bool = False
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from edl.cluster import Cluster
+from edl.cluster import Cluster, Wishes
 from edl.jobs.event_log import Event
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
@@ -46,10 +46,10 @@ class Backend:
     supervisor the master ends the instances with `end_instances`, and SIGTERM asks for a replacement of the master.
 
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
-    calls `beat` about once a second. None of these may block. `want` asks the quota, if any, for so many slots, and may
-    block. `address` is the address to listen on, `metrics_port` the port of /metrics (0: any free port), `health_port`
-    that of the liveness probe (0: none), `interval` the seconds between two progress events, `register_secs` the time
-    for a running process to register.
+    calls `beat` about once a second. None of these may block. `wishes` reads those of users, if no call brings them,
+    and `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
+    `metrics_port` the port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none),
+    `interval` the seconds between two progress events, `register_secs` the time for a running process to register.
     """
 
     cluster: Cluster
@@ -60,6 +60,7 @@ class Backend:
     address: str
     metrics_port: int = 0
     health_port: int = 0
+    wishes: Callable[[], Wishes] | None = None
     beat: Callable[[], None] = lambda: None
     want: Callable[[int], None] = lambda instances: None
     interval: float = 0.2

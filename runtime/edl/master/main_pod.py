@@ -18,6 +18,7 @@ from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap
+from edl.cluster.kubernetes.wishes import JobWishes
 from edl.cluster.local.signals import dump_stacks_on_signal, end_on_sigterm
 from edl.errors import ClusterError, SpecError, SQLFlowError
 from edl.jobs.event_log import EventStream
@@ -58,6 +59,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
         connect(in_pod=True) as api,
         closing(ConfigMapStateStore(api, deployment)) as state_store,
         closing(StatusMap(api, deployment)) as board,
+        closing(JobWishes(api, deployment)) as wishes,
         closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
     ):
         backend = Backend(
@@ -67,6 +69,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
             result_store=SourceResultStore(JobFolder(folder.job), intent),
             show=board.show,
             show_end=board.end,
+            wishes=wishes.read,
             address=own_address(names.PORT),
             metrics_port=names.METRICS,
             health_port=names.HEALTH,

@@ -14,9 +14,9 @@ from collections.abc import Callable
 
 from edl import exit_codes, reachability
 from edl.checkpoints import POSITION, CheckpointStore, factory
-from edl.cluster import Change, Instance, Room
+from edl.cluster import Change, Instance, Room, Wishes
 from edl.errors import ClusterError, SQLFlowError
-from edl.jobs.failure import to_failed
+from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
@@ -35,6 +35,7 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
+from edl.master.stopping import PAUSED, Stopper
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
     RecoveryPolicy,
@@ -52,6 +53,7 @@ from edl.tasks.job_state import plan
 from edl.tasks.ranges import epoch_steps
 
 LEAVE_SECS = 30.0  # timeout for workers to learn of the job's end
+WISH_SECS = 2.0  # interval of looks at the wishes of users
 GO_SECS = 10.0  # timeout for workers that know it to exit
 
 
@@ -155,7 +157,8 @@ class Master:
             else None
         )
         self._scaler = Scaler(self._cluster, self._refused)
-        self._leaving = asyncio.Event()
+        self._stopper = Stopper(tasks, self._instances, self._servers)
+        self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> int:
         """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
@@ -167,13 +170,21 @@ class Master:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
         await self._state_loop.write()  # the new epoch must be durable before any instance sees it
-        service = Service(self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper)
+        service = Service(
+            self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper, self._stopper.begin
+        )
         server, _ = await serve(service, self._backend.address, self._folder.token())
+        if self._backend.wishes is not None and (await asyncio.to_thread(self._backend.wishes)).paused:
+            self._stopper.begin_stopped()
+        else:
+            self._unpaused.set()
         if self._tasks.state.workers is not None:
             await asyncio.to_thread(self._backend.want, self._instances.most)
         self._instances.found(await asyncio.to_thread(self._cluster.list), self._state_loop.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
-        watched = asyncio.create_task(self._metrics_server.serve())
+        watched = [asyncio.create_task(self._metrics_server.serve())]
+        if self._backend.wishes is not None:
+            watched.append(asyncio.create_task(self._follow_wishes(self._backend.wishes)))
         if self._ps_client is not None:
             await self._ps_client.start()
         self._on_tick(self._state_loop.now())
@@ -181,23 +192,66 @@ class Master:
             code = await self._serve()
         finally:
             self._scaler.close()
-            watched.cancel()
+            for task in watched:
+                task.cancel()
         await server.stop(0.2)
         return code
 
     async def _serve(self) -> int:
         going_on = asyncio.create_task(self._state_loop.run())
         leaving = asyncio.create_task(self._leaving.wait())
-        await asyncio.wait((going_on, leaving), return_when=asyncio.FIRST_COMPLETED)
-        leaving.cancel()
-        if not going_on.done():
-            going_on.cancel()
+        stopped = asyncio.create_task(self._stops())
+        await asyncio.wait((going_on, leaving, stopped), return_when=asyncio.FIRST_COMPLETED)
+        for task in (leaving, stopped):
+            task.cancel()
+        if going_on.done():
+            await going_on
+            return await self._end()
+        going_on.cancel()
+        if leaving.done():
             await self._state_loop.write()
             log("terminated: the next master continues from here")
             await self._keep_curves()
             return exit_codes.PREEMPTED
-        await going_on
-        return await self._end()
+        return await self._end_stopped(stopped.result())
+
+    async def _stops(self) -> Failed:
+        """Wait until the job is stopped, and return the reason.
+
+        A pause that a wish asked for ends with it: this master stays, because checkpoints may be on its disk.
+        """
+        while True:
+            why = await self._stopper.stopped()
+            if self._backend.wishes is None or why is not PAUSED:
+                return why
+            await self._state_loop.write()
+            log("the job is paused")
+            await self._unpaused.wait()
+            self._stopper.withdraw()
+
+    async def _follow_wishes(self, read: Callable[[], Wishes]) -> None:
+        """Carry out the wishes of users, now and whenever they change."""
+        workers = self._instances.wanted
+        while True:
+            wishes = await asyncio.to_thread(read)
+            if wishes.workers is not None and wishes.workers != workers and not self._tasks.finished:
+                workers = wishes.workers
+                await self._scale(workers)
+            if not wishes.paused:
+                self._unpaused.set()
+            elif self._unpaused.is_set():
+                self._unpaused.clear()
+                self._stopper.begin()
+            await asyncio.sleep(WISH_SECS)
+
+    async def _end_stopped(self, why: Failed) -> int:
+        """Publish that the job was stopped, and keep what it needs to continue."""
+        if self._ps_client is not None:
+            await self._ps_client.close()
+        await self._state_loop.write()
+        self._reporter.end(why)
+        await self._keep_curves()
+        return exit_codes.PAUSED
 
     async def _end(self) -> int:
         """Release the workers, store the result, and publish the outcome.

@@ -44,6 +44,7 @@ class NoGroups:
     """
 
     independent = True
+    complete = False
     members: tuple[str, ...] = ()
     signal: tuple[object, ...] = ()
     wanted = 0
@@ -105,7 +106,7 @@ class RendezvousManager:
         self._master_state = state
         self._state = state.rendezvous
         self._log = log
-        self._complete = complete
+        self.complete = complete
         self._candidates: dict[str, _Candidate] = {}
         self._written = self._state.number
         self._ending = False  # True if the present group has to end
@@ -316,7 +317,7 @@ class RendezvousManager:
             self.has_live_holder and not any(self._holder(candidate.key) for candidate in candidates)
         ):
             return False
-        if self._complete and len(candidates) < self.wanted:
+        if self.complete and len(candidates) < self.wanted:
             return False
         concerned = self._concerned(now)
         here = [candidate for candidate in candidates if candidate.key in concerned]
@@ -351,7 +352,7 @@ class RendezvousManager:
     def _count_vain(self, candidates: list[_Candidate], now: float) -> None:
         """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
         members = self._members
-        if not members or self._has_formed or self._complete:
+        if not members or self._has_formed or self.complete:
             return
         back = {candidate.key for candidate in candidates if candidate.request.after == self.number}
         if back.issuperset(members):
@@ -389,7 +390,7 @@ class RendezvousManager:
             *members,
             *(candidate.key for candidate in self._candidates.values() if self._is_alive(candidate.key)),
         }
-        late = not self._complete and now >= self._first_free(joiners) + JOIN_SECS
+        late = not self.complete and now >= self._first_free(joiners) + JOIN_SECS
         return late or len(there) >= self.wanted
 
     def _first_free(self, candidates: list[_Candidate]) -> float:

@@ -113,6 +113,13 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
     return None
 
 
+def point(job: JobFolder) -> Resumption:
+    """Return where an ended job would continue. Raises ClusterError if its last master has not ended."""
+    with contextlib.closing(_state_store(ClusterFolder(job.path))) as store:
+        data = store.read()
+    return _point(encoding.decode(data, MasterState), job) if data is not None else Resumption()
+
+
 def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     """Remove the end of the job from the state of its master; return where the job continues."""
     data = store.read()
@@ -122,6 +129,10 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0
     store.write(encoding.encode(state))
+    return _point(state, job)
+
+
+def _point(state: MasterState, job: JobFolder) -> Resumption:
     if trials := state.done.get("predict", 0):
         return Resumption(trials=trials)
     checkpoint = state.checkpoint
@@ -137,7 +148,7 @@ def clean() -> list[JobFolder]:
     cleaned = []
     for job in job_folder.jobs():
         with contextlib.suppress(SpecError):
-            if job.can_resume:
+            if job.can_resume and job.status().state != "paused":
                 remove_checkpoints(job)
                 job.remove_data()
                 cleaned.append(job)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 class Service(MasterServicer):
     """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
-    and returns the number until now.
+    and returns the number until now; `pause` begins to stop the job.
 
     `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
     """
@@ -39,11 +39,13 @@ class Service(MasterServicer):
         snapshot: Callable[[], bytes],
         scale: Callable[[int], Awaitable[int]],
         keeper: Keeper | None = None,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
         self._state_loop = state_loop
         self._snapshot = snapshot
         self._scale = scale
         self._keeper = keeper
+        self._pause = pause
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
         instance, incarnation = request.instance, request.incarnation
@@ -81,6 +83,12 @@ class Service(MasterServicer):
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
         async with _going_on(context):
             return pb.ScaleResponse(workers=request.workers, before=await self._scale(request.workers))
+
+    async def Pause(self, request: pb.PauseRequest, context: Any) -> pb.PauseResponse:  # noqa: N802
+        if self._state_loop.tasks.finished:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
+        self._pause()
+        return pb.PauseResponse()
 
     # Checkpoints ----------------------------------------------------------------------------------------------
 

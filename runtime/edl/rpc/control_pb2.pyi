@@ -311,6 +311,14 @@ class ScaleResponse(_message.Message):
     before: int
     def __init__(self, workers: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
 
+class PauseRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class PauseResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class KeepRequest(_message.Message):
     __slots__ = ("name", "file", "size", "crc", "start", "data")
     NAME_FIELD_NUMBER: _ClassVar[int]

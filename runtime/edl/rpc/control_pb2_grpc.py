@@ -59,6 +59,11 @@ class MasterStub(object):
                 request_serializer=control__pb2.ScaleRequest.SerializeToString,
                 response_deserializer=control__pb2.ScaleResponse.FromString,
                 _registered_method=True)
+        self.Pause = channel.unary_unary(
+                '/edl.control.v1.Master/Pause',
+                request_serializer=control__pb2.PauseRequest.SerializeToString,
+                response_deserializer=control__pb2.PauseResponse.FromString,
+                _registered_method=True)
         self.Keep = channel.unary_unary(
                 '/edl.control.v1.Master/Keep',
                 request_serializer=control__pb2.KeepRequest.SerializeToString,
@@ -118,6 +123,13 @@ class MasterServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Pause(self, request, context):
+        """Stops the job so that it can be resumed; answers at once. Safe to repeat.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Keep(self, request, context):
         """Checkpoints of instances that share no disk, stored by the master: files in folders, by name, sent and fetched in
         pieces. All calls are safe to repeat.
@@ -171,6 +183,11 @@ def add_MasterServicer_to_server(servicer, server):
                     servicer.Scale,
                     request_deserializer=control__pb2.ScaleRequest.FromString,
                     response_serializer=control__pb2.ScaleResponse.SerializeToString,
+            ),
+            'Pause': grpc.unary_unary_rpc_method_handler(
+                    servicer.Pause,
+                    request_deserializer=control__pb2.PauseRequest.FromString,
+                    response_serializer=control__pb2.PauseResponse.SerializeToString,
             ),
             'Keep': grpc.unary_unary_rpc_method_handler(
                     servicer.Keep,
@@ -328,6 +345,33 @@ class Master(object):
             '/edl.control.v1.Master/Scale',
             control__pb2.ScaleRequest.SerializeToString,
             control__pb2.ScaleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Pause(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/edl.control.v1.Master/Pause',
+            control__pb2.PauseRequest.SerializeToString,
+            control__pb2.PauseResponse.FromString,
             options,
             channel_credentials,
             insecure,

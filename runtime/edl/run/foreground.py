@@ -25,7 +25,12 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
         yield
     except SQLFlowError as error:
         kept = any(job.logs.iterdir())
-        if job.status().state not in ("failed", "cancelled", "died"):  # not reported by its supervisor
+        if job.status().state not in (
+            "failed",
+            "cancelled",
+            "died",
+            "paused",
+        ):  # not reported by its supervisor
             job.end("failed", error.message)
         if kept and job.can_resume:
             rest = f"`edl train --resume {job.path}` continues the training"

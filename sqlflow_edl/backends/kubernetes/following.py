@@ -13,6 +13,7 @@ from edl.cluster.kubernetes import exit_reason
 from edl.cluster.kubernetes.api_calls import RefusedError, UnreachableError
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end
+from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError
 from edl.jobs.event_log import decode_event
 from edl.jobs.events import Output
@@ -114,10 +115,7 @@ class Following:
                     self._logs.read(pod)
             if job is None or job.is_over:
                 return self._end(job, pods)
-            for name, why in status_text.waiting(self._objects, job, pods):
-                self._say(f"{name} waits: {why}")
-            for text in status_text.starved(pods):
-                self._say(text)
+            self._say_why_it_waits(job, pods)
             # A job that has started is never given up here.
             why = "" if self._has_started else self._obstacle(pods)
             if why:
@@ -128,6 +126,15 @@ class Following:
                 raise
             self._say(f"{error.message}; retrying, while the job continues")
         return None
+
+    def _say_why_it_waits(self, job: Job, pods: list[Pod]) -> None:
+        if wishes_of(job.metadata).paused:
+            self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
+            return
+        for name, why in status_text.waiting(self._objects, job, pods):
+            self._say(f"{name} waits: {why}")
+        for text in status_text.starved(pods):
+            self._say(text)
 
     def _obstacle(self, pods: list[Pod]) -> str:
         """Return the reason why the first master cannot start; empty if it can, or may be able to later."""

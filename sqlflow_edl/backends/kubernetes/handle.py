@@ -17,13 +17,14 @@ from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
 from edl.cluster.kubernetes.pods import Pod
 from edl.cluster.kubernetes.status_map import read_end, read_snapshot
+from edl.cluster.kubernetes.wishes import wishes_of
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, UnseenEndError
-from sqlflow_edl.backends.kubernetes import status_text
+from sqlflow_edl.backends.kubernetes import status_text, steering
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance_name
 from sqlflow_edl.backends.kubernetes.logs.pods import PodLogs
@@ -97,6 +98,19 @@ class KubernetesJobHandle:
                 )
             time.sleep(POLL)
 
+    def pause(self) -> str:
+        return steering.pause(self.folder, self._objects)
+
+    def resume(self) -> str:
+        if not self.folder.status().alive:
+            from edl.master.resume import check  # loads more than other commands need
+
+            check(self.folder)  # says why it cannot be resumed
+        return steering.resume(self.folder, self._objects)
+
+    def scale(self, workers: int) -> str:
+        return steering.scale(self.folder, self._objects, workers)
+
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)
 
@@ -116,7 +130,7 @@ class KubernetesJobHandle:
         if job is None:
             return self._ended("died", status_text.GONE)
         if not job.is_over:
-            return status
+            return self._paused_or_running(status, job)
         end = read_end(self._objects.status())
         if isinstance(end, Failed):
             if end.code == JobCancelledError.code:
@@ -127,6 +141,11 @@ class KubernetesJobHandle:
                 "failed", status_text.failure(job, self._objects.pods(), self.folder.id).message
             )
         return self._ended("done")
+
+    def _paused_or_running(self, status: Status, job: Job) -> Status:
+        """Record whether the job is paused: any user of the cluster may pause and resume it."""
+        state: State = "paused" if wishes_of(job.metadata).paused else "running"
+        return self.folder.update(state=state) if state != status.state else status
 
     def _details(self, status: Status) -> JobDetails:
         job = self._objects.job()

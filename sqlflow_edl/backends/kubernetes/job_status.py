@@ -127,6 +127,10 @@ class JobObjects:
         with suppress(RefusedError):
             self._calls.ask("DELETE", f"{self._core}/pods/{pod.metadata.name}", {"gracePeriodSeconds": grace})
 
+    def patch(self, change: dict[str, object]) -> None:
+        """Merge the change into the Job. Raises ClusterError if the API server refuses."""
+        self._calls.ask("PATCH", self._job, change)
+
     def delete(self) -> None:
         """Delete the Job, and with it all that it owns. Return at once; ignore a missing Job."""
         uid = self.deployment.uid

@@ -53,6 +53,7 @@ WITH_POLICY = (Right("create", NETWORKING, "networkpolicies"),)
 OF_MASTER = (
     *(Right(verb, "", "pods") for verb in ("create", "delete", "list", "watch")),
     *(Right(verb, "", "configmaps") for verb in ("get", "update")),
+    Right("get", "batch", "jobs"),
 )  # to grant these, a user must have them, or the right to escalate
 ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
 

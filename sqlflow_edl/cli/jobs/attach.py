@@ -10,7 +10,7 @@ import sys
 import time
 
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.outcome import Outcome
+from edl.jobs.outcome import JobPausedError, Outcome
 from edl.jobs.run_folder import ClusterFolder
 from edl.models.pending import read_intent
 from edl.run.termination import TerminatedError
@@ -44,6 +44,9 @@ def follow(handle: JobHandle) -> int:
     except KeyboardInterrupt:
         narrator.say(f"job {job.id} continues; `sqlflow cancel {job.id}` cancels it")
         return exit_codes.INTERRUPTED
+    except JobPausedError:
+        narrator.say(f"job {job.id} is paused; `sqlflow resume {job.id}` continues it")
+        return exit_codes.FAILED
     finally:
         narrator.clear()
     for note in outcome.notes:

@@ -1,4 +1,4 @@
-"""`sqlflow resume ID`: continue a training that failed or died, from its last checkpoint.
+"""`sqlflow resume ID`: continue a paused job, or a training that failed or died, from its last checkpoint.
 
 The job continues in the background, where its model is stored when it ends; Ctrl-C stops following, not the job.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sqlflow_edl.backends import find, resume
+from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.jobs.attach import follow
@@ -18,7 +18,7 @@ from sqlflow_edl.cli.jobs.attach import follow
 def resume_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
     handle = find.find(options.id)
-    print(f"job {handle.folder.id}: {resume.resume(handle.folder)}", file=sys.stderr)
+    print(handle.resume(), file=sys.stderr)
     if options.detach:
         print(f"follow it with `sqlflow attach {handle.folder.id}`", file=sys.stderr)
         return exit_codes.OK

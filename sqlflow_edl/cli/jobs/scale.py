@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from sqlflow_edl.backends import find, scale
+from sqlflow_edl.backends import find
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 
@@ -13,5 +13,5 @@ from sqlflow_edl.cli.errors import reported
 @reported
 def scale_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    print(scale.scale(find.find(options.id).folder, options.workers), file=sys.stderr)
+    print(find.find(options.id).scale(options.workers), file=sys.stderr)
     return exit_codes.OK

@@ -17,7 +17,7 @@ from edl.jobs.run_folder import MASTER, SCRIPT_MASTER, ClusterFolder, Process, Q
 from edl.jobs.slots import SlotRequest
 from edl.jobs.snapshot import read_snapshot
 from edl.spec import Cluster, Rows, to_json
-from sqlflow_edl.backends import scale
+from sqlflow_edl.backends import master_call, scale
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.edl import programs
@@ -104,17 +104,10 @@ def test_the_number_of_workers_of_a_script_is_fixed(capsys: pytest.CaptureFixtur
     assert "edl run --workers 4" in said
 
 
-def test_pods_are_not_scaled(capsys: pytest.CaptureFixture[str]) -> None:
-    job = job_folder.create("train")
-    job.update(place="kubernetes team-a")
-    said = refusal(job, capsys)
-    assert "runs on kubernetes team-a: its number of workers is fixed" in said
-
-
 def test_a_master_that_does_not_answer_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(scale, "PATIENCE", 0.0)
+    monkeypatch.setattr(master_call, "PATIENCE", 0.0)
     job = supervised(Cluster(2, strategy="allreduce"))
     ClusterFolder(job.path).write_address("127.0.0.1:1")
     ClusterFolder(job.path).make_token()

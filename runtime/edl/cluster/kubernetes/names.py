@@ -14,6 +14,7 @@ HEALTH = 50003  # port of a master pod that its liveness probe asks
 LONGEST = 40  # characters of a job's name, so that names with a suffix fit into 63
 JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
+WORKERS, PAUSED = f"{APP}/workers", f"{APP}/paused"  # annotations of the Job: wishes of its user
 NAME = "app.kubernetes.io/instance"  # label
 
 PodRole = Literal["master", "worker", "ps", "program"]

@@ -40,7 +40,7 @@ CANCEL_SECONDS = 5.0  # time for a master to end its job when it is cancelled
 class End:
     """End of the job, with its status."""
 
-    state: Literal["finished", "failed", "cancelled", "died"]
+    state: Literal["finished", "failed", "cancelled", "died", "paused"]
     error: str = ""
 
 
@@ -158,6 +158,8 @@ class Masters:
             end = read_end(self._setting.folder.events)
             error = end.message if isinstance(end, Failed) else "the master gave no reason; see its log"
             return End("failed", error)
+        if code == exit_codes.PAUSED:
+            return End("paused")
         if code == exit_codes.USAGE:
             return End("failed", f"the master cannot be started; see {self._setting.folder.log('master')}")
         return None

@@ -52,6 +52,7 @@ _CODES = {
     "failed": exit_codes.JOB_FAILED,
     "cancelled": exit_codes.INTERRUPTED,
     "died": exit_codes.ABANDONED,
+    "paused": exit_codes.PAUSED,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
@@ -17,6 +18,7 @@ from edl.master.tasks.task_manager import TaskManager
 from edl.reachability import LIMIT
 
 GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing to return
+STOP_GRACE = 120.0  # the same when the job stops, and the last worker writes a checkpoint first
 START_SECS = 30.0  # time until the cluster must know a requested instance
 LONGEST_WAIT = 5.0  # maximum pause in seconds before a repeatedly failing instance is restarted
 SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
@@ -26,6 +28,7 @@ LEAST_SERVER_SECS = (
 LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
 REGISTER_SECS = 120.0  # time for a running process to register, which it does before it loads anything
 _BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
+Kept = Literal["all", "one worker", "servers", "none"]  # instances that a job has while it stops
 _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
 
 
@@ -109,6 +112,7 @@ class InstanceManager:
     """
 
     room: Room | None = None
+    kept: Kept = "all"
 
     def __init__(
         self,
@@ -202,8 +206,9 @@ class InstanceManager:
             return []
         self._promote_stand_ins()
         found = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
-        names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(len(self._servers or ()))]
-        names += [(f"worker-{number}", "worker") for number in range(self.wanted)]
+        servers = 0 if self.kept == "none" else len(self._servers or ())
+        names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(servers)]
+        names += [(f"worker-{number}", "worker") for number in range(self._limit)]
         free = math.inf if self.room is None else self.room.slots - len(self._there)
         for name, role in names:
             slot = self._slots.setdefault(name, _Slot(role))
@@ -234,6 +239,15 @@ class InstanceManager:
         self.wanted = self._tasks.state.workers = workers
         self._tasks.want(self._possible)
         return self._dismiss_surplus()
+
+    def keep(self, kept: Kept) -> None:
+        """Let the job have these instances alone from now on."""
+        self.kept = kept
+
+    @property
+    def _limit(self) -> int:
+        """Number of workers that may run."""
+        return self.wanted if self.kept == "all" else min(self.wanted, int(self.kept == "one worker"))
 
     @property
     def most(self) -> int:
@@ -357,12 +371,13 @@ class InstanceManager:
         seated = {record.instance for record in self._tasks.state.servers}
         found = []
         for name, slot in self._slots.items():
-            if slot.role != "worker" or name in seated or _number(name) < self.wanted:
+            stays = slot.role != "worker" or name in seated or _number(name) < self._limit
+            if stays and self.kept != "none":
                 continue
             if slot.waits:
                 slot.withdraw()
             elif slot.state is not None and not slot.vacant and not slot.dismissed:
-                found.append(_dismiss(slot, slot.state.instance))
+                found.append(_dismiss(slot, slot.state.instance, stops=self.kept != "all"))
         return found
 
     # Room -----------------------------------------------------------------------------------------------------
@@ -470,10 +485,11 @@ def _next(slot: _Slot, name: str) -> Instance:
     return instance
 
 
-def _dismiss(slot: _Slot, instance: Instance, *, now: bool = False) -> ScaleAction:
-    """Return the stop of an instance; `now`: it has nothing to return."""
+def _dismiss(slot: _Slot, instance: Instance, *, now: bool = False, stops: bool = False) -> ScaleAction:
+    """Return the stop of an instance. `now`: it has nothing to return. `stops`: the job does."""
     slot.dismissed = True
-    return ScaleAction(instance, stop=True, grace=GRACE if slot.role == "worker" and not now else 0.0)
+    grace = STOP_GRACE if stops else GRACE
+    return ScaleAction(instance, stop=True, grace=grace if slot.role == "worker" and not now else 0.0)
 
 
 def _number(name: str) -> int:

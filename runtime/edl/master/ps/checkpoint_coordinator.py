@@ -74,6 +74,7 @@ class CheckpointCoordinator:
         self._not_before = 0.0
         self._lost = tasks.checkpoint_is_lost  # it was on the disk of the previous master
         self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
+        self.requested = False  # one is due as soon as possible
         self.in_memory = when.copies == "neighbours"
         self.steps: tuple[int, ...] = ()  # step of each server at the last complete checkpoint of this master
 
@@ -81,6 +82,10 @@ class CheckpointCoordinator:
     def under_way(self) -> str:
         """Name of the checkpoint in progress, or empty."""
         return self._taking.name if self._taking is not None else ""
+
+    def request(self) -> None:
+        """Make a checkpoint due now, unless nothing was trained since the last one."""
+        self.requested = True
 
     def due(self, step: int, now: float) -> bool:
         """Return True if a checkpoint is due at the parameters' step `step`."""
@@ -93,9 +98,11 @@ class CheckpointCoordinator:
             self._at = (now, step)
         second, before = self._at
         if step == before:
+            self.requested = False
             return False
         return bool(
-            (self._every and step - before >= self._every)
+            self.requested
+            or (self._every and step - before >= self._every)
             or (self._when.secs and now - second >= self._when.secs)
             or (self._share and step - before >= self._share and now - second >= self._pause)
         )
@@ -149,7 +156,7 @@ class CheckpointCoordinator:
             )
         self.steps = taking.steps
         self._took = max(0.0, self._tasks.state.seconds - self._at[0]) if self._at else 0.0
-        self._taking, self._lost = None, False
+        self._taking, self._lost, self.requested = None, False, False
         return True
 
     def readable(self) -> bool:

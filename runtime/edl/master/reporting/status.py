@@ -130,6 +130,7 @@ class StatusReporter:
             lost_updates=lost_updates,
             lost_rows=lost_rows,
             workers=self._instances.wanted,
+            paused=self._instances.kept == "none",
         )
 
     def _write(self) -> None:

@@ -170,7 +170,7 @@ class Objects:
         maps = [names.state_store(self.name), names.status(self.name)]
         return [
             render("service_account", metadata=metadata),
-            render("role", metadata=metadata, config_maps=maps),
+            render("role", metadata=metadata, config_maps=maps, job=self.name),
             render("role_binding", metadata=metadata, name=self.name, namespace=self._of.namespace),
         ]
 

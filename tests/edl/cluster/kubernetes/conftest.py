@@ -61,6 +61,7 @@ class Site:
                 "verbs": ["get", "update"],
                 "resourceNames": kept,
             },
+            {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"], "resourceNames": [name]},
         ]
         group = "rbac.authorization.k8s.io"
         rights = f"/apis/{group}/v1/namespaces/{self.namespace}"

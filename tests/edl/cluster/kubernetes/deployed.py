@@ -237,7 +237,8 @@ class _Objects:
         }
         maps = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "update"]}
         maps["resourceNames"] = [names.state_store(self.name), names.status(self.name)]
-        self._make(RBAC, "roles", self.name, rules=[pods, maps])
+        jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]}
+        self._make(RBAC, "roles", self.name, rules=[pods, maps, jobs])
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": self.name}
         subject = {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
         self._make(

@@ -137,7 +137,11 @@ def check_rights(place: Place) -> None:
         }
         calls = place.double.calls(f"system:serviceaccount:{place.namespace}:{role['metadata']['name']}")
         assert given == {
-            (call["verb"], call["resource"], call["name"] if call["resource"] == "configmaps" else "")
+            (
+                call["verb"],
+                call["resource"],
+                call["name"] if call["resource"] in ("configmaps", "jobs") else "",
+            )
             for call in calls
         }
 

@@ -110,13 +110,14 @@ def test_everything_is_named_after_the_job_and_goes_with_it() -> None:
 def test_the_master_may_do_what_it_needs_and_nothing_else() -> None:
     found = by_kind(jobs.objects())
     name = found["Job"]["metadata"]["name"]
-    pods, maps = found["Role"]["rules"]
+    pods, maps, own = found["Role"]["rules"]
     assert (pods["resources"], sorted(pods["verbs"])) == (
         ["pods"],
         ["create", "delete", "list", "watch"],
     )
     assert (maps["resources"], maps["verbs"]) == (["configmaps"], ["get", "update"])
     assert maps["resourceNames"] == [f"{name}-state", f"{name}-status"]
+    assert (own["resources"], own["verbs"], own["resourceNames"]) == (["jobs"], ["get"], [name])
 
 
 def test_a_given_service_account_is_used_and_none_is_made() -> None:

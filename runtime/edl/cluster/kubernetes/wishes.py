@@ -1,0 +1,67 @@
+"""Wishes of clients to the master of a job, as annotations of its Job: the number of workers, and a pause.
+
+No call reaches a master from outside of its cluster, but whoever started the job may patch the Job. An annotation stays
+until it is changed, so a master that starts finds the wishes too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl.cluster import Wishes
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.cluster.kubernetes.pods import Metadata
+from edl.errors import ClusterError
+from edl.logs import log
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+PATIENCE = 10.0  # seconds to retry the API server
+
+
+class _Job(msgspec.Struct):
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+
+
+class JobWishes:
+    """Reader of the wishes. It blocks; one thread at a time may call it."""
+
+    def __init__(self, api: ApiClient, deployment: Deployment) -> None:
+        self._calls = Calls(api, PATIENCE)
+        self._path = f"/apis/batch/v1/namespaces/{deployment.namespace}/jobs/{deployment.name}"
+        self._last = Wishes()
+        self._has_failed = False
+
+    def read(self) -> Wishes:
+        """Return the present wishes, or the last ones if the Job cannot be read, which is logged once."""
+        try:
+            job = msgspec.json.decode(self._calls.ask("GET", self._path), type=_Job)
+        except (ClusterError, msgspec.MsgspecError) as error:
+            if not self._has_failed:
+                log(
+                    f"`sqlflow pause` and `sqlflow scale` have no effect, because the Job cannot be read: {error}"
+                )
+            self._has_failed = True
+            return self._last
+        self._has_failed = False
+        self._last = wishes_of(job.metadata)
+        return self._last
+
+    def close(self) -> None:
+        """Stop waiting for the API server."""
+        self._calls.close()
+
+
+def wishes_of(job: Metadata) -> Wishes:
+    """Return the wishes that a Job is annotated with; a number of workers that is none is ignored."""
+    found = job.annotations or {}
+    workers = None
+    with contextlib.suppress(ValueError):
+        workers = int(found.get(names.WORKERS, ""))
+    return Wishes(workers if workers and workers > 0 else None, found.get(names.PAUSED) == "true")

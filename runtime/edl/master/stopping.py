@@ -1,0 +1,90 @@
+"""Orderly stop of a job before its end: workers give back their tasks and leave, and a checkpoint has what they did.
+
+    all workers ─▶ the last of a group ─▶ none: it has written a checkpoint ─▶ servers have written one ─▶ no instance
+
+Each step has a time limit. What a step does not complete is computed again from the checkpoint before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import JobPausedError
+from edl.logs import log
+from edl.master.instances.instance_manager import STOP_GRACE, InstanceManager
+from edl.master.ps.ps_manager import Servers
+from edl.master.tasks.task_manager import TaskManager
+
+PAUSED = Failed(JobPausedError.code, "the job was paused")
+GROUP_SECS = 30.0  # time for the group of the last worker to form
+STEP_SECS = STOP_GRACE + 10.0  # time of each other step
+POLL = 0.05
+
+
+class Stopper:
+    """Stops a job. Call it in the event loop, which asks the instance manager for its actions."""
+
+    def __init__(self, tasks: TaskManager, instances: InstanceManager, servers: Servers | None) -> None:
+        self._tasks = tasks
+        self._instances = instances
+        self._servers = servers
+        self._begun = asyncio.Event()
+        self._why = PAUSED
+
+    def begin(self, why: Failed = PAUSED) -> None:
+        """Begin to stop the job for that reason, unless it is being stopped or has ended."""
+        if not self._begun.is_set() and not self._tasks.finished:
+            log(f"{why.message}: its workers leave")
+            self._why = why
+            self._begun.set()
+
+    def begin_stopped(self) -> None:
+        """Begin with a job that an earlier master has stopped: start no instance."""
+        self._instances.keep("none")
+        self._begun.set()
+
+    def withdraw(self) -> None:
+        """Let the instances of a stopped job start again."""
+        log("the job is resumed")
+        self._begun.clear()
+        self._instances.keep("all")
+
+    async def stopped(self) -> Failed:
+        """Wait for `begin`, and until no worker runs and the servers have a checkpoint; return the reason."""
+        await self._begun.wait()
+        if self._instances.kept == "none":  # as an earlier master left it
+            return self._why
+        grouped = len(self._tasks.rendezvous.members) > 1 and not self._tasks.rendezvous.complete
+        if grouped:
+            self._instances.keep("one worker")
+            await _until(lambda: self._alone or not self._instances.workers, GROUP_SECS)
+        self._instances.keep("servers")
+        await _until(lambda: not self._instances.workers, STEP_SECS)
+        if self._servers is not None and not self._tasks.finished:
+            await self._write_checkpoint(self._servers)
+        self._instances.keep("none")
+        return self._why
+
+    @property
+    def _alone(self) -> bool:
+        """True if one worker runs, and is the group."""
+        return len(self._instances.workers) == 1 == len(self._tasks.rendezvous.members)
+
+    async def _write_checkpoint(self, servers: Servers) -> None:
+        checkpoints = servers.checkpoints
+        if checkpoints.in_memory or not (servers.ready and servers.open):
+            return
+        await _until(lambda: not checkpoints.under_way, STEP_SECS)
+        checkpoints.request()
+        await _until(lambda: not checkpoints.requested, STEP_SECS)
+
+
+async def _until(true: Callable[[], bool], seconds: float) -> None:
+    """Wait for the condition, for `seconds` at most."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while not true():
+                await asyncio.sleep(POLL)

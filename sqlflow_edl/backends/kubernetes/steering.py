@@ -1,0 +1,131 @@
+"""Pause, resumption and number of workers of a job on Kubernetes, as wishes that its master reads from the Job.
+
+A paused job has no worker and no server. If its checkpoints outlive the master's pod, the Job is suspended, which ends
+that pod too; else the pod stays, because they are on its disk.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from edl.checkpoints.factory import VARIABLE
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.status_map import read_snapshot
+from edl.cluster.kubernetes.wishes import wishes_of
+from edl.errors import ClusterError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.snapshot import Snapshot
+from edl.spec import from_json
+from sqlflow_edl.backends import scale as scaling
+from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
+from sqlflow_edl.reports.text import counted
+
+POLL = 0.5  # seconds between two looks at the status
+TAKEN_UP_SECS = 20.0  # time for a master to read and carry out a number of workers
+
+
+def pause(folder: JobFolder, objects: JobObjects) -> str:
+    """Pause the job, wait until its pods have ended, and return a message. An interrupt ends the wait only.
+
+    Raises ClusterError if it does not run, or could not be resumed.
+    """
+    job = _running(folder, objects)
+    if wishes_of(job.metadata).paused and folder.status().state == "paused":
+        hint = f"`sqlflow resume {folder.id}` continues it"
+        raise ClusterError(f"job {folder.id} is paused already", hint=hint)
+    if (why := _obstacle(folder, objects)) is not None:
+        raise ClusterError(f"job {folder.id} cannot be paused: {why[0]}", hint=why[1])
+    objects.patch({"metadata": {"annotations": {names.PAUSED: "true"}}})
+    snapshot = _wait_for_pause(folder, objects)
+    stays = not _are_durable(folder, objects)
+    if not stays:
+        objects.patch({"spec": {"suspend": True}})
+    folder.update(state="paused")
+    done = (
+        f" after step {snapshot.step:,}, in epoch {snapshot.epoch}"
+        if snapshot is not None and snapshot.step
+        else ""
+    )
+    kept = "; the pod of its master stays, because its checkpoints are there" if stays else ""
+    return f"job {folder.id} is paused{done}{kept}"
+
+
+def resume(folder: JobFolder, objects: JobObjects) -> str:
+    """Let a paused job continue, and return a message. Raises ClusterError if it is not paused."""
+    job = _running(folder, objects)
+    if not wishes_of(job.metadata).paused:
+        hint = f"follow it with `sqlflow attach {folder.id}`"
+        raise ClusterError(f"job {folder.id} cannot be resumed: it runs", hint=hint)
+    objects.patch({"metadata": {"annotations": {names.PAUSED: None}}, "spec": {"suspend": False}})
+    folder.update(state="running")
+    return f"job {folder.id} continues"
+
+
+def scale(folder: JobFolder, objects: JobObjects, workers: int) -> str:
+    """Set the number of workers and return a message. Raises ClusterError if the job has a fixed number."""
+    _running(folder, objects)
+    if not objects.deployment.has_master:
+        raise ClusterError(f"job {folder.id} runs a program in one pod, without workers")
+    spec = scaling.check_strategy(folder, workers)
+    snapshot = read_snapshot(objects.status())
+    before = snapshot.workers if snapshot is not None and snapshot.workers else spec.cluster.workers
+    objects.patch({"metadata": {"annotations": {names.WORKERS: str(workers)}}})
+    if before == workers:
+        return f"job {folder.id} has {counted(workers, 'worker')} already: there is nothing to do"
+    text = f"job {folder.id}: {before} → {counted(workers, 'worker')}"
+    deadline = time.monotonic() + TAKEN_UP_SECS
+    while (found := read_snapshot(objects.status())) is None or found.workers != workers:
+        if time.monotonic() > deadline:
+            return f"{text}, as soon as its master runs and reads it; see `sqlflow logs {folder.id} master`"
+        time.sleep(POLL)
+    notes = "".join(f"\n  note: {note}" for note in scaling.limits(spec, before, workers))
+    return f"{text}{notes}"
+
+
+def _running(folder: JobFolder, objects: JobObjects) -> Job:
+    """Return the Job. Raises ClusterError if it has ended."""
+    job = objects.job()
+    if job is None or job.is_over:
+        raise ClusterError(f"job {folder.id} has ended", hint=f"see `sqlflow job {folder.id}`")
+    return job
+
+
+def _obstacle(folder: JobFolder, objects: JobObjects) -> tuple[str, str] | None:
+    """Return why the job could not be resumed, with a hint, or None."""
+    end = f"`sqlflow cancel {folder.id}` ends it"
+    if not objects.deployment.has_master:
+        return "it runs a program, which keeps no state", end
+    spec = from_json((folder.program / "job.json").read_bytes())
+    if spec.cluster.parameter_servers and not _are_durable(folder, objects):
+        return (
+            "its checkpoints are in the memory of its parameter servers",
+            f"{end}; kubernetes.volume or kubernetes.checkpoints gives the next one a place for them",
+        )
+    return None
+
+
+def _are_durable(folder: JobFolder, objects: JobObjects) -> bool:
+    """Return True if the job loses nothing with the pod of its master."""
+    if folder.status().kind != "train":  # its results are in the data source
+        return True
+    containers: list[dict[str, Any]] = objects.deployment.worker["spec"]["containers"]
+    return any(variable["name"] == VARIABLE for variable in containers[0].get("env", ()))
+
+
+def _wait_for_pause(folder: JobFolder, objects: JobObjects) -> Snapshot | None:
+    """Wait until the master has ended all other instances, or there is none; return its last report.
+
+    Raises ClusterError if the job ends before.
+    """
+    while True:
+        job = objects.job()
+        if job is None or job.is_over:
+            raise ClusterError(
+                f"job {folder.id} has ended before it was paused", hint=f"see `sqlflow job {folder.id}`"
+            )
+        snapshot = read_snapshot(objects.status())
+        has_begun = any(pod.status.phase == "Running" for pod in objects.pods())
+        if not has_begun or (snapshot is not None and snapshot.paused):
+            return snapshot
+        time.sleep(POLL)

@@ -1,0 +1,130 @@
+"""How a job stops before its end: its workers leave, the last of a group last, and its servers write a checkpoint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from edl.cluster import Change, Instance
+from edl.jobs.failure import Failed
+from edl.master.instances.instance_manager import STOP_GRACE, InstanceManager
+from edl.master.stopping import PAUSED, Stopper
+from edl.ps.messages import Mode, TakeCheckpoint
+from edl.tasks.protocol import WorkerGroup
+from tests.edl.master.stage import Stage
+from tests.edl.master.test_instance_manager import Job, names
+
+LATE = Failed("job", "it took too long")
+
+
+def run(instances: InstanceManager, *workers: str) -> None:
+    for name in workers:
+        instances.changed(Change(Instance(name, "worker"), "running"), 0.0)
+
+
+def stops(stopper: Stopper, step: Callable[[], object]) -> Failed:
+    """Stop the job, whose world does a step at a time; return the reason."""
+
+    async def play() -> Failed:
+        stopping = asyncio.ensure_future(stopper.stopped())
+        async with asyncio.timeout(10.0):
+            while not stopping.done():
+                step()
+                await asyncio.sleep(0.01)
+        return stopping.result()
+
+    return asyncio.run(play())
+
+
+def test_workers_leave_with_time_for_a_checkpoint_and_none_is_started() -> None:
+    job = Job(3)
+    job.started(0.0)
+    run(job.instances, "worker-0", "worker-1", "worker-2")
+    stopper, asked = Stopper(job.leases, job.instances, None), []
+
+    def step() -> None:
+        for action in job.instances.actions(1.0):
+            asked.append((action.stop, action.grace))
+            job.ended(action.instance.name, 0, "stopped")
+
+    stopper.begin()
+    stopper.begin(LATE)  # the first reason counts
+    assert stops(stopper, step) is PAUSED
+    assert asked == 3 * [(True, STOP_GRACE)]
+    assert (job.instances.kept, job.started(2.0)) == ("none", [])
+    stopper.withdraw()
+    assert [name for name, _ in job.started(3.0)] == ["worker-0", "worker-1", "worker-2"]
+
+
+def test_the_last_worker_of_a_group_leaves_when_the_group_is_its_own() -> None:
+    job = Job(2)
+    job.started(0.0)
+    run(job.instances, "worker-0", "worker-1")
+    groups = [WorkerGroup(1, ("worker-0", "worker-1"), 2, "", ())]
+    left = []
+
+    class Rendezvous:
+        complete = False
+
+        @property
+        def members(self) -> tuple[str, ...]:
+            return groups[-1].members
+
+    job.leases.rendezvous = Rendezvous()  # type: ignore[assignment]
+    stopper = Stopper(job.leases, job.instances, None)
+
+    def step() -> None:
+        for name in names(job.instances.actions(1.0), stop=True):
+            left.append((name, groups[-1].number))
+            job.ended(name, 0, "stopped")
+        if left and groups[-1].number == 1:
+            groups.append(WorkerGroup(2, ("worker-0",), 1, "", ()))
+
+    stopper.begin()
+    stops(stopper, step)
+    assert left == [("worker-1", 1), ("worker-0", 2)]
+
+
+def test_servers_write_a_checkpoint_of_the_last_step_before_they_go() -> None:
+    stage = Stage(Mode("sync"))
+    instances = InstanceManager(stage.leases, 1, stage.servers)
+    stage.open()
+    stage.complete()
+    stage.said(TakeCheckpoint)
+    stage.step += 3
+    stopper = Stopper(stage.leases, instances, stage.servers)
+    taken = 0
+
+    def step() -> None:
+        nonlocal taken
+        stage.talk(1.0)
+        if stage.said(TakeCheckpoint):
+            taken += 1
+            stage.complete()
+
+    stopper.begin(LATE)
+    assert stops(stopper, step) is LATE
+    assert (taken, instances.kept) == (1, "none")
+
+
+def test_a_job_that_an_earlier_master_stopped_starts_nothing() -> None:
+    job = Job(1)
+    stopper = Stopper(job.leases, job.instances, None)
+
+    async def play() -> Failed:
+        stopper.begin_stopped()
+        return await stopper.stopped()
+
+    assert asyncio.run(play()) is PAUSED
+    assert job.started(0.0) == []
+
+
+@pytest.mark.parametrize("has_ended", ["cancelled", "failed"])
+def test_a_job_that_has_ended_is_not_stopped(has_ended: str) -> None:
+    job = Job(1)
+    job.leases.cancel("enough") if has_ended == "cancelled" else job.leases.fail(LATE)
+    stopper = Stopper(job.leases, job.instances, None)
+    stopper.begin()
+    assert not stopper._begun.is_set()

@@ -1,0 +1,113 @@
+"""Whole jobs that are paused, scaled and resumed, by the commands of a user: see `place`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.main import main
+from tests.sqlflow_edl.backends.kubernetes.place import Place, until
+from tests.sqlflow_edl.backends.kubernetes.whole_jobs import (
+    QUERY,
+    ROWS,
+    TRAIN,
+    TTL,
+    brief,
+    last_job,
+    nothing_left,
+    place,
+    points,
+    report,
+    run,
+    sqlflow,
+)
+
+__all__ = ["place", "points"]
+
+
+def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+    """What a command that succeeds says."""
+    capsys.readouterr()
+    assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
+    return capsys.readouterr().err
+
+
+def running(place: Place, role: str) -> list[dict[str, Any]]:
+    return [pod for pod in place.pods(role) if pod["status"]["phase"] == "Running"]
+
+
+def master(place: Place) -> list[dict[str, Any]]:
+    """The pods of the master of the last job, if it predicts."""
+    job = last_job()
+    found = place.pods("master") if job.status().kind == "predict" else []
+    return [pod for pod in found if pod["metadata"]["labels"]["sqlflow-edl/job"] == job.id]
+
+
+def suspended(place: Place) -> bool:
+    [job] = place.objects("/apis/batch/v1", "jobs")
+    return bool(job["spec"]["suspend"])
+
+
+@pytest.mark.soak
+def test_a_training_is_scaled_paused_and_resumed_and_its_master_keeps_the_checkpoint(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with sqlflow("run", "-e", TRAIN.format(epochs=30, how="num_workers = 2"), *brief(points)) as client:
+        client.until("epoch 1:")
+        job = last_job().id
+        assert f"job {job}: 2 → 1 worker" in said(capsys, "scale", job, "--workers", "1")
+        until(lambda: len(running(points, "worker")) == 1)
+        told = said(capsys, "pause", job)
+        assert f"job {job} is paused after step" in told
+        assert "; the pod of its master stays, because its checkpoints are there\n" in told
+        assert (running(points, "worker"), suspended(points)) == ([], False)
+        assert report(capsys, job)["state"] == "paused"
+        client.until(f"the job is paused; `sqlflow resume {job}` continues it")
+        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert client.end() == exit_codes.OK, client
+    assert "trained DNNRegressor m@1 on 5,400 rows" in str(client)
+    assert "training resumes from step" in str(client)
+    assert report(capsys, job)["generation"] > 1
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_training_on_a_volume_leaves_no_pod_while_it_is_paused(
+    points: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if points.double is None:
+        pytest.skip("the folder is on this machine, as the pods of the double are")
+    options = [*brief(points), "--set", f"checkpoints={tmp_path}"]
+    servers = "num_workers = 2, num_ps = 1, train.checkpoint_secs = 100"
+    with sqlflow("run", "-e", TRAIN.format(epochs=30, how=servers), *options) as client:
+        client.until("epoch 1:")
+        job = last_job().id
+        assert said(capsys, "pause", job).count("stays") == 0
+        until(lambda: not points.pods("master"))
+        assert (running(points, "worker"), running(points, "ps"), suspended(points)) == ([], [], True)
+        assert any(tmp_path.iterdir())
+        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert client.end() == exit_codes.OK, client
+    assert "trained DNNRegressor m@1 on 5,400 rows" in str(client)
+    nothing_left(points)
+
+
+@pytest.mark.soak
+def test_a_prediction_is_paused_and_resumed_with_what_it_has_staged(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(points, capsys, TRAIN.format(epochs=1, how="train.seed = 1"), "--set", f"ttl_secs={TTL}")
+    predict = f"{QUERY} TO PREDICT scores.y USING m WITH predict.num_workers = 1"
+    with sqlflow("run", "-e", predict, *brief(points)) as client:
+        until(lambda: master(points))
+        job = last_job().id
+        assert f"job {job} is paused\n" in said(capsys, "pause", job)
+        until(lambda: not master(points))
+        assert said(capsys, "resume", job, "--detach").startswith(f"job {job} continues\n")
+        assert client.end() == exit_codes.OK, client
+    [counted] = points.query("SELECT COUNT(*) AS n FROM scores")
+    assert counted["n"] == ROWS
+    nothing_left(points, "scores")
