@@ -5,11 +5,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 WORKERS ?= 4
+LINT = @$(MAKE) --no-print-directory --jobs=2 lint bytecode
 DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint soak bench docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak bench docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -18,10 +19,12 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 	$(BIN)/sqlflow samples --source $(DEMO)
 	$(BIN)/sqlflow run samples/iris.sql samples/breast_cancer.sql samples/employee.sql --source $(DEMO)
 
-test: $(VENV)/ready-test lint mariadb postgresql  ## set up what the tests need, and run those for every change
+test: $(VENV)/ready-test mariadb postgresql  ## set up what the tests need, and run those for every change
+	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
-test-all: $(VENV)/ready-test lint mariadb postgresql chromium  ## everything: every statement on every database, and all variants
+test-all: $(VENV)/ready-test mariadb postgresql chromium  ## everything: every statement on every database, and all variants
+	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
 mariadb:
@@ -44,6 +47,9 @@ lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+bytecode: $(VENV)/ready-test  # of the tests, beside lint: each test process would compile it for itself
+	@$(BIN)/python -m pytest --collect-only -qq -p no:xdist -p no:cacheprovider tests > /dev/null 2>&1 || true
 
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths may cost; takes an hour or more
 	$(BIN)/python -m tests.soak --times 20

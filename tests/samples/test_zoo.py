@@ -53,10 +53,11 @@ def test_digits_in_recordio_are_learnt_and_measured_in_pytorch(data: Path, tmp_p
     assert figures(measured.stdout)["accuracy"] > 0.93, measured.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("module", "data_file", "epochs"),
     [
-        pytest.param("digits.torch_dataset.custom_model", "digits", "40", marks=pytest.mark.soak),
+        ("digits.torch_dataset.custom_model", "digits", "40"),
         ("iris.torch_stream.Net", "iris.csv", "15"),
     ],
 )

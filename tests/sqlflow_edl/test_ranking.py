@@ -147,7 +147,8 @@ def test_a_worker_trains_the_same_ranking(session: Session, tmp_path: Path) -> N
     assert here.metrics == pytest.approx(there.metrics)
 
 
-@pytest.mark.parametrize("name", ["BoostedTreesRanker", pytest.param("XGBRanker", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["BoostedTreesRanker", "XGBRanker"])
 def test_two_workers_learn_a_ranking_together(session: Session, name: str) -> None:
     text = TRAIN.replace("BoostedTreesRanker", name)
     found = []

@@ -132,6 +132,7 @@ class Interrupting(Silent):
             raise KeyboardInterrupt
 
 
+@pytest.mark.soak
 def test_an_interrupt_ends_a_search_with_workers_with_the_trials_that_have_ended(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
