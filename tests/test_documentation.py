@@ -28,7 +28,8 @@ __all__ = ["notebook", "shell"]  # fixtures
 
 MODEL = "SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO sqlflow_models.my_dnn_model"
 TABLES = ("iris", "breast_cancer", "wine", "diabetes", "planes", "employee", "click_log")
-LONG = ("console", "language", "notebook", "search", "trees", "tutorial")
+LONG = ("console", "language", "notebook", "search", "trees")
+TUTORIALS = [REPOSITORY / "docs" / "tutorial.md", *(REPOSITORY / "docs" / "tutorials").glob("*.md")]
 MOST_LEFT_OUT = 3
 
 
@@ -42,10 +43,14 @@ def with_(attribute: str) -> list[Path]:
 
 
 def run_with(attribute: str) -> list[Any]:
-    """The same, for tests that train what the pages train; `make test` has the short ones."""
+    """The same, for tests that train what the pages train; `make test` has the short ones.
+
+    Those of tutorials are in tests/samples/test_tutorials.py.
+    """
     return [
         pytest.param(page, id=name(page), marks=[pytest.mark.soak] if page.stem in LONG else [])
         for page in with_(attribute)
+        if page not in TUTORIALS
     ]
 
 
