@@ -6,7 +6,7 @@ A number that is NULL or not finite is NULL; an id is never NULL.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +14,21 @@ from pyarrow import types
 from sqlglot import exp
 
 from edl.errors import SemanticError
-from edl.spec import Bucket, Category, CategoryId, Computed, DatePart, Source, Vocabulary, source_columns
+from edl.spec import (
+    Bucket,
+    Category,
+    CategoryId,
+    Computed,
+    Cross,
+    DatePart,
+    HashBucket,
+    Source,
+    Vocabulary,
+    source_columns,
+)
 from edl.spec.computed import DEEPEST, depth
 from sqlflow_edl.model_sql.computed import computed
-from sqlflow_edl.model_sql.dialects import Target
+from sqlflow_edl.model_sql.dialects import TARGETS, Target
 from sqlflow_edl.model_sql.expressions import (
     Expression,
     between,
@@ -72,6 +83,7 @@ class Columns:
         self.given = stages.stage("given")
         self._numbers = stages.stage("numbers")
         self._computed_stages = [stages.stage(f"computed_{level}") for level in range(1, DEEPEST + 1)]
+        self._hashes = stages.stage("hashes")
         self._ids = stages.stage("ids")
         self._categories: dict[Category, str] = {}
         self._computed: dict[Computed, str] = {}
@@ -210,6 +222,43 @@ class Columns:
             [(exp.Literal.string(str(value)), whole(place)) for value, place in places.items()], missing, text
         )
 
+    def _hash_bucket(self, category: HashBucket) -> Expression:
+        [hashed] = self._hashes_of(category, [category.column])
+        return self._bucket_of(category, [category.column], hashed)
+
+    def _cross(self, category: Cross) -> Expression:
+        """Return the bucket of the hashes, each of which is mixed with those before it."""
+        hashed = whole(0)
+        for each in self._hashes_of(category, category.columns):
+            hashed = self.target.form("mix", exp.Add(this=hashed, expression=each)) or each
+        return self._bucket_of(category, category.columns, hashed)
+
+    def _bucket_of(
+        self, category: HashBucket | Cross, names: Sequence[str], hashed: Expression
+    ) -> Expression:
+        known = [exp.Not(this=is_null(self.raw(name))) for name in names]
+        bucket = exp.cast(exp.Mod(this=hashed, expression=whole(category.size)), exp.DataType.Type.BIGINT)
+        return case([(exp.and_(*known), bucket)], whole(category.size))
+
+    def _hashes_of(self, category: HashBucket | Cross, names: Sequence[str]) -> list[exp.Column]:
+        """Return the hashes of the columns' texts."""
+        return [
+            self._hashes.add(numbered("h", self._numbers_of[name], name), self._hash(category, name, names))
+            for name in names
+        ]
+
+    def _hash(self, category: HashBucket | Cross, name: str, names: Sequence[str]) -> Expression:
+        kind, text = self._schema.field(name).type, cast("Expression", self.raw(name))
+        if types.is_integer(kind) or types.is_boolean(kind):
+            text = exp.cast(text, exp.DataType.Type.TEXT)
+        elif not (types.is_string(kind) or types.is_large_string(kind)):
+            raise refused(category, names, f"of type {kind} has no form in SQL")
+        hashed = self.target.form("hash", text)
+        if hashed is None:
+            able = " and ".join(each for each, target in TARGETS.items() if "hash" in target.forms)
+            raise refused(category, names, f"has no exact form in SQL of {self.target.name}, but of {able}")
+        return hashed
+
 
 def _is_number(kind: pa.DataType) -> bool:
     return bool(types.is_floating(kind) or types.is_decimal(kind))
@@ -223,6 +272,8 @@ def _as_integer(value: str | int) -> int | None:
 
 _IDS: Mapping[type, Callable[[Columns, Any], Expression]] = {
     Bucket: Columns._bucket,
+    Cross: Columns._cross,
+    HashBucket: Columns._hash_bucket,
     CategoryId: Columns._category_id,
     DatePart: Columns._date_part,
     Vocabulary: Columns._vocabulary,

@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from edl.errors import SemanticError, did_you_mean
+from sqlflow_edl.model_sql import hashing
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -31,9 +32,9 @@ class Target:
 
     `forms`: parts of a time, from year 1, month 1, Monday 1 and hour 0 on; `seconds` of a time since 1970, `date` of a
     date, `time` of a time of day since midnight; `utc`, a time with a zone as one without; `text`, a text that is
-    compared by its bytes; `floor` of a positive number. A form that is lacking is the column itself, or is refused.
-    `once` is the way in which a common table expression is kept from being merged into the next, which would
-    evaluate it several times.
+    compared by its bytes; `floor` of a positive number; `hash` and `mix`, see `hashing`. A form that is lacking is the
+    column itself, or is refused. `once` is the way in which a common table expression is kept from being merged into
+    the next, which would evaluate it several times.
     """
 
     name: str
@@ -87,6 +88,7 @@ TARGETS: Mapping[str, Target] = {
                 "date": "EPOCH(c)",
                 "time": "EPOCH(c)",
                 "utc": "c AT TIME ZONE 'UTC'",
+                **hashing.DUCKDB,
             },
         ),
         Target(
@@ -135,6 +137,7 @@ TARGETS: Mapping[str, Target] = {
                 "date": "CAST(EXTRACT(EPOCH FROM c) AS DOUBLE PRECISION)",
                 "time": "CAST(EXTRACT(EPOCH FROM c) AS DOUBLE PRECISION)",
                 "utc": "c AT TIME ZONE 'UTC'",
+                **hashing.POSTGRES,
             },
             once="materialized",
             literals_are_doubles=False,

@@ -95,9 +95,10 @@ class Stages:
 
 
 def _names(expressions: object) -> set[str]:
+    """Return the columns of earlier stages; those of subqueries are qualified."""
     found: set[str] = set()
     for each in expressions:  # type: ignore[attr-defined]
-        found.update(column.name for column in each.find_all(exp.Column))
+        found.update(column.name for column in each.find_all(exp.Column) if not column.table)
     return found
 
 
