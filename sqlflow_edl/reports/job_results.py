@@ -69,8 +69,8 @@ def _validated_on(trained: JobSpec) -> str:
     if not trained.rows.validation:
         return "measured on the same rows"
     chose = "number of rounds" if trained.framework in TREES else "epoch"
-    which = _validation_rows(trained)
-    return f"validated on {which}" + (f", which chose the {chose}" if trained.training.keep == "best" else "")
+    chosen = trained.training.keep == "best" and trained.training.epochs > 1
+    return f"validated on {_validation_rows(trained)}" + (f", which chose the {chose}" if chosen else "")
 
 
 def _validation_rows(trained: JobSpec) -> str:
