@@ -111,7 +111,7 @@ class TrainingPlan:
         """Map columns to the statistics of the training rows that `fit` needs."""
         wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)} if self.label else {}
         for draft in self.drafts:
-            for part in draft.parts or (draft,):
+            for part in draft.leaves:
                 for column in part.columns:
                     wants[column] = wants.get(column, Want.NONE) | part.wants | Want.UNIQUE
         for column, want in warm_start.wants(self.kept).items():

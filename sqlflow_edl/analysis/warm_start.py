@@ -245,8 +245,11 @@ def _described(column: Fitted) -> str:
         return f"list_of({_described(column.category)})"
     if isinstance(column, spec.Concat):
         return f"concat({', '.join(map(_described, column.categories))})"
+    if isinstance(column, spec.Cross):
+        parts = (each if isinstance(each, str) else _described(each) for each in column.columns)
+        return f"cross({', '.join(parts)}, {column.size})"
     more = ""
-    if isinstance(column, spec.HashBucket | spec.CategoryId | spec.Cross):
+    if isinstance(column, spec.HashBucket | spec.CategoryId):
         more = f", {column.size}"
     elif isinstance(column, spec.NGrams):
         more = f", {column.n}, {column.size}"

@@ -67,7 +67,7 @@ from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
-from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
+from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, line, literal
 from sqlflow_edl.codegen.user_model import own_model
 
 LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
@@ -454,7 +454,11 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case DatePart(column, part):
             return Call(f"fc.{part}", (literal(column),))
         case Cross(columns, size):
-            return Call("fc.cross", (Items(tuple(map(literal, columns))), literal(size)))
+            crossed = (
+                literal(each) if isinstance(each, str) else line(_category(each, f"{name}_{i}", stored))
+                for i, each in enumerate(columns)
+            )
+            return Call("fc.cross", (Items(tuple(crossed)), literal(size)))
 
 
 def _listed(

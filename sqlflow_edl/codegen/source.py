@@ -51,9 +51,9 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
 
     prefix, suffix: text before and after it on its line; neither is part of the result. indent: in spaces.
     """
-    line = _line(expression)
-    if indent + len(prefix) + len(line) + len(suffix) <= WIDTH or isinstance(expression, str):
-        return line
+    text = line(expression)
+    if indent + len(prefix) + len(text) + len(suffix) <= WIDTH or isinstance(expression, str):
+        return text
     inner = indent + 4
     pad = " " * inner
     if isinstance(expression, Items):
@@ -65,13 +65,14 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
     return expression.function + "(\n" + "\n".join(rows) + "\n" + " " * indent + ")"
 
 
-def _line(expression: Expression) -> str:
+def line(expression: Expression) -> str:
+    """Return the source text of the expression on one line."""
     if isinstance(expression, str):
         return expression
     if isinstance(expression, Items):
         return "[" + ", ".join(expression.items) + "]"
     parts = (
-        f"{argument[0]}={_line(argument[1])}" if isinstance(argument, tuple) else _line(argument)
+        f"{argument[0]}={line(argument[1])}" if isinstance(argument, tuple) else line(argument)
         for argument in expression.arguments
     )
     return f"{expression.function}({', '.join(parts)})"

@@ -85,6 +85,8 @@ class Columns:
         self._computed_stages = [stages.stage(f"computed_{level}") for level in range(1, DEEPEST + 1)]
         self._hashes = stages.stage("hashes")
         self._ids = stages.stage("ids")
+        self._hashed_ids = stages.stage("hashed_ids")
+        self._crossed = stages.stage("crossed")
         self._categories: dict[Category, str] = {}
         self._computed: dict[Computed, str] = {}
 
@@ -136,8 +138,10 @@ class Columns:
             names = tuple(source_columns(category))
             if make is None:
                 raise refused(category, names)
+            found = make(self, category)
             made = numbered("i", len(self._categories), names[0])
-            self._ids.add(made, make(self, category))
+            stage = self._crossed if isinstance(category, Cross) else self._ids
+            stage.add(made, found)
             self._categories[category] = made
         return own(self._categories[category])
 
@@ -223,41 +227,50 @@ class Columns:
         )
 
     def _hash_bucket(self, category: HashBucket) -> Expression:
-        [hashed] = self._hashes_of(category, [category.column])
-        return self._bucket_of(category, [category.column], hashed)
+        name = category.column
+        return _bucket_of(category, [_is_known(self.raw(name))], self._hash(category, name, [name]))
 
     def _cross(self, category: Cross) -> Expression:
         """Return the bucket of the hashes, each of which is mixed with those before it."""
-        hashed = whole(0)
-        for each in self._hashes_of(category, category.columns):
+        hashed, known = whole(0), []
+        names = tuple(source_columns(category))
+        for part in category.columns:
+            if isinstance(part, str):
+                each = self._hash(category, part, names)
+                known.append(_is_known(self.raw(part)))
+            else:
+                found = self.id(part)
+                made = exp.cast(found.copy(), exp.DataType.Type.TEXT)
+                each = self._hashed_ids.add(f"h{found.name}", self._hash_of(category, made, names))
+                known.append(exp.NEQ(this=found.copy(), expression=whole(part.size)))
             hashed = self.target.form("mix", exp.Add(this=hashed, expression=each)) or each
-        return self._bucket_of(category, category.columns, hashed)
+        return _bucket_of(category, known, hashed)
 
-    def _bucket_of(
-        self, category: HashBucket | Cross, names: Sequence[str], hashed: Expression
-    ) -> Expression:
-        known = [exp.Not(this=is_null(self.raw(name))) for name in names]
-        bucket = exp.cast(exp.Mod(this=hashed, expression=whole(category.size)), exp.DataType.Type.BIGINT)
-        return case([(exp.and_(*known), bucket)], whole(category.size))
-
-    def _hashes_of(self, category: HashBucket | Cross, names: Sequence[str]) -> list[exp.Column]:
-        """Return the hashes of the columns' texts."""
-        return [
-            self._hashes.add(numbered("h", self._numbers_of[name], name), self._hash(category, name, names))
-            for name in names
-        ]
-
-    def _hash(self, category: HashBucket | Cross, name: str, names: Sequence[str]) -> Expression:
+    def _hash(self, category: HashBucket | Cross, name: str, names: Sequence[str]) -> exp.Column:
+        """Return the hash of a column's text."""
         kind, text = self._schema.field(name).type, cast("Expression", self.raw(name))
         if types.is_integer(kind) or types.is_boolean(kind):
             text = exp.cast(text, exp.DataType.Type.TEXT)
         elif not (types.is_string(kind) or types.is_large_string(kind)):
             raise refused(category, names, f"of type {kind} has no form in SQL")
+        made = numbered("h", self._numbers_of[name], name)
+        return self._hashes.add(made, self._hash_of(category, text, names))
+
+    def _hash_of(self, category: HashBucket | Cross, text: Expression, names: Sequence[str]) -> Expression:
         hashed = self.target.form("hash", text)
         if hashed is None:
             able = " and ".join(each for each, target in TARGETS.items() if "hash" in target.forms)
             raise refused(category, names, f"has no exact form in SQL of {self.target.name}, but of {able}")
         return hashed
+
+
+def _bucket_of(category: HashBucket | Cross, known: Sequence[Expression], hashed: Expression) -> Expression:
+    bucket = exp.cast(exp.Mod(this=hashed, expression=whole(category.size)), exp.DataType.Type.BIGINT)
+    return case([(exp.and_(*known), bucket)], whole(category.size))
+
+
+def _is_known(column: Expression) -> Expression:
+    return exp.Not(this=is_null(column))
 
 
 def _is_number(kind: pa.DataType) -> bool:

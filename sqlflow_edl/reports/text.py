@@ -56,7 +56,14 @@ def _target_mean(found: spec.TargetMean) -> str:
     return f"mean label of {feature(found.category)}; smoothing {found.smoothing:g}{folds}{several}"
 
 
+def _cross(found: spec.Cross) -> str:
+    parts = (each if isinstance(each, str) else feature(each) for each in found.columns)
+    of = "" if all(isinstance(each, str) for each in found.columns) else f" of {' and '.join(parts)}"
+    return f"cross{of}, buckets {found.size:,}"
+
+
 _DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
+    spec.Cross: _cross,
     spec.OneHot: lambda found: f"one-hot of {feature(found.category)}; {spec.width(found):,} wide",
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,

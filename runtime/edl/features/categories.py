@@ -34,6 +34,7 @@ from edl.spec import (
     Vocabulary,
     num_ids,
 )
+from edl.spec.features import Crossed
 
 Ids = Ints | Ragged
 Encoder = Callable[[pa.RecordBatch], Ids]
@@ -151,13 +152,28 @@ def _date_part(category: DatePart) -> _ArrayEncoder:
 
 
 def _cross(category: Cross) -> Encoder:
+    parts = [_text_of(part) for part in category.columns]
+
     def encode(batch: pa.RecordBatch) -> Ints:
-        columns = [texts(batch.column(name), name) for name in category.columns]
+        columns = [part(batch) for part in parts]
         ids = bucket(combine([hash_texts(column) for column in columns]), category.size)
         ids[~np.logical_and.reduce([valid(column) for column in columns])] = category.size
         return ids
 
     return encode
+
+
+def _text_of(part: str | Crossed) -> Callable[[pa.RecordBatch], pa.Array]:
+    """Return the function from a batch to the texts of a column, or of a category's ids; NULL for missing ones."""
+    if isinstance(part, str):
+        return lambda batch: texts(batch.column(part), part)
+    encode = encoder(part)
+
+    def text(batch: pa.RecordBatch) -> pa.Array:
+        ids = encode(batch)
+        return pa.array(ids, mask=ids == part.size).cast(pa.string())
+
+    return text
 
 
 def _list_of(category: ListOf) -> Encoder:

@@ -51,14 +51,17 @@ from edl.spec import (
 from edl.spec.features import (
     CATEGORY_TYPES,
     COMBINERS,
+    CROSSED_TYPES,
     INITIALS,
     ITEM_TYPES,
     OF_NUMBERS,
     PART_SIZES,
     PLAIN_TYPES,
     SINGLE_TYPES,
+    Crossed,
     Plain,
     Single,
+    sources,
 )
 
 _C = TypeVar("_C", bound=Feature | Category)
@@ -153,8 +156,8 @@ def vocabulary(column: str, values: Iterable[str | int]) -> Vocabulary:
     return check(Vocabulary(column, tuple(values)))
 
 
-def cross(columns: Iterable[str], size: int) -> Cross:
-    """Return a hash of several columns' values together, modulo `size`."""
+def cross(columns: Iterable[str | Crossed], size: int) -> Cross:
+    """Return a hash of several columns' values, or of categories' ids, together, modulo `size`."""
     if isinstance(columns, str):
         raise SemanticError(f"cross takes a list of columns, not {columns!r} alone")
     return check(Cross(tuple(columns), size))
@@ -393,12 +396,15 @@ def _distinct(values: tuple[object, ...], what: str) -> None:
 
 
 def _cross(column: Cross) -> None:
-    for name in column.columns:
-        _name(name, "cross")
+    for part in column.columns:
+        if isinstance(part, CROSSED_TYPES):
+            check(part)
+        else:
+            _name(part, "cross")
     if len(column.columns) < 2:
         raise SemanticError("cross needs at least two columns")
     _distinct(column.columns, "cross")
-    _count(column.size, f"size of the cross of {', '.join(column.columns)}")
+    _count(column.size, f"size of the cross of {', '.join(map(str, sources(column)))}")
 
 
 def _list_of(column: ListOf) -> None:

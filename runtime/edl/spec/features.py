@@ -156,13 +156,6 @@ class Vocabulary(Column, frozen=True, tag="vocabulary"):
         return len(self.values)
 
 
-class Cross(Column, frozen=True, tag="cross"):
-    """Hash of several columns' values together, modulo `size`; NULL in any of them is missing."""
-
-    columns: tuple[str, ...]
-    size: int
-
-
 Part = Literal["month", "day", "weekday", "hour", "minute"]
 PART_SIZES: Mapping[str, int] = {"month": 12, "day": 31, "weekday": 7, "hour": 24, "minute": 60}
 
@@ -176,6 +169,19 @@ class DatePart(Column, frozen=True, tag="date_part"):
     @property
     def size(self) -> int:
         return PART_SIZES[self.part]
+
+
+Crossed = Bucket | CategoryId | HashBucket | Vocabulary | DatePart
+
+
+class Cross(Column, frozen=True, tag="cross"):
+    """Hash of several columns' values, or of categories' ids, together, modulo `size`.
+
+    It is missing where a column is NULL, or the id of a category stands for missing or unseen.
+    """
+
+    columns: tuple[str | Crossed, ...]
+    size: int
 
 
 ItemCategory = CategoryId | HashBucket | Vocabulary
@@ -213,7 +219,7 @@ class NGrams(Column, frozen=True, tag="ngrams"):
     size: int
 
 
-Plain = Bucket | CategoryId | HashBucket | Vocabulary | Cross | DatePart  # one id per row
+Plain = Crossed | Cross  # one id per row
 Single = Plain | ListOf | NGrams
 
 
@@ -321,7 +327,8 @@ ENCODING_TYPES = (TargetMean, LogCount)  # statistics of categories
 MODEL_TYPES = (PiecewiseLinear, Periodic)  # numbers that the model encodes
 DENSE_TYPES = (Numeric, Standardize, Normalize, Log, Year, *MODEL_TYPES, Vector, *ENCODING_TYPES)
 TREE_TYPES = (Raw, Codes)
-PLAIN_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, Cross, DatePart)
+CROSSED_TYPES = (Bucket, CategoryId, HashBucket, Vocabulary, DatePart)
+PLAIN_TYPES = (*CROSSED_TYPES, Cross)
 SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
@@ -381,7 +388,8 @@ def sources(column: Feature | Category) -> Iterator[Source]:
         for each in column.categories:
             yield from sources(each)
     elif isinstance(column, Cross):
-        yield from column.columns
+        for part in column.columns:
+            yield from (part,) if isinstance(part, str) else sources(part)
     else:
         yield column.column
 
@@ -408,9 +416,18 @@ def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
         )
     if isinstance(column, Cross):
         return msgspec.structs.replace(
-            column, columns=tuple(names.get(name, name) for name in column.columns)
+            column, columns=tuple(_crossed(part, names) for part in column.columns)
         )
     return msgspec.structs.replace(column, column=renamed(column.column, names))
+
+
+def _crossed(part: str | Crossed, names: Mapping[str, Source]) -> str | Crossed:
+    if not isinstance(part, str):
+        return with_columns(part, names)
+    found = names.get(part, part)
+    if not isinstance(found, str):
+        raise TypeError("a cross has a computed column in a category")
+    return found
 
 
 # Labels --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
+from edl.spec.features import CROSSED_TYPES
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.cells import Cells, Items
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Statistics, known
@@ -226,21 +227,35 @@ def ngrams(bound: Bound) -> Draft:
 
 
 def cross(bound: Bound) -> Draft:
-    columns: tuple[str, ...] = bound["columns"]
-    if len(columns) < 2:
+    parts: tuple[str | Draft, ...] = bound["columns"]
+    if len(parts) < 2:
         raise bound.fail("CROSS needs two columns or more")
-    for column in columns:
-        _require_crossable(bound, column)
+    drafts = tuple(each if isinstance(each, Draft) else _crossed_column(bound, each) for each in parts)
     size: int = bound["size"]
-    return Draft(columns, Want.NONE, lambda _: spec.Cross(columns, size), bound.span, is_category=True)
+
+    def fit(statistics: Statistics) -> spec.Cross:
+        found = [each if isinstance(each, str) else each.fit(statistics) for each in parts]
+        for each, part in zip(found, drafts, strict=True):
+            if not isinstance(each, (str, *CROSSED_TYPES)):
+                raise bound.fail("CROSS takes categories of one value in each row", span=part.span)
+        return spec.Cross(tuple(found), size)  # type: ignore[arg-type]
+
+    columns = tuple(dict.fromkeys(column for draft in drafts for column in draft.columns))
+    lists = tuple(cells for draft in drafts for cells in draft.lists)
+    return Draft(columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=drafts)
+
+
+def _crossed_column(bound: Bound, column: str) -> Draft:
+    _require_crossable(bound, column)
+    return Draft((column,), Want.NONE, lambda _: spec.HashBucket(column, 1), bound.span)
 
 
 def _require_crossable(bound: Bound, column: str) -> None:
-    """Raise SemanticError unless CROSS can take the column: it takes selected columns only, no functions."""
+    """Raise SemanticError unless CROSS can take the column's values."""
     if bound.schema.type(column) is ColumnType.NUMBER and not bound.schema.is_integer(column):
         raise bound.fail(
-            f"CROSS takes whole numbers and texts, {column} holds fractional numbers",
-            hint=f"round it in the SELECT: {expressions.rounded(column, bound.schema.dialect)}",
+            f"CROSS takes whole numbers, texts and categories, {column} holds fractional numbers",
+            hint=f"write BUCKETIZE({expressions.argument(column)}, 10) in its place",
         )
     bound.schema.require_category(column, bound.span)
 
@@ -259,7 +274,7 @@ def concat(bound: Bound) -> Draft:
     parts: tuple[Draft, ...] = bound["categories"]
     if len(parts) < 2:
         raise bound.fail("CONCAT needs two categories or more")
-    if any(part.parts for part in parts):
+    if any(part.is_concat for part in parts):
         raise bound.fail("a CONCAT holds no other", hint="write the categories of both in one")
 
     def fit(statistics: Statistics) -> spec.Concat:
@@ -267,4 +282,6 @@ def concat(bound: Bound) -> Draft:
 
     columns = tuple(dict.fromkeys(column for part in parts for column in part.columns))
     lists = tuple(cells for part in parts for cells in part.lists)
-    return Draft(columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=parts)
+    return Draft(
+        columns, Want.NONE, fit, bound.span, is_category=True, lists=lists, parts=parts, is_concat=True
+    )

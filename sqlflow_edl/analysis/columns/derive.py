@@ -156,8 +156,9 @@ def delimited(wants: Mapping[str, Want], statistics: Statistics) -> Iterator[Cel
 def as_lists(draft: Draft, fitted: Fitted) -> Iterator[str]:
     """Yield a note for each text that is read as several values without a written delimiter."""
     column = spec.category_of(fitted)
+    several = isinstance(column, spec.Concat) and draft.is_concat
     parts = column.categories if isinstance(column, spec.Concat) else (column,)
-    for part, found in zip(draft.parts or (draft,), parts, strict=True):
+    for part, found in zip(draft.parts if several else (draft,), parts, strict=True):
         if Want.TEXT in part.wants and isinstance(found, spec.ListOf | spec.Vector):
             weights = " with weights" if isinstance(found, spec.ListOf) and found.weights else ""
             what = "numbers" if isinstance(found, spec.Vector) else f"categories{weights}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,7 +25,8 @@ class Draft:
     columns: the table columns it reads. wants: the statistics of each. fit: raises SemanticError if the data does not
     suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
     if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
-    parts: of several categories together, whose columns want different statistics. applies: False for statistics by
+    parts: of several categories together, whose columns want different statistics. is_concat: they are those of a
+    CONCAT. applies: False for statistics by
     which a derived feature is not worth having; then no note mentions it.
     """
 
@@ -39,7 +40,16 @@ class Draft:
     input: str = ""
     lists: tuple[Cells, ...] = ()
     parts: tuple[Draft, ...] = ()
+    is_concat: bool = False
     applies: Callable[[Statistics], bool] = lambda statistics: True
+
+    @property
+    def leaves(self) -> Iterator[Draft]:
+        """Drafts without parts, of which it is made; itself if it has none."""
+        for part in self.parts:
+            yield from part.leaves
+        if not self.parts:
+            yield self
 
     @property
     def cells(self) -> Cells:
@@ -49,7 +59,7 @@ class Draft:
 
 ParameterType = Literal[
     "column",
-    "columns",
+    "crossed",
     "category",
     "categories",
     "whole",

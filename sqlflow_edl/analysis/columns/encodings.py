@@ -45,7 +45,7 @@ def _encoded(bound: Bound, encode: Callable[[spec.features.Plain], spec.Encoding
         return encode(category)
 
     wants = Want.COUNTS if by_type else inner.wants
-    return replace(inner, fit=fit, wants=wants, span=bound.span, is_category=False, parts=())
+    return replace(inner, fit=fit, wants=wants, span=bound.span, is_category=False)
 
 
 def _values(column: str, statistics: Statistics, span: Span) -> spec.features.Plain:

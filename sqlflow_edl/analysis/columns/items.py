@@ -7,7 +7,7 @@ statement with three mistakes gets three messages.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -155,20 +155,20 @@ class Resolver:
         if parameter.type == "categories":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(draft for item in items for draft in self._categories(item, function))]
-        if parameter.type == "columns":
+        if parameter.type == "crossed":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
-            return [tuple(column for item in items for column in self._selected(item, function))]
+            return [tuple(part for item in items for part in self._crossed(item, function))]
         return [_converted(function, parameter, value)]
 
-    def _selected(self, value: ast.Value, function: Function) -> list[str]:
-        """Return columns as they are selected, for a function that takes no other function inside."""
-        if isinstance(value, ast.Call):
-            raise SemanticError(
-                f"{function.name} takes columns as they are selected, not {value.function}(…)",
-                span=value.span,
-                hint="compute it in the SELECT, such as CASE WHEN x < 5 THEN 0 ELSE 1 END AS x",
-            )
-        return self._columns(value)
+    def _crossed(self, value: ast.Value, function: Function) -> Sequence[str | Draft]:
+        """Return columns by name, whose values are crossed, and categories, whose ids are."""
+        is_alias = (
+            isinstance(value, ast.Name)
+            and value.text.casefold() in self.aliases.keys() - self._columns_of.keys()
+            and self.schema.find(value.text) is None
+        )
+        is_category = isinstance(value, ast.Call) and not is_computed(value)
+        return self._categories(value, function) if is_alias or is_category else self._columns(value)
 
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
         """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""

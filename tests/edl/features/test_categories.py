@@ -132,6 +132,12 @@ def test_a_cross_depends_on_every_column_and_their_order() -> None:
     assert max(crossed) < 10**6
 
 
+def test_a_cross_of_a_category_is_one_of_its_ids() -> None:
+    crossed = ids(fc.cross([fc.bucket("a", [5]), "b"], 10**6), [1, 2, 7, 9, None], ["x", "x", "x", "x", "x"])
+    assert crossed[0] == crossed[1] != crossed[2] == crossed[3]
+    assert crossed[4] == 10**6
+
+
 def test_null_in_any_column_of_a_cross_is_missing() -> None:
     category = fc.cross(["a", "b"], 50)
     first, second, third, full = ids(category, ["x", None, None, "x"], pa.array([None, 1, None, 1]))

@@ -12,6 +12,7 @@ from edl.torch import Concatenated
 FEATURES = fc.Features(
     fc.standardize(fc.computed("LN", fc.computed("+", "age", 1.0)), mean=3.5, std=0.25),
     fc.one_hot(fc.bucket(fc.computed("/", "debt", "income"), [0.25, 0.5])),
+    fc.one_hot(fc.cross([fc.bucket("age", [18.0, 65.0]), "city"], 100)),
 )
 LABEL = fc.label("income", mean=60000.0, std=15000.0)
 

@@ -77,6 +77,25 @@ def test_a_bare_number_is_standardised_over_the_training_rows(session: Session) 
         ),
         ("INDICATOR(CATEGORY_ID(age, 70))", spec.OneHot(spec.CategoryId("age", 70))),
         ("CROSS([city, team], 9)", spec.OneHot(spec.Cross(("city", "team"), 9))),
+        (
+            "CROSS([BUCKETIZE(age, 2), city, HASH(team, 3)], 9)",
+            spec.OneHot(spec.Cross((spec.Bucket("age", (44.5,)), "city", spec.HashBucket("team", 3)), 9)),
+        ),
+        (
+            "CONCAT(CROSS([BUCKETIZE(age, 2), city], 9), team)",
+            spec.OneHot(
+                spec.Concat(
+                    (
+                        spec.Cross((spec.Bucket("age", (44.5,)), "city"), 9),
+                        spec.Vocabulary("team", ("blue", "green", "red")),
+                    )
+                )
+            ),
+        ),
+        (
+            "BUCKETIZE(age / 2, 2) AS old, CROSS([old, city], 9)",
+            spec.OneHot(spec.Cross((spec.Bucket(spec.Computed("/", ("age", 2.0)), (22.25,)), "city"), 9)),
+        ),
         ("EMBEDDING(CROSS([city, team], 90), 2)", spec.Embedding(spec.Cross(("city", "team"), 90), 2)),
     ],
 )

@@ -123,6 +123,7 @@ JOBS = {
             "features": (
                 spec.Standardize(spec.Computed("LN", (spec.Computed("+", ("age", 1.0)),)), 3.5, 0.25),
                 spec.OneHot(spec.Bucket(spec.Computed("/", ("debt", "income")), (0.25, 0.5))),
+                spec.OneHot(spec.Cross((spec.Bucket("age", (18.0, 65.0)), "city"), 100)),
             )
         },
     },
