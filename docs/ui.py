@@ -1,13 +1,16 @@
-"""Record the pictures of docs/ui.md, of pages about sample tables in a headless Chromium (`make ui-pictures`)."""
+"""Record pictures of pages and of a notebook's charts in a headless Chromium (`make ui-pictures`)."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import sqlflow_edl
+from sqlflow_edl.notebook.result_set import ResultSet
 from tests.browser import MISSING, Chromium, chromium
 
 DOCS = Path(__file__).parent.absolute()
@@ -38,6 +41,7 @@ def main() -> None:
             address = served.stderr.readline().split()[1]
             with Chromium(program, Path(folder) / "profile") as page:
                 take(page, address)
+                take_charts(page, Path(folder))
         finally:
             for process in (training, served):
                 process.terminate()
@@ -59,6 +63,19 @@ def take(page: Chromium, address: str) -> None:
     )
     page.until(f"Number(document.querySelector('progress')?.value) >= {EPOCHS}", seconds=180)
     (DOCS / "ui-job.png").write_bytes(page.picture())
+
+
+def take_charts(page: Chromium, folder: Path) -> None:
+    """Take the picture of docs/notebook.md."""
+    shutil.copy(folder / "demo.duckdb", folder / "charts.duckdb")
+    with sqlflow_edl.connect(f"duckdb:///{folder}/charts.duckdb") as session:
+        [found] = session.run("SELECT * FROM breast_cancer TO EXPLAIN tumours WITH explain.level = rows")
+        rows = ResultSet.read(found)
+    charts = [rows.beeswarm(), rows.dependence("mean_radius", by="mean_texture")]
+    (folder / "charts.html").write_text("<br>".join(chart.svg for chart in charts), encoding="utf-8")
+    page.window(560, 520)
+    page.open(f"file://{folder}/charts.html")
+    (DOCS / "notebook-explain.png").write_bytes(page.picture())
 
 
 if __name__ == "__main__":

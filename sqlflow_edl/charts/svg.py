@@ -137,8 +137,11 @@ class Frame:
         left = 12 + max(width_of(label(tick)) for tick in y.ticks())
         return cls(Scale(*xs, left, width - 12), y, width, height)
 
-    def axes(self, x_title: str, *, whole: bool = False) -> str:
-        """Draw grid lines, their labels, and the name of the horizontal axis."""
+    def axes(self, x_title: str, *, whole: bool = False, names: Sequence[str] = ()) -> str:
+        """Draw grid lines, their labels, and the name of the horizontal axis.
+
+        names: those of 0, 1, … on the horizontal axis, in place of numbers.
+        """
         parts = []
         for tick in self.y.ticks():
             y = self.y(tick)
@@ -146,9 +149,11 @@ class Frame:
             parts.append(element("path", d=f"M{self.x.start:.1f} {y:.1f}H{self.x.end:.1f}", **grid))
             parts.append(text(self.x.start - 5, y + 4, label(tick), "end"))
         bottom = self.y.start
-        parts += [
-            text(self.x(tick), bottom + 14, label(tick), "middle") for tick in self.x.ticks(8, whole=whole)
-        ]
+        ticks = {tick: label(tick) for tick in self.x.ticks(8, whole=whole)}
+        if names:
+            letters = max(int((self.x.end - self.x.start) / len(names) / _LETTER), 2)
+            ticks = {place: shortened(name, letters) for place, name in enumerate(names)}
+        parts += [text(self.x(tick), bottom + 14, words, "middle") for tick, words in ticks.items()]
         axis = f"M{self.x.start:.1f} {bottom:.1f}H{self.x.end:.1f}"
         parts.append(element("path", d=axis, stroke="currentColor", stroke_opacity=0.5, class_="axis"))
         middle = (self.x.start + self.x.end) / 2

@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Register the magics. Raises SQLFlowError if IPython is not installed."""
     try:
+        from sqlflow_edl.notebook.completion import CellCompletion
         from sqlflow_edl.notebook.magics import SQLFlowMagics
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "IPython":
             raise
         raise SQLFlowError("IPython is not installed", hint="pip install 'sqlflow-edl[notebook]'") from None
-    shell.register_magics(SQLFlowMagics(shell))
+    magics = SQLFlowMagics(shell)
+    shell.register_magics(magics)
+    completion = CellCompletion(magics.connections)
+    _forget_matcher(shell)
+    shell.Completer.custom_matchers = [*shell.Completer.custom_matchers, completion.matcher()]
+    shell.events.register("post_run_cell", completion.cell_has_run)
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
@@ -35,3 +41,11 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     magics = shell.magics_manager.registry.get("SQLFlowMagics")
     if magics is not None:
         magics.connections.close_all()
+    _forget_matcher(shell)
+
+
+def _forget_matcher(shell: InteractiveShell) -> None:
+    """Remove the completion of an earlier load."""
+    matchers = shell.Completer.custom_matchers
+    kept = [each for each in matchers if getattr(each, "matcher_identifier", "") != "sqlflow"]
+    shell.Completer.custom_matchers = kept

@@ -66,6 +66,12 @@ class Connections:
         self._current = self._current or name
         return session
 
+    @property
+    def current(self) -> Session | None:
+        """The open session that cells use by default; None if there is none yet."""
+        found = self._open.get(self._current)
+        return found.session if found is not None else None
+
     def use(self, name: str) -> None:
         """Make the session of an alias or URL the current one."""
         self.session(name)

@@ -18,6 +18,7 @@ from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
+from sqlflow_edl.notebook.charts import Chart, explained
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame
 from sqlflow_edl.reports.text import counted, number
@@ -84,6 +85,27 @@ class ResultSet:
         """Return all rows as a data frame; see `sqlflow_edl.reports.result.data_frame`."""
         return data_frame(self.to_arrow())
 
+    def importances(self) -> Chart:
+        """Draw the mean size of each column's Shapley values; of rows of EXPLAIN, as are the other charts.
+
+        They raise SemanticError for rows without Shapley values, and for unknown columns.
+        """
+        from sqlflow_edl.charts import shapley
+
+        return Chart(shapley.importances(explained(self.table)))
+
+    def beeswarm(self) -> Chart:
+        """Draw the Shapley values of each column, a dot for each row, coloured by the column's value."""
+        from sqlflow_edl.charts import shapley
+
+        return Chart(shapley.beeswarm(explained(self.table)))
+
+    def dependence(self, column: str, by: str = "") -> Chart:
+        """Draw the Shapley values of a column over its values. by: another column, which gives the colours."""
+        from sqlflow_edl.charts import shapley
+
+        return Chart(shapley.dependence(explained(self.table), column, by))
+
     def __repr__(self) -> str:
         if self.table is None:
             return "\n".join(self._words())
@@ -110,11 +132,21 @@ class ResultSet:
         if form and (shown := form(found)):
             return shown
         found = presented(replace(found, rows=found.rows[:SHOWN_ROWS]), self.result, is_terminal=True)
-        return html.rows(found.columns, found.rows, _footer(found))
+        return _swarm(table, self.result) + html.rows(found.columns, found.rows, _footer(found))
 
     def _words(self) -> list[str]:
         lines = final_report(self.result)
         return lines if self.result.model else [self.message, *lines]
+
+
+def _swarm(table: pa.Table, result: Result) -> str:
+    """Draw the rows of EXPLAIN; empty for those of other statements."""
+    if result.statement.kind != "explain":
+        return ""
+    from sqlflow_edl.charts import shapley
+
+    rows = shapley.Explained.of(table)
+    return shapley.beeswarm(rows) if rows is not None else ""
 
 
 def _sections(found: FirstRows) -> str:

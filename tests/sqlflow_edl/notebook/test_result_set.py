@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 import sqlflow_edl
 from edl.data.metric_tables import importances
+from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.result import Result
@@ -78,6 +80,36 @@ def test_an_explanation_is_shown_with_bars() -> None:
     written = ResultSet(Result(statement, message="wrote 2 rows", figures=figures), None)._repr_html_()
     assert "wrote 2 rows" in written
     assert written.count("<rect") == 2
+
+
+EXPLAINED = pa.table(
+    {"x": [1, 2, 3], "y": [5.0, 6.0, 7.0], "y_base": [6.0] * 3, "x_shap": [-1.0, 0.0, 1.0]}
+)  # columns of EXPLAIN with a row for each row
+
+
+def test_explained_rows_are_a_swarm_above_their_table() -> None:
+    [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
+    html = ResultSet(Result(statement), EXPLAINED)._repr_html_()
+    assert html.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    assert 'aria-label="Effects of the columns on y, on average x 0.6667"' in html
+    assert html.count("<tr>") == 4
+
+
+def test_explained_rows_of_a_table_are_drawn_on_request(tmp_path: Path) -> None:
+    [statement] = parse("SELECT * FROM explained")
+    found = ResultSet(Result(statement), EXPLAINED)
+    assert "<svg" not in found._repr_html_()
+    assert repr(found.importances()) == "Importances: x 0.6667"
+    assert repr(found.dependence("x")) == "Effect of x on y, -1 to 1"
+    chart = found.beeswarm()
+    chart.save(tmp_path / "swarm.svg")
+    assert (tmp_path / "swarm.svg").read_text() == chart._repr_html_() == chart.svg
+
+
+def test_rows_without_explanations_are_not_drawn() -> None:
+    with pytest.raises(SQLFlowError, match="the rows have no Shapley values") as caught:
+        result_of("SELECT 1 AS x").beeswarm()
+    assert "explain.level = rows" in (caught.value.hint or "")
 
 
 def test_a_confusion_matrix_is_a_chart() -> None:

@@ -1,0 +1,48 @@
+"""Charts of explained rows as values of cells."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edl.errors import SemanticError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sqlflow_edl.charts.shapley import Explained
+
+_LABEL = re.compile('aria-label="([^"]*)"')
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """A chart that a notebook shows. svg: the drawing, without scripts and references."""
+
+    svg: str
+
+    def __repr__(self) -> str:
+        found = _LABEL.search(self.svg)
+        return found[1] if found else "no rows to draw"
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> None:
+        """Write the drawing to a file, `shap.svg` for example."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+
+
+def explained(table: pa.Table | None) -> Explained:
+    """Return the explained rows. Raises SemanticError if they have no Shapley values."""
+    from sqlflow_edl.charts.shapley import Explained
+
+    found = Explained.of(table) if table is not None else None
+    if found is None:
+        raise SemanticError(
+            "the rows have no Shapley values",
+            hint="SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO",
+        )
+    return found

@@ -1,0 +1,117 @@
+"""Charts of explained rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from edl.errors import SemanticError
+from sqlflow_edl.charts.shapley import (
+    RAMP,
+    SHOWN_ROWS,
+    UNRANKED,
+    Explained,
+    beeswarm,
+    dependence,
+    importances,
+)
+
+ROWS = 40
+TABLE = pa.table(
+    {
+        "age": pa.array([*range(ROWS - 1), None], pa.int64()),
+        "city": ["Oslo", "Rome <b>"] * (ROWS // 2),
+        "since": [dt.date(2000 + n, 1, 1) for n in range(ROWS)],
+        "income": [100.0] * ROWS,
+        "income_base": [90.0] * ROWS,
+        "age_shap": [0.1 * n for n in range(ROWS)],
+        "city_shap": [5.0, -5.0] * (ROWS // 2),
+        "since_shap": [0.0] * (ROWS - 1) + [None],
+    }
+)
+
+
+def explained(table: pa.Table = TABLE) -> Explained:
+    rows = Explained.of(table)
+    assert rows is not None
+    return rows
+
+
+def dots(svg: str) -> dict[str, list[tuple[float, float]]]:
+    """The places of the dots, by colour."""
+    found = {}
+    for path in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path"):  # noqa: S314 - our own
+        if path.get("stroke-linecap") == "round":
+            places = re.findall(r"M([\d.]+) ([\d.]+)h0", path.get("d") or "")
+            found.setdefault(path.get("stroke", ""), []).extend((float(x), float(y)) for x, y in places)
+    return found
+
+
+def test_columns_come_by_importance_and_the_target_is_the_columns_of_the_base() -> None:
+    rows = explained()
+    assert rows.target == "income"
+    assert list(rows.effects) == ["city", "age", "since"]
+    assert re.findall("<title>(.*?)</title>", importances(rows)) == ["city: 5", "age: 1.95", "since: 0"]
+
+
+def test_rows_without_shapley_values_are_not_explained() -> None:
+    assert Explained.of(TABLE.drop_columns(["income_base"])) is None
+    assert Explained.of(TABLE.slice(0, 0)) is None
+
+
+def test_a_beeswarm_has_a_dot_for_each_known_effect_low_values_in_the_first_colour() -> None:
+    found = dots(beeswarm(explained()))
+    assert sum(map(len, found.values())) == 3 * ROWS - 1
+    assert len(found[UNRANKED]) == ROWS + 1  # the cities, which have no order, and the age that is not known
+    strips = sorted({y for _, y in found[RAMP[0]]})
+    lowest, highest = (
+        sorted(x for x, y in found[colour] if y < strips[-1] - 17) for colour in (RAMP[0], RAMP[-1])
+    )
+    assert max(lowest) < min(highest)
+
+
+def test_dots_at_one_place_lie_beside_each_other_within_their_strip() -> None:
+    heights = [y for places in dots(beeswarm(explained())).values() for _, y in places]
+    assert len(set(heights)) > ROWS // 2
+    assert max(heights) - min(heights) < 3 * 34
+
+
+def test_a_chart_of_many_rows_stays_small() -> None:
+    many = pa.concat_tables([TABLE] * 500)
+    svg = beeswarm(explained(many))
+    assert sum(map(len, dots(svg).values())) == 3 * SHOWN_ROWS
+    assert len(svg) < 30_000
+
+
+def test_the_effect_of_a_number_is_drawn_over_it_in_the_colours_of_another_column() -> None:
+    found = dots(dependence(explained(), "age", by="city"))
+    assert len(found) == 2
+    for places in found.values():
+        assert sorted(places) == sorted(
+            places, key=lambda place: (place[0], -place[1])
+        )  # it rises with the age
+    assert sum(map(len, found.values())) == ROWS - 1
+
+
+def test_categories_have_places_with_their_names() -> None:
+    svg = dependence(explained(), "city", by="age")
+    assert "Rome &lt;b&gt;</text>" in svg
+    assert "age:</text>" in svg
+
+
+def test_dates_are_years() -> None:
+    svg = dependence(explained(), "since")
+    assert "2,010</text>" in svg
+
+
+def test_unknown_columns_and_texts_of_many_values_are_refused() -> None:
+    with pytest.raises(SemanticError, match="no Shapley value of ages") as caught:
+        dependence(explained(), "ages")
+    assert caught.value.hint == "did you mean age?"
+    names = pa.array([f"city {n}" for n in range(ROWS)])
+    with pytest.raises(SemanticError, match="city has 40 different values, and a chart shows at most 6"):
+        dependence(explained(TABLE.set_column(1, "city", names)), "city")
