@@ -20,6 +20,7 @@ from edl.data.files import csv
 from edl.data.names import quoted
 from edl.data.url import SourceURL
 from edl.errors import SourceError, did_you_mean
+from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.errors import opening, while_reading
 from edl.sources.duckdb.source import DuckDBSource
 
@@ -54,7 +55,7 @@ class FileSource(DuckDBSource):
         """Open the database `store`, and create the views by `show`."""
         made = not store.exists()
         try:
-            source = cls(duckdb.connect(store), url, store, made)
+            source = cls(opened(store), url, store, made)
         except duckdb.Error as error:
             raise opening(error, str(store)) from None
         try:

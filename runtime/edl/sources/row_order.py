@@ -32,6 +32,7 @@ from edl.data.arrow_types import BATCH_ROWS, Watched, normalised
 from edl.data.names import free_name, quoted
 from edl.data.pinned import pin_rows
 from edl.data.source import Pinned
+from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.errors import raise_interrupt, while_reading
 from edl.spec import Split
 
@@ -181,7 +182,7 @@ def _shuffled(
     watched = Watched(reader)
     if split is not None:
         schema = schema.append(pa.field(free_name("held", schema.names), pa.bool_()))
-    with duckdb.connect(config={"temp_directory": str(folder / "shuffle")}) as connection:
+    with opened(temporary=folder / "shuffle") as connection:
         connection.register("incoming", pa.RecordBatchReader.from_batches(reader.schema, watched))
         query = shuffled("FROM incoming", _columns(connection, reader.schema), seed, key, split)
         rows = _run(connection, query, watched, schema)

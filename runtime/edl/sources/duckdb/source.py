@@ -23,6 +23,7 @@ from edl.data.url import MEMORY, SourceURL, database_file
 from edl.errors import SourceError
 from edl.sources.common import EmbeddedSource
 from edl.sources.duckdb import queries
+from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.errors import opening, raise_interrupt, translated, while_reading
 from edl.sources.duckdb.results import DuckDBResults
 from edl.sources.row_order import Column, Ordered, shuffled
@@ -58,7 +59,7 @@ class DuckDBSource(Transactional, EmbeddedSource):
         if _is_sqlite(path):  # DuckDB would fetch an extension for it
             raise SourceError(f"{path} is a SQLite database", hint=f"write it as sqlite:///{path}")
         try:
-            return cls(duckdb.connect(path), str(url))
+            return cls(opened(path), str(url))
         except duckdb.Error as error:
             raise opening(error, str(path)) from None
 

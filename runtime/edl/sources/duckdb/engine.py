@@ -1,0 +1,21 @@
+"""Connections of DuckDB that leave memory to others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and a training runs beside it
+
+
+def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> duckdb.DuckDBPyConnection:
+    """Open a database. What does not fit in its memory goes to files, in the folder `temporary` or beside it.
+
+    Raises duckdb.Error.
+    """
+    connection = duckdb.connect(path)
+    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    if temporary is not None:
+        connection.execute("SET temp_directory = ?", (str(temporary),))
+    return connection
