@@ -17,6 +17,7 @@ from edl.spec.computed import table_columns
 from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
+from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
@@ -116,8 +117,9 @@ class TrainingPlan:
                     wants[column] = wants.get(column, Want.NONE) | part.wants | Want.UNIQUE
         for column, want in warm_start.wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
-        for column in self._operands:
-            wants[column] = wants.get(column, Want.NONE) | Want.MOMENTS
+        for source in self.computed.values():
+            for column, want in expressions.wants(source):
+                wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
         if self.group:

@@ -6,8 +6,9 @@ same JobSpec from a look at the queries and pins nothing.
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,15 +19,17 @@ import pyarrow.compute as pc
 from edl import data, spec
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
-from edl.errors import SQLFlowError
+from edl.errors import SemanticError, SQLFlowError
 from edl.features.computed import with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from sqlflow_edl.analysis import forecasts, labels
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
+from sqlflow_edl.analysis.columns.computed import fixed, is_fixed
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
+from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import splits, validation
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
@@ -117,17 +120,34 @@ def _statistics(
 ) -> dict[str, ColumnStatistics]:
     """Collect the statistics that the plan wants of the training rows.
 
-    Takes one pass, or two where texts turn out to be lists. checks: data checks, which see the rows of the
+    Takes one pass, and another where texts turn out to be lists, or where expressions have statistics of the rows in
+    them. checks: data checks, which see the rows of the
     first pass.
     """
-    wants = plan.wants()
-    rows = with_computed(checks.watch(read()), plan.computed)
-    found = collect(rows, wants, seed=plan.seed, lists=plan.lists())
+    wants, computed = plan.wants(), plan.computed
+    later = {name for name, source in computed.items() if not is_fixed(source)}
+    rows = with_computed(checks.watch(read()), {name: computed[name] for name in computed.keys() - later})
+    first = {name: want for name, want in wants.items() if name not in later}
+    found = collect(rows, first, seed=plan.seed, lists=plan.lists())
+    if later:
+        numbered = dict(_numbered({name: computed[name] for name in later}, found))
+        found |= collect(
+            with_computed(read(), numbered), {name: wants[name] for name in numbered}, seed=plan.seed
+        )
     if cells := set(delimited(wants, found)):
         of_items = collect(read(), {each.column: Want.NONE for each in cells}, seed=plan.seed, lists=cells)
         for column, items in of_items.items():
             found[column] = replace(found[column], lists={**found[column].lists, **items.lists})
     return found
+
+
+def _numbered(
+    computed: Mapping[str, spec.Computed], found: Statistics
+) -> Iterator[tuple[str, spec.Computed]]:
+    """Yield expressions with the numbers of their statistics; of one that has none, the feature raises the error."""
+    for name, source in computed.items():
+        with contextlib.suppress(SemanticError):
+            yield name, fixed(source, found)
 
 
 def _with_disorder(

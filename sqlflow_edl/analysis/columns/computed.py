@@ -1,6 +1,7 @@
 """Expressions of COLUMN: from the syntax tree to `spec.Computed`, with columns resolved and everything checked.
 
-LOG of a column is log(1 + x) wherever it stands; of an expression it is its natural logarithm, as LN is.
+LOG of a column is log(1 + x) wherever it stands; of an expression it is its natural logarithm, as LN is. Statistics of
+the training rows, such as MEDIAN(x), are operators until `fixed` puts numbers in their places.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
 from edl.spec.computed import DEEPEST, MOST_OPERATORS, depth, table_columns
+from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.syntax import ast
 
 Column = Callable[[ast.Name], spec.Source]  # resolves a name to the column of a number
@@ -37,7 +40,15 @@ FUNCTIONS = (
     ComputedFunction("LEAST", "LEAST(x, y)", "the least one; NULL where one is", 2, _MANY),
     ComputedFunction("GREATEST", "GREATEST(x, y)", "the greatest one; NULL where one is", 2, _MANY),
     ComputedFunction("COALESCE", "COALESCE(x, 0)", "the first that is not NULL", 2, _MANY, ("IFNULL", "NVL")),
+    ComputedFunction(
+        "IMPUTE", "IMPUTE(x, median)", "x, or where it is NULL the mean, median or mode, or a number", 1, 2
+    ),
+    ComputedFunction("MEAN", "MEAN(x)", "the mean of the training rows"),
+    ComputedFunction("MEDIAN", "MEDIAN(x)", "the median of the training rows"),
+    ComputedFunction("MODE", "MODE(x)", "the most frequent number of the training rows"),
 )
+_STRATEGIES = {"mean": "MEAN", "median": "MEDIAN", "mode": "MODE", "most_frequent": "MODE"}  # of IMPUTE
+_WANTS = {"MEAN": Want.MOMENTS, "MEDIAN": Want.QUANTILES, "MODE": Want.COUNTS}
 BY_NAME = {name.casefold(): each for each in FUNCTIONS for name in (each.name, *each.aliases)}
 _LOG = ComputedFunction("LOG", "LOG(x)", "")
 _LOGARITHM = "log"
@@ -68,7 +79,7 @@ def check_call(call: ast.Call) -> None:
 def computed(value: ast.Value, column: Column) -> spec.Computed:
     """Return the expression with its columns. Raises SemanticError, with the place, for what no expression has."""
     found = _source(value, column)
-    if not isinstance(found, spec.Computed) or not any(table_columns(found)):
+    if not isinstance(found, spec.Computed) or not any(table_columns(_with_numbers(found, lambda _: 0.0))):
         raise SemanticError("this expression has no column", span=value.span, hint="such as x / 2")
     if depth(found) > DEEPEST or sum(1 for _ in _operators(found)) > MOST_OPERATORS:
         raise SemanticError(
@@ -77,6 +88,53 @@ def computed(value: ast.Value, column: Column) -> spec.Computed:
             hint="compute it in the SELECT",
         )
     return found
+
+
+def wants(source: spec.Source | float) -> Iterator[tuple[str, Want]]:
+    """Yield the columns of the table with the statistics that the expression needs of them."""
+    if isinstance(source, str):
+        yield source, Want.MOMENTS
+    elif isinstance(source, spec.Computed):
+        for operand in source.operands:
+            yield from wants(operand)
+            if isinstance(operand, str):
+                yield operand, _WANTS.get(source.operator, Want.NONE)
+
+
+def is_fixed(source: spec.Computed) -> bool:
+    """Return True if the expression has no statistics of the training rows."""
+    return not _WANTS.keys() & set(_operators(source))
+
+
+def fixed(source: spec.Computed, statistics: Statistics) -> spec.Computed:
+    """Return the expression with the numbers of its statistics. Raises SemanticError where there is none."""
+    found = _with_numbers(source, lambda each: _statistic(each, statistics))
+    if not isinstance(found, spec.Computed):
+        raise TypeError("an expression has a column")
+    return found
+
+
+def _with_numbers(
+    source: spec.Source | float, number: Callable[[spec.Computed], float]
+) -> spec.Source | float:
+    if not isinstance(source, spec.Computed):
+        return source
+    if source.operator in _WANTS:
+        return number(source)
+    return spec.Computed(source.operator, tuple(_with_numbers(each, number) for each in source.operands))
+
+
+def _statistic(node: spec.Computed, statistics: Statistics) -> float:
+    [column] = table_columns(node)
+    found = statistics[column]
+    if node.operator == "MEAN" and found.numbers:
+        return found.mean
+    if node.operator == "MEDIAN" and len(found.sample):
+        return found.quantiles([0.5])[0]
+    if node.operator == "MODE" and found.counts and found.counts.values:
+        return float(found.counts.values[0])
+    many = " of few different values" if node.operator == "MODE" and found.distinct else ""
+    raise SemanticError(f"{node} needs numbers{many}, and the training rows have none in {column}")
 
 
 def _source(value: ast.Value, column: Column) -> spec.Source | float:
@@ -107,7 +165,11 @@ def _operation(node: ast.Operation, column: Column) -> spec.Source | float:
 def _call(call: ast.Call, column: Column) -> spec.Computed:
     check_call(call)
     function = _function(call)
+    if function.name == "IMPUTE":
+        return _imputed(call, column)
     operands = [_source(each, column) for each in call.args]
+    if function.name in _WANTS:
+        return _of_rows(function.name, operands[0], call)
     if function is _LOG:
         if isinstance(call.args[0], ast.Name):
             operands = [spec.Computed("+", (operands[0], 1.0))]
@@ -116,6 +178,36 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
     for each in rest:
         found = spec.Computed(function.name, (found, each))
     return found if rest and isinstance(found, spec.Computed) else spec.Computed(function.name, (found,))
+
+
+def _imputed(call: ast.Call, column: Column) -> spec.Computed:
+    value, *rest = call.args
+    found = _source(value, column)
+    how = rest[0] if rest else None
+    word = how.text if isinstance(how, ast.Name) else getattr(how, "value", "median")
+    if isinstance(word, str):
+        if word.casefold() not in _STRATEGIES:
+            raise SemanticError(
+                f"there is no way {word} to replace NULL",
+                span=how.span if how else call.span,
+                hint=did_you_mean(word.casefold(), _STRATEGIES)
+                or "mean, median, mode and numbers are possible",
+            )
+        filled: spec.Source | float = _of_rows(_STRATEGIES[word.casefold()], found, call)
+    else:
+        filled = _source(how, column) if how else 0.0
+    return spec.Computed("COALESCE", (found, filled))
+
+
+def _of_rows(name: str, found: spec.Source | float, call: ast.Call) -> spec.Computed:
+    """Return a statistic of a column of the table."""
+    if not isinstance(found, str):
+        raise SemanticError(
+            f"the {name.lower()} of the training rows is that of a column, not of an expression",
+            span=call.args[0].span,
+            hint="compute the expression in the SELECT",
+        )
+    return spec.Computed(name, (found,))
 
 
 def _function(call: ast.Call) -> ComputedFunction:

@@ -18,7 +18,7 @@ from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
 from sqlflow_edl.analysis.columns.computed import FUNCTIONS as COMPUTED
-from sqlflow_edl.analysis.columns.computed import check_call, computed, is_computed
+from sqlflow_edl.analysis.columns.computed import check_call, computed, fixed, is_computed
 from sqlflow_edl.analysis.columns.derive import calendar, lists, text
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
@@ -26,6 +26,7 @@ from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.columns.numeric import numeric, standardized
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
+from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
 COMBINE = "COMBINE"  # concatenates items, as a model does in any case
@@ -78,6 +79,8 @@ class Resolver:
         own = {name: self.computed[name] for name in draft.columns if name in self.computed}
 
         def fit(statistics: Statistics) -> Fitted:
+            with at(draft.span):
+                numbered = {name: fixed(source, statistics) for name, source in own.items()}
             for name in own:
                 if statistics[name].nulls == statistics[name].rows:
                     raise SemanticError(
@@ -85,7 +88,7 @@ class Resolver:
                         span=draft.span,
                         hint="it is where a part is NULL, and for a division by 0 and the logarithm of 0 and below",
                     )
-            return spec.with_columns(draft.fit(statistics), own)
+            return spec.with_columns(draft.fit(statistics), numbered)
 
         return replace(draft, fit=fit) if own else draft
 
@@ -243,7 +246,9 @@ class Resolver:
         raise SemanticError(
             f"an expression takes numbers, {column} is {kind.words}",
             span=name.span,
-            hint="cast it in the SELECT if it holds numbers",
+            hint="cast it in the SELECT if it holds numbers; of a text, NULL is a category of its own"
+            if kind is ColumnType.TEXT
+            else None,
         )
 
     def _matching(self, text: str, span: Span) -> list[str]:

@@ -128,6 +128,12 @@ def test_an_expression_is_computed_from_its_columns(session: Session) -> None:
         ("PLE(age - (height - 1))", "age - (height - 1)"),
         ("age * height AS product, BUCKETIZE(product, 3)", "age * height"),
         ("age AS years, years / 2", "age / 2"),
+        ("IMPUTE(age, 0)", "COALESCE(age, 0)"),
+        ("IMPUTE(age)", "COALESCE(age, 44.5)"),
+        ("IMPUTE(age, mean)", "COALESCE(age, 44.5)"),
+        ("IMPUTE(member, 'most_frequent')", "COALESCE(member, 0)"),
+        ("PLE(LOG(IMPUTE(age, median) + 1))", "LN(COALESCE(age, 44.5) + 1)"),
+        ("age - MEDIAN(age)", "age - 44.5"),
     ],
 )
 def test_expressions_as_they_are_reported(session: Session, item: str, wanted: str) -> None:
