@@ -69,7 +69,7 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
-    report = _comparison(attributes.get("predict.report"), model, reference, errors)
+    report = _rows_or_report(attributes.get("predict.report"), statement, model, reference, errors)
     raise_all(errors)
     table, column = _target(statement.target, statement.prefix + trained.label.column, query.dialect)
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
@@ -92,12 +92,28 @@ def prediction(
     )
 
 
-def _comparison(
-    written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
+def _rows_or_report(
+    written: Resolved | None,
+    statement: ast.Statement,
+    model: Archive,
+    reference: str,
+    errors: list[SQLFlowError],
 ) -> spec.job.Report:
-    """Return the kind of report of PREDICT; add an error if the model has no statistics for it."""
-    if written is None or written.value != "drift":
+    """Return the kind of report of PREDICT; add an error if the model has no statistics or features for it."""
+    if written is None or written.value == "rows":
         return "figures"
+    if written.value == "features":
+        span = written.written.value.span
+        if statement.target:
+            message, hint = (
+                "features are a result set",
+                "leave the table out; sqlflow run -o FILE writes the rows",
+            )
+            errors.append(SemanticError(message, span=statement.target.span, hint=hint))
+        if model.spec.forecast or not model.spec.features:
+            why = "of series before each row" if model.spec.forecast else "made by its own program"
+            errors.append(SemanticError(f"the features of {reference} are {why}", span=span))
+        return "features"
     if model.fitting is None:
         errors.append(without_statistics(reference, written.written.value.span))
     return "drift"

@@ -163,12 +163,12 @@ def check_written(
     for draft in drafts:
         try:
             column = draft.fit(statistics)
-            signature = _signature(form(column, draft.span) if form else column)
+            written = signature(form(column, draft.span) if form else column)
         except SQLFlowError as error:
             errors.append(error)
             continue
-        if signature not in theirs:
-            message = f"{parent.reference} has no feature {signature}"
+        if written not in theirs:
+            message = f"{parent.reference} has no feature {written}"
             hint = f"leave COLUMN out: its features are {shown}"
             errors.append(parent.refuse(message, draft.span, hint))
     return errors
@@ -216,8 +216,8 @@ def _signatures(feature: spec.Feature) -> set[str]:
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
 
 
-def _signature(column: Fitted) -> str:
-    """Return the signature of a written column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`."""
+def signature(column: Fitted) -> str:
+    """Return the signature of a column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`."""
     inner = _described(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
@@ -257,6 +257,6 @@ def _described(column: Fitted) -> str:
         more = f", {column.frequencies}"
     elif isinstance(column, spec.Vector):
         more = f", {len(column.mean)}"
-    elif isinstance(column, spec.DatePart):
+    elif isinstance(column, spec.DatePart) or (isinstance(column, spec.Raw) and column.part):
         more = f", {column.part}"
     return f"{type(column).__struct_config__.tag}({', '.join(map(str, spec.sources(column)))}{more})"

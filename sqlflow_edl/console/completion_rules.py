@@ -29,6 +29,7 @@ _BEGINNINGS = (
         "SHOW TRAIN",
         "SHOW CURVE",
         "SHOW TRIALS",
+        "SHOW FEATURES FOR",
         "DESCRIBE MODEL",
         "SET MODEL",
         "DROP MODEL",
@@ -46,7 +47,7 @@ _BEGINNINGS = (
     ),
 )
 _SECOND = {
-    "SHOW": ("MODELS", "TRAIN", "CURVE", "TRIALS"),
+    "SHOW": ("MODELS", "TRAIN", "CURVE", "TRIALS", "FEATURES FOR"),
     "DESCRIBE": ("MODEL",),
     "DESC": ("MODEL",),
     "SET": ("MODEL",),
@@ -73,6 +74,7 @@ _BEFORE_A_MODEL = (
     ("SHOW", "TRAIN"),
     ("SHOW", "CURVE"),
     ("SHOW", "TRIALS"),
+    ("FEATURES", "FOR"),
 )
 _VERSIONS = {("SET", "MODEL"): ("ACTIVE", "TAG"), ("DROP", "MODEL"): ("TAG",)}  # behind a model
 _BEFORE_A_TABLE = ("FROM", "JOIN", "INTO", "UPDATE", "TABLE", "VIEW", "DESCRIBE", "SUMMARIZE")

@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 # Form in which rows are shown to people; machine formats have them unchanged.
 View = Literal[
-    "rows", "figures", "sections", "models", "importances", "confusion_matrix", "roc_curve", "drift"
+    "rows",
+    "figures",
+    "sections",
+    "models",
+    "importances",
+    "confusion_matrix",
+    "roc_curve",
+    "drift",
+    "features",
 ]
 
 

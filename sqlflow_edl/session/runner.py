@@ -32,6 +32,7 @@ from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import drift as drift_report
+from sqlflow_edl.reports import features as feature_report
 from sqlflow_edl.reports import job_results
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import activation, comparison
@@ -135,7 +136,8 @@ class JobRunner:
         with self._job(statement, cast(job_folder.Kind, statement.kind)) as job:
             found = self._compiler.use(statement, job.model)
             reports_drift, target = found.planned.report == "drift", found.planned.output.name
-            if not found.planned.cluster.workers and (target or not reports_drift):
+            trains_nothing = found.planned.report in ("drift", "features") and not target
+            if not found.planned.cluster.workers and not trains_nothing:
                 self._submitter.warm(found.trained.framework)
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
@@ -143,6 +145,8 @@ class JobRunner:
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
+            if found.planned.report == "features":
+                return self._features(statement, found.planned, job, pinned)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = inference.notes(statement, found.trained, planned)
@@ -163,6 +167,16 @@ class JobRunner:
                 written = self._commit(ready, outcome).rows
         result = job_results.written(statement, planned, outcome, notes, written, found.reference)
         return drift_report.added(result, drift, found.reference)
+
+    def _features(self, statement: Statement, planned: JobSpec, job: JobFolder, pinned: Pinned) -> Result:
+        """Return what the model sees of the pinned rows."""
+        self._observer.doing("transforming the rows")
+        reader = data.open_reader(pinned, job.rows)
+        others = [name for name in reader.schema.names if name not in planned.columns]
+        with placed(statement.select_span):
+            found = feature_report.rows(planned, reader.read(0, pinned.rows), others)
+        computed = tuple(found.column_names[len(others) :])
+        return Result(statement, reader=found.to_reader(), computed=computed)
 
     def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
         """Compare the pinned rows with the training rows of the job's model."""

@@ -214,6 +214,12 @@ class Statement:
         """True if TO RUN names a Python file, and no image."""
         return str(self.image).endswith(".py")
 
+    @property
+    def shows_features(self) -> bool:
+        """True if a PREDICT gives the features in the place of predictions, as SHOW FEATURES does."""
+        report = self.attribute("predict.report")
+        return report is not None and getattr(report.value, "value", "") == "features"
+
     def attribute(self, key: str) -> Attribute | None:
         """Return the attribute of that name, case ignored; the last one if it is written twice."""
         found = None

@@ -130,6 +130,20 @@ class _Builder(Transformer[Token, Any]):
     def show_curve(self, meta: Meta, children: list[Any]) -> Statement:
         return self._statement("show_curve", meta, [], model=children[0])
 
+    def show_features(self, meta: Meta, children: list[Any]) -> Statement:
+        """Return a PREDICT whose result is the features."""
+        model, query = children
+        report = Attribute("predict.report", Constant("features", _span(meta)), _span(meta))
+        return self._statement(
+            "predict",
+            meta,
+            [],
+            using=model,
+            attributes=(report,),
+            select=str(query).strip(),
+            select_span=Span(query.start_pos or 0, query.end_pos or 0),
+        )
+
     def show_models(self, meta: Meta, children: list[Token]) -> Statement:
         like = string_value(children[0]) if children else None
         return self._statement("show_models", meta, [], like=like)

@@ -72,6 +72,11 @@ STATEMENTS = {
     "SHOW TRIALS": Form(
         "SHOW TRIALS model_name", "the trials of its search, and their statements", f"SHOW TRIALS {_MODEL};"
     ),
+    "SHOW FEATURES": Form(
+        "SHOW FEATURES FOR model_name (query)",
+        "what the model sees of rows",
+        f"SHOW FEATURES FOR {_MODEL} (SELECT * FROM iris LIMIT 5);",
+    ),
     "DESCRIBE MODEL": Form(
         "DESCRIBE MODEL model_name",
         "features and why, statistics, metrics, learning curve, lineage",

@@ -176,9 +176,9 @@ class _Extended:
         """Return the tokens on one line."""
         parts: list[str] = []
         before, operand, sign = Token("", 0, 0, ""), False, False
-        for token in tokens:
+        for token, following in zip(tokens, [*tokens[1:], before], strict=True):
             keyword = token.kind == "word" and token.start not in self._names
-            call = token.text == "(" and operand
+            call = token.text == "(" and operand and following.kind != "query"
             names = before.end in self._named and token.text == "="  # an argument: min_count=2
             tight = before.text in _TIGHT_AFTER or token.text in _TIGHT_BEFORE or call or names or sign
             parts.append(("" if tight else " ") + (token.text.upper() if keyword else token.text))

@@ -148,10 +148,11 @@ def clause_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
     """Yield the tokens of the extended clauses from `start` up to the semicolon or the end of the text.
 
     Comments are left out. The last token is always of kind "end", before the semicolon. The query of VALIDATE ON (…)
-    is one token, found by the dialect's own lexer.
+    and of SHOW FEATURES FOR m (…) is one token, found by the dialect's own lexer.
     """
     open_brackets: list[str] = []
     before = ("", "")  # the two previous tokens
+    shows = False  # SHOW FEATURES FOR model (query)
     while match := (_IN_A_MAP if "{" in open_brackets else _CLAUSES).search(text, start):
         token = _clause_token(text, match, dialect, list_or_name=bool(open_brackets) or before[1] == "=")
         start = token.end
@@ -161,7 +162,8 @@ def clause_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
         if token.kind == "comment":
             continue
         yield token
-        if token.text == "(" and before == ("VALIDATE", "ON"):
+        shows = shows or before == ("SHOW", "FEATURES")
+        if token.text == "(" and (before == ("VALIDATE", "ON") or shows):
             query = _query(text, token, dialect)
             start = query.end
             if query.text:

@@ -33,6 +33,7 @@ _INSTEAD = {
     "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",
     "ROC_CURVE": "write SELECT … TO EVALUATE my_model WITH evaluate.report = roc_curve",
     "TRAINING_INFO": "write SHOW CURVE my_model",
+    "TRANSFORM": "write SHOW FEATURES FOR my_model (SELECT …)",
     "FORECAST": "write ML.PREDICT(MODEL my_model, (SELECT …)), with the last rows of each series and those to forecast",
     "TRIAL_INFO": "write SHOW TRIALS my_model",
     "WEIGHTS": "write DESCRIBE MODEL my_model",

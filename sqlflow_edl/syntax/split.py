@@ -46,6 +46,7 @@ _OWN = {
     ("SHOW", "TRAIN"): True,
     ("SHOW", "CURVE"): True,
     ("SHOW", "TRIALS"): True,
+    ("SHOW", "FEATURES"): True,
     ("SHOW", "MODELS"): False,
     ("DESCRIBE", "MODEL"): True,
     ("DESC", "MODEL"): True,

@@ -20,8 +20,8 @@ VERSION = 1
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's tasks
 Report = Literal[
-    "figures", "confusion_matrix", "roc_curve", "drift"
-]  # result of EVALUATE; the last of PREDICT
+    "figures", "confusion_matrix", "roc_curve", "drift", "features"
+]  # result of EVALUATE; the last two of PREDICT
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
 SplitBy = Literal["random", "time", "group", "stratified"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]

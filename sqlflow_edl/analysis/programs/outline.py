@@ -62,6 +62,8 @@ def title(statement: Statement, dialect: str) -> str:
     """Return one line that names the kind of statement and the model or table: `TRAIN DNNClassifier INTO irises`."""
     if statement.kind == "sql":
         return _sql_title(statement.text, dialect)
+    if statement.shows_features:
+        return f"SHOW FEATURES FOR {_shown(statement.using)}"
     words = {
         "train": ("TRAIN", _shown(statement.model), "INTO", _shown(*statement.into)),
         "auto": ("TRAIN INTO", _shown(*statement.into)),

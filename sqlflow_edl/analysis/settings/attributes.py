@@ -368,9 +368,9 @@ PREDICT = (
         "predict.report",
         "text",
         "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "
-        "table, nothing is predicted.",
+        "table, nothing is predicted. features: the values that the model sees, as SHOW FEATURES shows them.",
         "rows",
-        choices=("rows", "drift"),
+        choices=("rows", "drift", "features"),
     ),
     Attribute(
         "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)

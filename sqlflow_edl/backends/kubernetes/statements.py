@@ -54,7 +54,7 @@ def _gives_rows(statement: Statement) -> bool:
         case "evaluate":
             return written.get("evaluate.report", "figures") != "figures"
         case kind:
-            return kind in ("predict", "run") and written.get("predict.report") != "drift"
+            return kind in ("predict", "run") and written.get("predict.report") not in ("drift", "features")
 
 
 def _check_host(host: str, settings: Settings, statement: Statement) -> None:

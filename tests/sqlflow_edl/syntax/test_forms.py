@@ -22,6 +22,7 @@ KINDS = {
     "SHOW TRAIN": "show_train",
     "SHOW CURVE": "show_curve",
     "SHOW TRIALS": "show_trials",
+    "SHOW FEATURES": "predict",
     "DESCRIBE MODEL": "describe_model",
     "SET MODEL": "set_model",
     "SET MODEL TAG": "set_tag",

@@ -1,0 +1,121 @@
+"""What a model sees of rows: the values of its features, for the report `features` of PREDICT and SHOW FEATURES.
+
+A feature has a column by its signature, such as `one_hot(vocabulary(city))`. A number is as the model takes it; a
+category is its level, or its id where ids have no levels; NULL stands for missing and unseen ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from edl.data.names import free_name
+from edl.features import Entry, Features
+from edl.ragged import Ragged
+from edl.spec import (
+    Bucket,
+    Category,
+    Codes,
+    DatePart,
+    Embedding,
+    Feature,
+    JobSpec,
+    OneHot,
+    Vocabulary,
+    is_dense,
+    num_ids,
+    width,
+)
+from sqlflow_edl.analysis.warm_start import signature
+from sqlflow_edl.reports.text import number
+
+_FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # value of id 0
+
+
+def rows(model: JobSpec, batches: Iterable[pa.RecordBatch], others: Sequence[str]) -> pa.Table:
+    """Return the features of the rows behind those columns of the query that the model does not read.
+
+    Raises SemanticError if a value does not suit its feature.
+    """
+    features = Features(*model.features)
+    names = _names(model.features, others)
+    found = []
+    for batch in batches:
+        columns = _columns(features, batch)
+        arrays = [batch.column(name) for name in others] + [columns[each] for each in model.features]
+        found.append(pa.table(arrays, names=[*others, *names]))
+    return pa.concat_tables(found) if found else pa.table({name: [] for name in (*others, *names)})
+
+
+def _names(features: Sequence[Feature], others: Sequence[str]) -> list[str]:
+    taken = list(others)
+    for feature in features:
+        taken.append(free_name(signature(feature), taken))
+    return taken[len(others) :]
+
+
+def _columns(features: Features, batch: pa.RecordBatch) -> dict[Feature, pa.Array]:
+    arrays = features.transform(batch)
+    return {
+        feature: column
+        for entry in features.entries
+        for feature, column in _of_entry(entry, arrays[entry.name])
+    }
+
+
+def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
+    """Yield the features of an entry with their values."""
+    if entry.kind == "positions":
+        numbers, first = entry.encodings
+        for place, feature in enumerate(entry.features):
+            bins = np.array([start for number, start in zip(numbers, first, strict=True) if number == place])
+            yield feature, _lists(np.clip(values[:, [place]] - bins, 0, 1))
+        return
+    if entry.kind in ("category", "list"):
+        yield entry.feature, _levels(entry.feature, values)
+        return
+    last = 0
+    for feature in entry.features:
+        size = width(feature) if is_dense(feature) else 1
+        first_column, last = last, last + size
+        found = values[:, first_column:last]
+        if isinstance(feature, Codes):
+            known = np.nan_to_num(found[:, 0], nan=feature.category.size).astype(np.int64)
+            yield feature, _of_ids(feature.category, known)
+        else:
+            yield feature, _lists(found) if size > 1 else pa.array(found[:, 0], from_pandas=True)
+
+
+def _lists(values: Any) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel(), from_pandas=True), values.shape[1])
+
+
+def _levels(feature: Feature, ids: Any) -> pa.Array:
+    if not isinstance(feature, OneHot | Embedding):
+        raise TypeError(f"{type(feature).__name__} has no ids")
+    if not isinstance(ids, Ragged):
+        return _of_ids(feature.category, ids)
+    offsets = pa.array(ids.offsets, pa.int64())
+    return pa.LargeListArray.from_arrays(offsets, _of_ids(feature.category, ids.values))
+
+
+def _of_ids(category: Category, ids: Any) -> pa.Array:
+    """Return the levels of the ids, NULL for missing or unseen."""
+    category = getattr(category, "category", category)  # of the items of lists
+    if isinstance(category, Vocabulary):
+        return pa.array([*category.values, None]).take(pa.array(ids))
+    if isinstance(category, Bucket):
+        return pa.array([*_intervals(category.boundaries), None]).take(pa.array(ids))
+    first = _FIRST[category.part] if isinstance(category, DatePart) else 0
+    return pa.array(ids + first, mask=ids == num_ids(category) - 1)
+
+
+def _intervals(boundaries: Sequence[float]) -> Iterator[str]:
+    yield f"below {number(boundaries[0])}"
+    for low, high in pairwise(boundaries):
+        yield f"{number(low)} to {number(high)}"
+    yield f"from {number(boundaries[-1])}"
