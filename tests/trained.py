@@ -108,8 +108,9 @@ class Models(dict[str, Trained]):
         return name
 
     def __missing__(self, name: str) -> Trained:
-        for _ in self.session.run(statements()[name]):
-            pass
+        with short(trials=2):
+            for _ in self.session.run(statements()[name]):
+                pass
         file = self.folder / f"{name}.zip"
         self.session.registry.load(name, file)
         self[name] = Trained(read_archive(file), load_model(file, f"{name}@1"))
@@ -119,7 +120,7 @@ class Models(dict[str, Trained]):
 @contextlib.contextmanager
 def models(folder: Path) -> Iterator[Models]:
     """The models of the statements, in a model store beside the database, which servers can read at the same time."""
-    with pytest.MonkeyPatch.context() as patch, short(trials=2):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
         with Session(
             f"duckdb:///{folder}/models.duckdb", create=True, model_store=str(folder / "store")
