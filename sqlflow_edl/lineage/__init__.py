@@ -6,7 +6,7 @@ A tracker is told when a statement begins and how it ends. What goes wrong there
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
@@ -17,7 +17,6 @@ from sqlflow_edl.syntax.ast import Kind, Statement
 
 T = TypeVar("T")
 
-_ENVIRONMENT = "OPENLINEAGE_"  # prefix of the variables that configure its client
 _USES_MODEL: dict[Kind, str] = {  # kind -> the field that names the model in use
     "train": "using",
     "auto": "using",
@@ -55,6 +54,38 @@ class Tracker(Protocol):
         """Report the result of the statement; without one, its error."""
 
 
+@dataclass(frozen=True, slots=True)
+class _System:
+    """System to tell. variables: prefix of those that configure its client. load: imports what makes a tracker."""
+
+    name: str
+    variables: str
+    extra: str
+    kinds: tuple[Kind, ...]
+    load: Callable[[], Callable[[Execution], Tracker]]
+
+    def wants(self, statement: Statement) -> bool:
+        return statement.kind in self.kinds and any(name.startswith(self.variables) for name in os.environ)
+
+
+def _openlineage() -> Callable[[Execution], Tracker]:
+    from sqlflow_edl.lineage.openlineage import OpenLineage
+
+    return OpenLineage
+
+
+def _mlflow() -> Callable[[Execution], Tracker]:
+    from sqlflow_edl.lineage.mlflow import MLflow
+
+    return MLflow
+
+
+_SYSTEMS = (
+    _System("OpenLineage", "OPENLINEAGE_", "lineage", KINDS, _openlineage),
+    _System("MLflow", "MLFLOW_TRACKING_URI", "mlflow", ("train", "auto"), _mlflow),
+)
+
+
 def tracked(
     statement: Statement,
     run: Callable[[], Result],
@@ -68,10 +99,11 @@ def tracked(
 
     source, models: as in `Execution`.
     """
-    if statement.kind not in KINDS or not any(name.startswith(_ENVIRONMENT) for name in os.environ):
+    systems = [system for system in _SYSTEMS if system.wants(statement)]
+    if not systems:
         return run()
     execution = _execution(statement, dialect, source, models)
-    trackers = [begun for make in _trackers(note) if (begun := _told(partial(_begun, make, execution), note))]
+    begun = [(system, _begun(system, execution, note)) for system in systems]
     result, error = None, "interrupted"
     try:
         result = run()
@@ -79,8 +111,9 @@ def tracked(
         error = str(problem)
         raise
     finally:
-        for tracker in trackers:
-            _told(partial(tracker.ends, result, error), note)
+        for system, tracker in begun:
+            if tracker is not None:
+                _told(system, partial(tracker.ends, result, error), note)
     return result
 
 
@@ -105,25 +138,25 @@ def _tables(things: tuple[Thing, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(".".join(thing.parts) for thing in things if thing.kind == "table"))
 
 
-def _begun(make: Callable[[Execution], Tracker], execution: Execution) -> Tracker:
-    tracker = make(execution)
-    tracker.begins()
-    return tracker
-
-
-def _trackers(note: Callable[[str], None]) -> Iterator[Callable[[Execution], Tracker]]:
-    """Yield what makes a tracker, for each system that the environment configures."""
+def _begun(system: _System, execution: Execution, note: Callable[[str], None]) -> Tracker | None:
     try:
-        from sqlflow_edl.lineage.openlineage import OpenLineage
+        make = system.load()
     except ImportError:
-        note("OpenLineage is configured, and its client is not installed: pip install 'sqlflow-edl[lineage]'")
-        return
-    yield OpenLineage
+        install = f"pip install 'sqlflow-edl[{system.extra}]'"
+        note(f"{system.name} is configured, and its client is not installed: {install}")
+        return None
+
+    def begin() -> Tracker:
+        tracker = make(execution)
+        tracker.begins()
+        return tracker
+
+    return _told(system, begin, note)
 
 
-def _told(call: Callable[[], T], note: Callable[[str], None]) -> T | None:
+def _told(system: _System, call: Callable[[], T], note: Callable[[str], None]) -> T | None:
     try:
         return call()
     except Exception as error:  # of a client, a configuration or a network that are not ours
-        note(f"OpenLineage was not told: {str(error) or type(error).__name__}")
+        note(f"{system.name} was not told: {str(error) or type(error).__name__}")
         return None

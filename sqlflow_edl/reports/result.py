@@ -54,6 +54,7 @@ class Result:
     trials: tuple[Trial, ...] = ()  # of a search
     model: str = ""  # name@version of the trained model
     stored_in: str = ""  # URL of the store that keeps the model
+    job: str = ""  # id of the training
     rows: int = 0  # written to a table
     reader: pa.RecordBatchReader | None = None
     view: View = "rows"

@@ -118,6 +118,7 @@ class JobRunner:
             trials=outcome.trials,
             model=model,
             stored_in=registry.url,
+            job=job.id,
         )
 
     def _rival(
