@@ -42,7 +42,7 @@ with sqlflow_edl.connect('duckdb:') as session:
     [compiled] = session.compile(f'{query} TO TRAIN DNNRegressor LABEL b INTO m')
     print(compiled.program.files['model.py'].decode())
 """
-# A driver that `mysql` does without: building it needs a C library.
+# A driver that `mysql` does without, since building it needs a C library; and a client that brings many packages.
 LEFT_OUT_OF_ALL = {"mlflow-skinny", "mysqlclient"}
 
 
