@@ -26,6 +26,7 @@ import pytest
 import sqlflow_edl
 from edl import features as fc
 from edl.errors import JobError, SQLFlowError
+from edl.frameworks.export import reason_against_tensors
 from edl.frameworks.networks.onnx import reason_against
 from edl.program import read_spec
 from edl.run import job_runner
@@ -186,6 +187,23 @@ def by_saved_model(case: Case) -> pa.Table:
     return case.columns(found.get("scores", found["outputs"]).numpy())
 
 
+def by_torch_export(case: Case) -> pa.Table:
+    import torch
+
+    spec = case.trained.archive.spec
+    if reason := reason_against(spec, case.trained.archive.weights()) or reason_against_tensors(spec):
+        raise JobError(reason)  # then the file takes the transformed features
+    file, wrote = case.exported(".pt2")
+    assert wrote == f"a torch.export program of the columns {', '.join(spec.columns)}"
+    program = torch.export.load(file).module()
+    given = {name: torch.tensor(each) for name, each in fed(case.batch, spec.columns).items()}
+    found = program(given)
+    one = program({name: each[:1] for name, each in given.items()})
+    name = "scores" if "scores" in found else "outputs"
+    torch.testing.assert_close(one[name], found[name][:1])
+    return case.columns(found[name].numpy())
+
+
 def by_file_of_lightgbm(case: Case) -> pa.Table:
     import lightgbm
 
@@ -239,14 +257,21 @@ WAYS: dict[str, Answers] = {
     "data frame": by_frame,
     "ONNX": by_onnx,
     "SavedModel": by_saved_model,
+    "torch.export": by_torch_export,
     "file of LightGBM": by_file_of_lightgbm,
     "file of XGBoost": by_file_of_xgboost,
 }
 ONE_BY_ONE = ("function of SQLite", "REST, JSON")  # which have no infinities either
-OF_FRAMEWORK = {"SavedModel": "keras", "file of LightGBM": "lightgbm", "file of XGBoost": "xgboost"}
+OF_FRAMEWORK = {
+    "SavedModel": "keras",
+    "torch.export": "torch",
+    "file of LightGBM": "lightgbm",
+    "file of XGBoost": "xgboost",
+}
 REFUSED = {
     "plain SQL": {"periodic", "keras_periodic", "ensemble"},
     "ONNX": {"hashed", "hashed_trees"},
+    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed", "computed"},  # which read texts
 }
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (

@@ -2,7 +2,8 @@
 ONNX, and the files of LightGBM and XGBoost.
 
 ONNX models of trees and of networks take the raw columns of the table, see `edl.frameworks.trees.onnx` and
-`edl.frameworks.networks.onnx`, unless a feature has no operator there.
+`edl.frameworks.networks.onnx`, unless a feature has no operator there; so do SavedModels of Keras, and programs of
+torch.export whose columns are no texts.
 
 The libraries' files of trees take the float64 matrix `dense` of the program's `feed`, with NaN for missing values.
 Another exported model takes what the program's `feed` makes of a batch, a dict of arrays: `dense` float32 (n, k), and
@@ -28,8 +29,9 @@ import numpy as np
 from edl.arrays import Array, Features, arrays, padded
 from edl.errors import JobError
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
+from edl.frameworks.onnx.columns import is_text
 from edl.ragged import Ragged
-from edl.spec import ENSEMBLE, ClassLabel, Label
+from edl.spec import ENSEMBLE, ClassLabel, JobSpec, Label, source_columns
 
 if TYPE_CHECKING:
     from edl.program import Program
@@ -101,6 +103,8 @@ def network_file(program: Program, weights: Mapping[str, Array], suffix: str) ->
     """
     spec = msgspec.structs.replace(program.spec, edited=program.edited)
     reason = reason_against(spec, weights)
+    if suffix == ".pt2" and not reason:
+        reason = reason_against_tensors(spec)
     if not reason:
         return NetworkFile(spec, weights)
     if spec.framework == "keras" and suffix == ".onnx":
@@ -110,6 +114,12 @@ def network_file(program: Program, weights: Mapping[str, Array], suffix: str) ->
             "model.framework = torch",
         )
     return reason
+
+
+def reason_against_tensors(spec: JobSpec) -> str:
+    """Return the reason why the columns cannot be tensors, empty if they can."""
+    texts = [name for each in spec.features if is_text(each) for name in source_columns(each)]
+    return f"its column {texts[0]} is a text, which no tensor holds, but FILE.onnx takes" if texts else ""
 
 
 def check_lists(framework: str, model: Any, features: Features, wanted: Array) -> None:
@@ -187,10 +197,16 @@ def _exported(model: Any, features: Features) -> Any:
     return torch.export.export(model.eval(), (tensors,), dynamic_shapes=(shapes,))
 
 
-def _torch(model: Any, features: Features, path: Path) -> None:
+def _torch(model: Any, features: Features, path: Path) -> str:
+    if isinstance(model, NetworkFile):
+        from edl.frameworks.torch.exported import save
+
+        save(model, path)
+        return f"a torch.export program of {model.onnx_inputs}"
     import torch
 
     torch.export.save(_exported(model, features), path)
+    return "a torch.export program of the transformed features"
 
 
 def _onnx(model: Any, features: Features, path: Path) -> str:
@@ -213,6 +229,7 @@ OVER_COLUMNS = {
     ("keras", ""),
     ("keras", ".onnx"),
     ("torch", ".onnx"),
+    ("torch", ".pt2"),
 }  # formats of networks that may read columns
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {

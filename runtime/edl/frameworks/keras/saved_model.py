@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import tensorflow as tf
 from edl.arrays import Array
 from edl.frameworks.networks.onnx import NetworkFile
 from edl.frameworks.onnx.columns import is_text
-from edl.frameworks.onnx.graph import OUTPUTS, SCORES, Graph, Value
+from edl.frameworks.onnx.graph import OUTPUTS, SCORES, Value
+from edl.frameworks.onnx.tensors import Tensors
 from edl.spec import source_columns
 
 _TYPES = {"FLOAT": tf.float32, "DOUBLE": tf.float64, "INT64": tf.int64, "STRING": tf.string}
@@ -50,31 +51,18 @@ def _argument(name: str, place: int) -> str:
     return name if _WORD.fullmatch(name) else f"column{place}"
 
 
-class _Tensors(Graph):
+class _Tensors(Tensors):
     """Graph whose values are tensors of the function that is traced."""
 
     def __init__(self, given: Mapping[str, Any], tables: list[Any]) -> None:
-        super().__init__(given)
-        self._tensors: dict[str, Any] = {}
-        self._given = given
+        super().__init__(given, _OPERATORS)
         self._tables = tables
 
-    def tensor(self, value: Value) -> Any:
-        """Return the tensor of a value."""
-        return self._tensors[value.name]
-
-    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> Value:
-        return self._value(self._given[name])
-
     def constant(self, values: Array) -> Value:
-        return self._value(tf.constant(values))
+        return self.value(tf.constant(values))
 
-    def cast(self, value: Value, kind: str) -> Value:
-        return self._value(tf.cast(self.tensor(value), _TYPES[kind]))
-
-    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
-        tensors = [self.tensor(each) for each in inputs]
-        return self._value(_OPERATORS[operator](*tensors, **attributes))
+    def converted(self, tensor: Any, kind: str) -> Any:
+        return tf.cast(tensor, _TYPES[kind])
 
     def positions(self, value: Value, keys: Array) -> Value:
         given = self.tensor(value)
@@ -88,12 +76,7 @@ class _Tensors(Graph):
             self._tables.append(tf.lookup.StaticHashTable(pairs, default_value=-1))
         found = self._tables[-1].lookup(given)
         number = tf.cast(found, tf.float64)
-        return self._value(tf.where(is_known & (found >= 0), number, tf.constant(math.nan, tf.float64)))
-
-    def _value(self, tensor: Any) -> Value:
-        value = Value(self, self._name())
-        self._tensors[value.name] = tensor
-        return value
+        return self.value(tf.where(is_known & (found >= 0), number, tf.constant(math.nan, tf.float64)))
 
 
 def _one_hot(ids: Any, depth: Any, ends: Any) -> Any:

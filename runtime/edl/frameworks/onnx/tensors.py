@@ -1,0 +1,43 @@
+"""Graphs that are computed at once in another library, whose tensors take the place of nodes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from edl.frameworks.onnx.graph import Graph, Value
+
+
+class Tensors(Graph):
+    """Graph whose values are tensors. given: those of the columns, by name. operators: by their names in ONNX."""
+
+    def __init__(self, given: Mapping[str, Any], operators: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(given)
+        self._given = given
+        self._operators = operators
+        self._tensors: dict[str, Any] = {}
+
+    def tensor(self, value: Value) -> Any:
+        """Return the tensor of a value."""
+        return self._tensors[value.name]
+
+    def value(self, tensor: Any) -> Value:
+        """Return the value of a tensor."""
+        value = Value(self, self._name())
+        self._tensors[value.name] = tensor
+        return value
+
+    def input(self, name: str, kind: str, shape: Sequence[str | int]) -> Value:
+        return self.value(self._given[name])
+
+    def cast(self, value: Value, kind: str) -> Value:
+        return self.value(self.converted(self.tensor(value), kind))
+
+    @abstractmethod
+    def converted(self, tensor: Any, kind: str) -> Any:
+        """Return the tensor in another type, such as FLOAT."""
+
+    def add(self, operator: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+        tensors = [self.tensor(each) for each in inputs]
+        return self.value(self._operators[operator](*tensors, **attributes))
