@@ -10,7 +10,7 @@ from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes.apply import namespace_of
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
-from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, shown
 from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.codegen import generate
@@ -49,7 +49,14 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
             secrets=dict.fromkeys(sorted(sources), HIDDEN),
         )
     )
-    return _HEAD + shown([objects.job(), *objects.owned(UID)])
+    return _HEAD + shown([_queued(objects), *objects.owned(UID)])
+
+
+def _queued(objects: Objects) -> Object:
+    """Return the Job with the labels of its queue, which it gets when all other objects exist."""
+    job = objects.job()
+    job["metadata"]["labels"] |= objects.queue
+    return job
 
 
 def _of(compiler: Compiler, statement: Statement) -> tuple[JobSpec | RunnableSpec, dict[str, bytes]]:

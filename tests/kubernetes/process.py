@@ -83,6 +83,10 @@ class Cluster:
         allocatable = {**status["allocatable"], **amounts}
         self.ask("PUT", path, {"status": {**status, "allocatable": allocatable}})
 
+    def queue(self, namespace: str, name: str, **amounts: str) -> None:
+        """Make a queue of Kueue that admits Jobs and pods up to that, or change what it admits: cpu, memory, pods."""
+        self.ask("POST", "/double/queue", [namespace, name, amounts])
+
     def add_node(self, name: str, **amounts: str) -> None:
         """One more, with so much for pods. The first is node-1."""
         self.ask("POST", "/double/add-node", [name, amounts])

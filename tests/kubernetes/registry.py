@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tests.kubernetes import defaults, errors, quotas, validation
+from tests.kubernetes import defaults, errors, pod_status, quotas, validation
 from tests.kubernetes.clock import Clock
 from tests.kubernetes.kinds import (
     CONFIG_MAP,
@@ -27,6 +27,7 @@ from tests.kubernetes.store import Store
 KEPT = ("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences")
 FIXED = ("uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 TERMINAL = ("Succeeded", "Failed")
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
 @dataclass
@@ -46,6 +47,9 @@ class Registry:
     clock: Clock
     addresses: Iterator[str]  # of Services
     ownership: Ownership = field(default_factory=Ownership)
+    webhooks: list[Callable[[Kind, Object], None]] = field(
+        default_factory=list
+    )  # that change what is created
 
     def read(self, key: Key) -> Object:
         found = self.store.get(key)
@@ -153,6 +157,8 @@ class Registry:
         defaults.fill(kind, given)
 
     def _admit(self, kind: Kind, namespace: str, found: Object) -> None:
+        for change in self.webhooks:
+            change(kind, found)
         if kind is SERVICE:
             address = found["spec"].setdefault("clusterIP", next(self.addresses))
             found["spec"].setdefault("clusterIPs", [address])
@@ -166,6 +172,9 @@ class Registry:
             raise errors.forbidden(POD, name, why)
         mounts = found_account.get("automountServiceAccountToken", True)
         defaults.admit_pod(found, self._priority(spec, name), mounts_token=mounts)
+        if spec.get("schedulingGates"):
+            wanted = {"PodScheduled": ("False", "SchedulingGated", GATED)}
+            found["status"]["conditions"] = pod_status.conditions([], wanted, self.clock.stamp())
 
     def _priority(self, spec: Object, name: str) -> int:
         wanted = spec.get("priorityClassName")

@@ -59,7 +59,7 @@ class Scheduler:
             self._refused = {key: short for key, short in self._refused.items() if not short & more}
         if change.type == "DELETED":
             self._forget(change.key)
-        elif not change.object["spec"].get("nodeName"):
+        elif not (change.object["spec"].get("nodeName") or change.object["spec"].get("schedulingGates")):
             self._since.setdefault(change.key, now)
 
     def _in_order(self) -> list[Key]:

@@ -45,6 +45,7 @@ from tests.kubernetes.logs import Logs
 from tests.kubernetes.messages import Answer, Request
 from tests.kubernetes.network import Network
 from tests.kubernetes.nodes import NODE_NAME, add_node, lose_node
+from tests.kubernetes.queues import Queues
 from tests.kubernetes.quotas import Quotas
 from tests.kubernetes.registry import Registry
 from tests.kubernetes.scheduler import Scheduler
@@ -76,11 +77,13 @@ class Double:
         )
         Logs(self.api, self.kubelet)
         Evictions(self.api)
+        self.queues = Queues(self.registry)
         parts = [
             Jobs(self.registry, events, pace),
             Expiry(self.registry),
             Budgets(self.store, self.clock),
             Quotas(self.store),
+            self.queues,
             Taints(self.registry, pace),
             PodCollector(self.registry, pace),
             Collector(self.registry, pace),
@@ -113,6 +116,8 @@ class Double:
                 self.faults.replace(msgspec.convert(asked, list[Fault]))
             case "clock":
                 return messages.told(self.controllers.pass_time(asked))
+            case "queue":
+                self.queues.limit(*asked)
             case "compact":
                 self.store.compact(asked or self.store.revision)
             case "cut":

@@ -165,16 +165,16 @@ def _job_change(spec: Object, old: Object) -> list[Cause]:
 
 
 def _is_allowed(spec: Object, old: Object) -> bool:
-    """Whether only images, the deadline and tolerations differ."""
+    """Whether only images, the deadline and tolerations differ, and gates that are removed."""
 
     def rest(one: Object) -> Object:
-        fixed = {
-            key: value for key, value in one.items() if key not in ("activeDeadlineSeconds", "tolerations")
-        }
+        free = ("activeDeadlineSeconds", "schedulingGates", "tolerations")
+        fixed = {key: value for key, value in one.items() if key not in free}
         for name in ("containers", "initContainers"):
             if name in fixed:
                 fixed[name] = [{**container, "image": ""} for container in fixed[name]]
         return fixed
 
     added = all(one in spec.get("tolerations", []) for one in old.get("tolerations", []))
-    return added and rest(spec) == rest(old)
+    ungated = all(one in old.get("schedulingGates", []) for one in spec.get("schedulingGates", []))
+    return added and ungated and rest(spec) == rest(old)

@@ -93,6 +93,12 @@ KUBERNETES = (
         high=1,
     ),
     Attribute(
+        f"{PLACE}queue",
+        "text",
+        "Queue of Kueue (a LocalQueue of the namespace) that admits the master, and each worker and server.",
+    ),
+    Attribute(f"{PLACE}queue_priority", "text", "WorkloadPriorityClass of Kueue, for that queue."),
+    Attribute(
         f"{PLACE}volume",
         "text",
         "PersistentVolumeClaim that every pod mounts (ReadWriteMany); checkpoints are stored there.",

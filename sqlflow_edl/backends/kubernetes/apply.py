@@ -1,5 +1,7 @@
 """Submission of a job to the cluster: create the Job suspended, create all that its pod needs, resume the Job.
 
+With a queue, Kueue resumes the Job: it gets the queue's label last, and is suspended until Kueue admits it.
+
 Every step is idempotent. A failure on the way deletes the Job, and with it all that it owns.
 """
 
@@ -167,8 +169,10 @@ class _Application:
         return msgspec.json.decode(answer, type=_Existing).metadata
 
     def _resume(self) -> None:
+        queue = self._objects.queue
+        change: Object = {"metadata": {"labels": queue}} if queue else {"spec": {"suspend": False}}
         try:
-            self._calls.ask("PATCH", self._job_path, {"spec": {"suspend": False}})
+            self._calls.ask("PATCH", self._job_path, change)
         except RefusedError as refused:
             raise self._explained(refused, Right("patch", "batch", "jobs")) from None
 

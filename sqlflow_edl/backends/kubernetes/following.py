@@ -49,7 +49,7 @@ class Following:
         self._said: set[str] = set()
         self._over_at: float | None = None  # time at which the job was seen to be over
         self._has_looked = self._has_seen_job = False
-        self._has_started = False
+        self._has_started = self._is_queued = False
         self._obstructed_since: float | None = None  # time since which the master cannot start
 
     def until_end(self) -> Outcome:
@@ -68,10 +68,10 @@ class Following:
         return end
 
     def until_start(self) -> None:
-        """Wait until a pod of the master runs, or has run."""
+        """Wait until a pod of the master runs, has run, or waits in a queue."""
         try:
             end = self._poll()
-            while end is None and not self._has_started:
+            while end is None and not (self._has_started or self._is_queued):
                 time.sleep(START_LOOK)
                 end = self._poll()
         finally:
@@ -115,6 +115,7 @@ class Following:
                     self._logs.read(pod)
             if job is None or job.is_over:
                 return self._end(job, pods)
+            self._is_queued = bool(job.queue) and job.spec.suspend
             self._say_why_it_waits(job, pods)
             # A job that has started is never given up here.
             why = "" if self._has_started else self._obstacle(pods)
@@ -132,7 +133,7 @@ class Following:
             self._say(f"the job is paused; `sqlflow resume {self._job_id}` continues it")
             return
         for name, why in status_text.waiting(self._objects, job, pods):
-            self._say(f"{name} waits: {why}")
+            self._say(status_text.sentence(name, why))
         for text in status_text.starved(pods):
             self._say(text)
 

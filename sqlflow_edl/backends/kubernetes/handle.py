@@ -121,7 +121,7 @@ class KubernetesJobHandle:
     def settle(self, job: Job | None) -> Status:
         """Record the end of the job, if it has ended; return its status. job: None if it is gone from the cluster."""
         status = self.folder.status()
-        if status.place == STARTING and (job is None or job.spec.suspend):
+        if status.place == STARTING and (job is None or (job.spec.suspend and not job.queue)):
             if status.attended:
                 return status
             if job is not None:
@@ -158,7 +158,7 @@ class KubernetesJobHandle:
         logs = tuple(dict.fromkeys(map(instance_name, pods)))
         waiting = status_text.waiting(self._objects, job, pods) if status.alive else ()
         notes = [
-            *(f"{name} waits: {why}" for name, why in waiting),
+            *(status_text.sentence(name, why) for name, why in waiting),
             *dict.fromkeys(status_text.starved(pods)),
         ]
         return JobDetails(status, snapshot, instances(snapshot, pods), logs, tuple(notes))

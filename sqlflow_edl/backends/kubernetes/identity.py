@@ -39,7 +39,7 @@ class Identity:
             found["ownerReferences"] = [pod_manifests.owner(self.name, owner)]
         return found
 
-    def described(self, role: PodRole | None = None) -> Object:
-        """Return labels and annotations. role: of a pod."""
-        labels = {**self.labels, **names.labels(self.name, self.job, role)}
+    def described(self, role: PodRole | None = None, queue: Mapping[str, str] | None = None) -> Object:
+        """Return labels and annotations. role: of a pod. queue: labels for Kueue."""
+        labels = {**self.labels, **names.labels(self.name, self.job, role), **(queue or {})}
         return {"labels": labels, **({"annotations": dict(self.annotations)} if self.annotations else {})}

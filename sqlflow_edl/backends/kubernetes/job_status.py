@@ -49,6 +49,11 @@ class Job(msgspec.Struct):
         return (self.metadata.labels or {}).get(names.JOB_ID) == deployment.job
 
     @property
+    def queue(self) -> str:
+        """Queue of Kueue that resumes the Job, or empty."""
+        return (self.metadata.labels or {}).get(names.QUEUE, "")
+
+    @property
     def is_over(self) -> bool:
         return self.condition("Complete") is not None or self.condition("Failed") is not None
 

@@ -31,6 +31,9 @@ _POD = re.compile(r'pods? "[^"]+"')  # another one at each attempt of the Job's 
 
 def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[str, str]]:
     """Yield the waiting instances with the reason; ask the API server for events if the pods do not give it."""
+    if job.queue and job.spec.suspend:
+        yield "the master", exit_reason.waits_in_queue(job.queue)
+        return
     if not any(pod.instance is None and not pod.has_ended for pod in pods):
         told = _told(objects.warnings("Job", job.metadata.name))
         yield from (("the master", _POD.sub("its pod", text)) for text in told)
@@ -44,6 +47,11 @@ def waiting(objects: JobObjects, job: Job, pods: list[Pod]) -> Iterator[tuple[st
         elif asked < MOST_ASKED:
             asked += 1
             yield from ((name, text) for text in _told(objects.warnings("Pod", pod.metadata.name)))
+
+
+def sentence(name: str, why: str) -> str:
+    """Return a sentence on a waiting instance."""
+    return f"{name} {why}" if why.startswith("waits ") else f"{name} waits: {why}"
 
 
 def _told(events: list[Event]) -> list[str]:

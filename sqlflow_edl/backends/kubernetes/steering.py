@@ -38,7 +38,8 @@ def pause(folder: JobFolder, objects: JobObjects) -> str:
         raise ClusterError(f"job {folder.id} cannot be paused: {why[0]}", hint=why[1])
     objects.patch({"metadata": {"annotations": {names.PAUSED: "true"}}})
     snapshot = _wait_for_pause(folder, objects)
-    stays = not _are_durable(folder, objects)
+    # Kueue would resume a Job that someone else has suspended.
+    stays = bool(job.queue) or not _are_durable(folder, objects)
     if not stays:
         objects.patch({"spec": {"suspend": True}})
     folder.update(state="paused")
@@ -47,7 +48,8 @@ def pause(folder: JobFolder, objects: JobObjects) -> str:
         if snapshot is not None and snapshot.step
         else ""
     )
-    kept = "; the pod of its master stays, because its checkpoints are there" if stays else ""
+    because = "Kueue has admitted it" if job.queue else "its checkpoints are there"
+    kept = f"; the pod of its master stays, because {because}" if stays else ""
     return f"job {folder.id} is paused{done}{kept}"
 
 
@@ -57,7 +59,9 @@ def resume(folder: JobFolder, objects: JobObjects) -> str:
     if not wishes_of(job.metadata).paused:
         hint = f"follow it with `sqlflow attach {folder.id}`"
         raise ClusterError(f"job {folder.id} cannot be resumed: it runs", hint=hint)
-    objects.patch({"metadata": {"annotations": {names.PAUSED: None}}, "spec": {"suspend": False}})
+    # Only Kueue resumes a Job of a queue.
+    spec: dict[str, object] = {} if job.queue else {"spec": {"suspend": False}}
+    objects.patch({"metadata": {"annotations": {names.PAUSED: None}}, **spec})
     folder.update(state="running")
     return f"job {folder.id} continues"
 

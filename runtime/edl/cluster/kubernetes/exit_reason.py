@@ -9,7 +9,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Change, Instance, Reason
 from edl.cluster.exit_reason import Exit, why
-from edl.cluster.kubernetes import memory
+from edl.cluster.kubernetes import memory, names
 from edl.cluster.kubernetes.pods import Pod
 
 LONGEST = 300  # characters of a server's message
@@ -81,6 +81,8 @@ def gone(pod: Pod, instance: Instance, *, stopped: bool = False) -> Change:
 
 def pending(pod: Pod) -> str:
     """Return the reason why the pod does not run yet, or an empty text if none is known."""
+    if pod.gates:
+        return _gated(pod)
     scheduled = pod.condition("PodScheduled")
     if scheduled is not None and scheduled.status != "True":
         return _cut(scheduled.message or scheduled.reason or "")
@@ -91,8 +93,21 @@ def pending(pod: Pod) -> str:
     return ""
 
 
+def _gated(pod: Pod) -> str:
+    """Describe the wait of a pod that has gates."""
+    if names.QUEUE_GATE in pod.gates:
+        return waits_in_queue((pod.metadata.labels or {}).get(names.QUEUE, ""))
+    return f"waits until its scheduling gate is removed: {', '.join(pod.gates)}"
+
+
+def waits_in_queue(queue: str) -> str:
+    return f"waits in queue {queue}"
+
+
 def unscheduled(pod: Pod) -> bool:
-    """Return True if the scheduler found no node so far."""
+    """Return True if the scheduler found no node so far; of a pod with gates, it has looked for none."""
+    if pod.gates:
+        return False
     scheduled = pod.condition("PodScheduled")
     return scheduled is not None and scheduled.status == "False"
 
@@ -135,6 +150,9 @@ def _why(pod: Pod, how: Exit | None, stopped: bool) -> _Why:
 def _disruption(pod: Pod) -> _Why | None:
     """Return the reason if the pod was ended neither by itself nor by this job, else None."""
     status, target = pod.status, pod.condition("DisruptionTarget")
+    kueue = pod.condition("TerminationTarget")
+    if kueue is not None and kueue.status == "True":
+        return "preempted", _cut(f"Kueue ended it: {kueue.message or kueue.reason}")
     if target is not None and target.status == "True":
         reason, words = _DISRUPTIONS.get(
             target.reason or "", ("preempted", target.message or "it was disrupted")

@@ -16,6 +16,9 @@ JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
 WORKERS, PAUSED = f"{APP}/workers", f"{APP}/paused"  # annotations of the Job: wishes of its user
 NAME = "app.kubernetes.io/instance"  # label
+# Of Kueue: labels of Jobs and pods, and the gate of a pod that it has not admitted.
+QUEUE, QUEUE_PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+QUEUE_GATE = "kueue.x-k8s.io/admission"
 
 PodRole = Literal["master", "worker", "ps", "program"]
 

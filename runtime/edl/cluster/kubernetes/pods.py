@@ -34,9 +34,14 @@ class Container(msgspec.Struct):
     resources: Resources = msgspec.field(default_factory=Resources)
 
 
+class Gate(msgspec.Struct):
+    name: str = ""
+
+
 class PodSpec(msgspec.Struct, rename="camel"):
     containers: list[Container] | None = None
     node_name: str = ""
+    scheduling_gates: list[Gate] | None = None
 
 
 class Waiting(msgspec.Struct):
@@ -103,6 +108,11 @@ class Pod(msgspec.Struct):
             return msgspec.convert(found, _Labels, strict=False).instance
         except msgspec.ValidationError:
             return None
+
+    @property
+    def gates(self) -> list[str]:
+        """Names of the gates that keep the scheduler from looking at the pod."""
+        return [gate.name for gate in self.spec.scheduling_gates or ()]
 
     @property
     def place(self) -> str:

@@ -78,4 +78,6 @@ def _waits_for(pod: Pod) -> str:
         return ""
     if obstacle(pod) is not None:
         return "obstacle"
+    if pod.gates:
+        return "gate"  # who set it removes it, which may take hours
     return "node" if unscheduled(pod) else "start"

@@ -78,6 +78,11 @@ class Objects:
             for role in (self._first, *others)
         }
 
+    @property
+    def queue(self) -> dict[str, str]:
+        """Labels of the Job with which Kueue resumes it; empty without a queue."""
+        return pods.queue_labels(self._settings)
+
     def job(self) -> Object:
         """Return the Job, suspended."""
         first, spec = self._pods[self._first], self._of.spec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -29,8 +30,10 @@ VOLUME = "/edl/volume"  # mount path of the volume claim
 START_SECS = 120.0  # time for a master to read its state, before it answers its probe
 PROBE_SECS = 5  # interval of probes
 OF_DISK = Decimal("0.8")  # share of the master's disk for checkpoints: logs are on it too
+LONGEST_LABEL = 63  # characters of its value
 MODULES = "/opt/models"  # folder in the image for the user's modules
 
+_SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # The root file system is read-only, so files are written to the pod's own /tmp.
 _WRITABLE = {
     "HOME": "/tmp",  # noqa: S108 - of the container
@@ -58,7 +61,7 @@ def manifest(
         "pod",
         role=role,
         entry=role if role in ("master", "program") else "instance",
-        metadata=identity.described(role),
+        metadata=identity.described(role, queue=_queue(role, settings)),
         image=settings.text("image") or f"{names.APP}:{VERSION}",
         pull_policy=settings.text("image_pull_policy"),
         pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
@@ -88,6 +91,18 @@ def manifest(
     return pod
 
 
+def _queue(role: PodRole, settings: Settings) -> dict[str, str]:
+    """Return the labels for Kueue of pods that no Job controls; those of its own pods are on the Job."""
+    if role in ("master", "program"):
+        return {}
+    return queue_labels(settings)
+
+
+def queue_labels(settings: Settings) -> dict[str, str]:
+    found = {names.QUEUE: settings.text("queue"), names.QUEUE_PRIORITY: settings.text("queue_priority")}
+    return {name: value for name, value in found.items() if value}
+
+
 def _failures(seconds: float) -> int:
     """Return the number of failed probes in a row that take so long."""
     return max(1, round(seconds / PROBE_SECS))
@@ -106,6 +121,7 @@ def check(settings: Settings) -> None:
                 f"kubernetes.env sets {name}, which a statement may not",
                 hint=f"set {name} where sqlflow runs, or give {OPTION}: pods get the same",
             )
+    _check_queue(settings)
     if settings.text("volume_code") and not settings.text("volume"):
         raise SemanticError("kubernetes.volume_code needs a volume", hint="set kubernetes.volume too")
     if redacted(url := settings.text("checkpoints")) != url:
@@ -115,6 +131,24 @@ def check(settings: Settings) -> None:
         )
     if path := settings.text("pod_template"):
         merging.templates(Path(path))
+
+
+def _check_queue(settings: Settings) -> None:
+    for name in (names.QUEUE, names.QUEUE_PRIORITY):
+        if name in settings.pairs("labels"):
+            setting = "queue" if name == names.QUEUE else "queue_priority"
+            raise SemanticError(
+                f"kubernetes.labels sets {name}, which would keep the job from starting",
+                hint=f"set kubernetes.{setting} in its place",
+            )
+    if settings.text("queue_priority") and not settings.text("queue"):
+        raise SemanticError("kubernetes.queue_priority needs a queue", hint="set kubernetes.queue too")
+    for name in ("queue", "queue_priority"):
+        if (text := settings.text(name)) and not (_SUBDOMAIN.fullmatch(text) and len(text) <= LONGEST_LABEL):
+            raise SemanticError(
+                f"kubernetes.{name} is {text!r}, which no object of Kubernetes can be named",
+                hint="lower-case letters, digits, - and ., at most 63 of them; kubectl get localqueues lists queues",
+            )
 
 
 def _checkpoints(settings: Settings) -> str:

@@ -241,3 +241,44 @@ def test_a_child_that_ran_out_of_memory_alone_is_no_end_of_its_parent() -> None:
     assert pod.end is not None
     pod.end.reason = "OOMKilled"
     assert to_change(pod, WORKER).reason == "done"
+
+
+@pytest.mark.parametrize(
+    ("gates", "labels", "words"),
+    [
+        (["kueue.x-k8s.io/admission"], {"kueue.x-k8s.io/queue-name": "team-a"}, "waits in queue team-a"),
+        (["mine", "kueue.x-k8s.io/admission"], {"kueue.x-k8s.io/queue-name": "q"}, "waits in queue q"),
+        (["a", "b"], {}, "waits until its scheduling gate is removed: a, b"),
+    ],
+)
+def test_a_pod_with_gates_says_what_it_waits_for(
+    gates: list[str], labels: dict[str, str], words: str
+) -> None:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated",
+        "message": "Scheduling is …",
+    }
+    told = {
+        "metadata": {"name": "p", "labels": labels},
+        "spec": {"schedulingGates": [{"name": name} for name in gates]},
+        "status": {"phase": "Pending", "conditions": [condition]},
+    }
+    pod = msgspec.convert(told, Pod)
+    assert to_change(pod, WORKER) == Change(WORKER, "pending", detail=words)
+    assert not unscheduled(pod)
+
+
+def test_a_pod_that_kueue_preempts_is_preempted() -> None:
+    condition = {
+        "type": "TerminationTarget",
+        "status": "True",
+        "reason": "Preempted",
+        "message": "to accommodate w",
+    }
+    pod = msgspec.convert(
+        {"metadata": {"name": "p"}, "status": {"phase": "Running", "conditions": [condition]}}, Pod
+    )
+    change = gone(pod, WORKER)
+    assert (change.reason, change.detail) == ("preempted", "Kueue ended it: to accommodate w")

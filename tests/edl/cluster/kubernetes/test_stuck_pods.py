@@ -9,7 +9,7 @@ import pytest
 
 from edl.cluster import Instance
 from edl.cluster.kubernetes.deployment import Policy
-from edl.cluster.kubernetes.pods import Pod
+from edl.cluster.kubernetes.pods import Gate, Pod
 from edl.cluster.kubernetes.stuck_pods import OVERDUE_SECS, Waits
 
 WORKER, SERVER = Instance("worker-0", "worker"), Instance("ps-0", "ps")
@@ -42,6 +42,15 @@ def test_a_server_may_wait_for_a_node_and_not_for_ever(waits: Waits) -> None:
 def test_a_worker_waits_for_a_node_as_long_as_it_takes(waits: Waits) -> None:
     waiting = pod(conditions=UNSCHEDULED)
     assert all(waits.look(waiting, WORKER, now) is None for now in (0.0, 1e6))
+
+
+def test_who_has_a_gate_waits_as_long_as_it_takes_and_then_for_a_node_from_then_on(waits: Waits) -> None:
+    gated = pod(conditions=[{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}])
+    gated.spec.scheduling_gates = [Gate("kueue.x-k8s.io/admission")]
+    assert all(waits.look(gated, SERVER, now) is None for now in (0.0, 1e6))
+    assert waits.look(pod(conditions=UNSCHEDULED), SERVER, 1e6) is None
+    assert waits.look(pod(conditions=UNSCHEDULED), SERVER, 1e6 + 300.0) is None
+    assert waits.look(pod(conditions=UNSCHEDULED), SERVER, 1e6 + 301.0) is not None
 
 
 def test_a_server_whose_node_gets_its_image_does_not_wait_for_a_node(waits: Waits) -> None:

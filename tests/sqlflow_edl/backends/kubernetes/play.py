@@ -46,6 +46,7 @@ class Play:
         suspend: bool = False,
         image: str = "ours",
         image_secs: float = 120.0,
+        queue: str = "",
     ) -> None:
         container: dict[str, Any] = {
             "name": "master",
@@ -54,7 +55,7 @@ class Play:
         }
         spec = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
         template = {"metadata": {"labels": names.labels(self.name, self.folder.id, "master")}, "spec": spec}
-        labels = names.labels(self.name, self.folder.id)
+        labels = {**names.labels(self.name, self.folder.id), **({names.QUEUE: queue} if queue else {})}
         body = {
             "metadata": {"name": self.name, "labels": labels},
             "spec": {"backoffLimit": retries, "suspend": suspend, "template": template},
@@ -94,13 +95,13 @@ class Play:
         body = {"metadata": {"name": name, "ownerReferences": [self.owner]}, "data": data}
         self.cluster.ask("PUT", f"/api/v1/namespaces/{self.namespace}/configmaps/{name}", body)
 
-    def worker(self, name: str, script: str, *, cpu: str = "") -> None:
+    def worker(self, name: str, script: str, *, cpu: str = "", queue: str = "") -> None:
         """A pod of a worker."""
         container: dict[str, Any] = {"name": "worker", "image": "ours", "command": ["sh", "-c", script]}
         if cpu:
             container["resources"] = {"requests": {"cpu": cpu}}
         labels = names.labels(self.name, self.folder.id, "worker")
-        labels |= {names.INSTANCE: name, names.INCARNATION: "0"}
+        labels |= {names.INSTANCE: name, names.INCARNATION: "0", **({names.QUEUE: queue} if queue else {})}
         metadata = {"name": f"{self.name}-{name}-0", "labels": labels, "ownerReferences": [self.owner]}
         spec = {"containers": [container], "restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
         self._post("pods", {"metadata": metadata, "spec": spec})

@@ -114,6 +114,24 @@ def test_with_every_setting_the_objects_are_taken_too(
     assert set(there(kubernetes, namespace)) == set(KINDS)
 
 
+def test_with_a_queue_only_kueue_resumes_the_job_and_when_all_else_is_there(
+    kubernetes: Cluster, namespace: str, job: JobFolder
+) -> None:
+    kubernetes.queue(namespace, "q", cpu="1000")
+    kubernetes.requests()
+    name = apply(job, jobs.with_workers(2), settings(("queue", "q"), ("queue_priority", "high"))).name
+    asked = [line for line in kubernetes.requests() if namespace in line]
+    assert asked[-1] == f"PATCH {JOBS.format(namespace)}/{name}"
+
+    def made() -> Any:
+        return kubernetes.ask("GET", f"{JOBS.format(namespace)}/{name}")
+
+    assert eventually(lambda: not made()["spec"]["suspend"])
+    labels = made()["metadata"]["labels"]
+    assert (labels["kueue.x-k8s.io/queue-name"], labels["kueue.x-k8s.io/priority-class"]) == ("q", "high")
+    assert not [name for name in made()["spec"]["template"]["metadata"]["labels"] if "kueue" in name]
+
+
 def test_answers_that_are_lost_are_asked_for_again(
     kubernetes: Cluster, namespace: str, job: JobFolder
 ) -> None:

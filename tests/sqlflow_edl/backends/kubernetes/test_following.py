@@ -123,6 +123,20 @@ def test_why_a_pod_waits_is_said_once_and_in_words(play: Play, told: Told) -> No
     assert told.notes == ["worker-1 waits: 0/1 nodes are available: 1 Insufficient cpu."]
 
 
+def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, told: Told) -> None:
+    play.cluster.queue(play.namespace, "q", pods="0")
+    play.start(queue="q")
+    play.handle.wait_for_start(told)  # which does not wait for the queue
+    assert told.notes == ["the master waits in queue q"]
+    assert play.handle.details().notes == ("the master waits in queue q",)
+    play.worker("worker-1", "true", queue="q")
+    told.on("the master waits in queue q", lambda: play.cluster.queue(play.namespace, "q", pods="1"))
+    told.on("worker-1 waits in queue q", lambda: play.says(DONE))
+    assert play.handle.follow(told) == DONE
+    [worker] = [row for row in play.handle.details().instances if row.name == "worker-1"]
+    assert (worker.state, worker.note) == ("pending", "waits in queue q")
+
+
 @pytest.mark.parametrize("follow", ["follow", "wait_for_start"])
 def test_a_job_whose_master_cannot_start_is_given_up(play: Play, told: Told, follow: str) -> None:
     play.start(image="missing/ours", image_secs=0.0)
