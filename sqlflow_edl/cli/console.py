@@ -42,6 +42,7 @@ def console(options: argparse.Namespace) -> int:
             workers=options.workers,
             quota=options.quota,
             priority=options.priority,
+            deadline=options.deadline,
             model_store=options.model_store,
             place=backend.configuration(options),
         )

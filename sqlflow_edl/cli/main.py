@@ -7,6 +7,7 @@ load.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 RETRY = "run what has not succeeded of the last failed program"
 MOST_WORKERS = 1000
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
 
 EPILOG = f"""\
 The data source is a URL such as duckdb:///demo.duckdb, given by --source or the variable SQLFLOW_SOURCE.
@@ -196,6 +198,13 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         type=_priority,
         help="priority of the jobs in their quota: low, normal, high or a number; higher is more urgent",
     )
+    run.add_argument(
+        "--deadline",
+        metavar="TIME",
+        type=_time,
+        default=0.0,
+        help="stop a job that has not ended so long after its start, such as 90m or 2h; a training can be resumed",
+    )
     backend.add_options(run)
 
 
@@ -352,6 +361,12 @@ def _add_job_commands(commands: Commands) -> None:
         action="store_true",
         help="first remove the rows and checkpoints of jobs that failed or died, which then cannot be resumed",
     )
+    jobs.add_argument(
+        "--remove-after",
+        metavar="TIME",
+        type=_time,
+        help="first remove all of the jobs that ended so long ago, such as 30d, with their logs",
+    )
     job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
     job.add_argument("--format", choices=("table", "json"), default="table")
     job.add_argument("--watch", action="store_true", help="show it on the whole terminal until it ends")
@@ -436,6 +451,20 @@ def _priority(text: str) -> int:
     from edl.cli.cluster_arguments import priority
 
     return priority(text)
+
+
+def _time(text: str) -> float:
+    """Return the seconds of a time such as 90s, 45m, 2h, 1d, or of a number of seconds."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        found = float(number) * _UNITS[unit]
+    except ValueError:
+        found = math.nan
+    if not 1 <= found < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time of at least a second, such as 90s, 45m, 2h or 1d"
+        )
+    return found
 
 
 def _variables(command: argparse.ArgumentParser) -> None:

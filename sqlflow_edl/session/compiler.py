@@ -70,7 +70,8 @@ class Use:
 class Compiler:
     """Compiler for one data source and its models.
 
-    workers, priority: of every job, instead of its statement's. place: configuration of jobs on Kubernetes, or None
+    workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
+    master; 0 means none. place: configuration of jobs on Kubernetes, or None
     on this machine. detached: no client waits for the job, so it has a master.
     """
 
@@ -81,6 +82,7 @@ class Compiler:
     priority: int | None = None
     place: Configuration | None = None
     detached: bool = False
+    deadline: float = 0.0
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -237,12 +239,18 @@ class Compiler:
         if job_spec.forecast is not None and workers:
             raise SemanticError(
                 "a forecast runs in one process, which reads each series as a whole",
-                hint="leave out --workers, --detach and the cluster",
+                hint="leave out --workers, --detach, --deadline and the cluster",
             )
-        cluster = msgspec.structs.replace(job_spec.cluster, workers=workers, priority=priority)
+        cluster = msgspec.structs.replace(
+            job_spec.cluster, workers=workers, priority=priority, deadline=self.deadline
+        )
         if job_spec.search is not None:  # each trial is trained by one worker
             cluster = spec.Cluster(
-                workers, strategy="local", priority=priority, task_timeout=cluster.task_timeout
+                workers,
+                strategy="local",
+                priority=priority,
+                task_timeout=cluster.task_timeout,
+                deadline=self.deadline,
             )
         elif job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
@@ -251,7 +259,7 @@ class Compiler:
     @property
     def _has_master(self) -> bool:
         """True if every job has a master, whatever its statement says."""
-        return self.detached or self.place is not None
+        return self.detached or self.place is not None or bool(self.deadline)
 
 
 def _target_span(statement: Statement) -> Span | None:

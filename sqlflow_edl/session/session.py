@@ -56,7 +56,8 @@ class Session:
     dialect, by default the source's. create: create a missing database file. observer: receiver of notes and
     progress. workers: number of workers of every job, or None to leave it to the statement; both may be changed
     between statements. quota: folder of slots that jobs with workers share with others, by default EDL_QUOTA.
-    priority: priority of every job in that quota, overriding its statement. model_store: folder or URL of an
+    priority: priority of every job in that quota, overriding its statement. deadline: seconds after which a job that
+    has not ended is stopped, 0 for none. model_store: folder or URL of an
     object store that keeps models instead of the source. place: configuration of jobs on Kubernetes, or None on
     this machine.
     """
@@ -71,6 +72,7 @@ class Session:
         workers: int | None = None,
         quota: Path | None = None,
         priority: int | None = None,
+        deadline: float = 0.0,
         model_store: str = "",
         place: Configuration | None = None,
         share: int = 1,
@@ -81,7 +83,7 @@ class Session:
         self.observer: Observer = observer or Silent()
         self._submitter = Submitter(quota, share)
         self.workers = workers
-        self._priority = priority
+        self._priority, self._deadline = priority, deadline
         self._place = place
         self._store = self.registry.url if model_store else ""
         self._frames = Frames(self.source)
@@ -206,7 +208,15 @@ class Session:
     @property
     def compiler(self) -> Compiler:
         """Compiler with the current settings of the session."""
-        return Compiler(self.source, self.registry, self.dialect, self.workers, self._priority, self._place)
+        return Compiler(
+            self.source,
+            self.registry,
+            self.dialect,
+            self.workers,
+            self._priority,
+            self._place,
+            deadline=self._deadline,
+        )
 
     # Inside ------------------------------------------------------------------------------------------------
 

@@ -179,6 +179,14 @@ def test_a_job_has_the_priority_of_its_statement_unless_the_command_says_another
         assert session.compiler.planned(statement).spec.cluster.priority == wanted
 
 
+@pytest.mark.parametrize(("deadline", "workers"), [(0.0, 0), (90.0, 1)])
+def test_a_job_with_a_deadline_has_a_master(url: str, deadline: float, workers: int) -> None:
+    with Session(url, deadline=deadline) as session:
+        [statement] = session.parse(f"{TRAIN} INTO n")
+        cluster = session.compiler.planned(statement).spec.cluster
+    assert (cluster.deadline, cluster.workers) == (deadline, workers)
+
+
 def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path: Path) -> None:
     quota = Quota(tmp_path / "quota")
     quota.resize(1)

@@ -35,7 +35,7 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import PAUSED, Stopper
+from edl.master.stopping import PAUSED, Deadline, Stopper
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
     RecoveryPolicy,
@@ -158,6 +158,8 @@ class Master:
         )
         self._scaler = Scaler(self._cluster, self._refused)
         self._stopper = Stopper(tasks, self._instances, self._servers)
+        orderly = backend.supervised and spec.kind == "train"
+        self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
 
     async def run(self) -> int:
@@ -226,7 +228,9 @@ class Master:
                 return why
             await self._state_loop.write()
             log("the job is paused")
+            paused_at = self._state_loop.now()
             await self._unpaused.wait()
+            self._tasks.state.began += self._state_loop.now() - paused_at
             self._stopper.withdraw()
 
     async def _follow_wishes(self, read: Callable[[], Wishes]) -> None:
@@ -251,7 +255,7 @@ class Master:
         await self._state_loop.write()
         self._reporter.end(why)
         await self._keep_curves()
-        return exit_codes.PAUSED
+        return exit_codes.PAUSED if why is PAUSED else exit_codes.JOB_FAILED
 
     async def _end(self) -> int:
         """Release the workers, store the result, and publish the outcome.
@@ -286,6 +290,7 @@ class Master:
             self._scaler.submit(action)
         if self._ps_client is not None:
             self._ps_client.tick(now)
+        self._deadline.tick(now)
         self._reporter.publish(now)
         self._metrics_server.tick(now)
 

@@ -12,6 +12,7 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -128,6 +129,7 @@ def _reset(store: FileStateStore, job: JobFolder) -> Resumption:
     state = encoding.decode(data, MasterState)
     state.failed, state.cancelled, state.failures = None, "", {}
     state.rendezvous.vain = 0
+    state.began = state.seconds
     store.write(encoding.encode(state))
     return _point(state, job)
 
@@ -153,6 +155,21 @@ def clean() -> list[JobFolder]:
                 job.remove_data()
                 cleaned.append(job)
     return cleaned
+
+
+def remove_older(age: timedelta) -> list[JobFolder]:
+    """Remove jobs that ended so long ago, with their logs and checkpoints; return them. One that is paused stays."""
+    removed = []
+    for job in job_folder.jobs():
+        with contextlib.suppress(SpecError):
+            status = job.status()
+            over = status.state not in ("running", "finished", "paused") and bool(status.ended)
+            if over and datetime.now(UTC) - datetime.fromisoformat(status.ended) >= age:
+                if job.can_resume:
+                    remove_checkpoints(job)
+                job.remove()
+                removed.append(job)
+    return removed
 
 
 def remove_checkpoints(job: JobFolder) -> None:

@@ -134,7 +134,7 @@ class MasterState(msgspec.Struct):
 
     `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
     progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
-    the JobSpec.
+    the JobSpec. `began` is the second from which the job's deadline counts: its start, or its last resumption.
     """
 
     epoch: int = 0  # epoch of the master
@@ -156,6 +156,7 @@ class MasterState(msgspec.Struct):
     rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")
     losses: list[ServerLoss] = []
     workers: int | None = None
+    began: float = 0.0
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
+from edl.errors import JobError
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobPausedError
 from edl.logs import log
@@ -22,6 +23,28 @@ PAUSED = Failed(JobPausedError.code, "the job was paused")
 GROUP_SECS = 30.0  # time for the group of the last worker to form
 STEP_SECS = STOP_GRACE + 10.0  # time of each other step
 POLL = 0.05
+
+
+class Deadline:
+    """Deadline of a job, `seconds` after it began; 0 means none. `orderly`: it can be resumed, so its workers leave in
+    order.
+    """
+
+    def __init__(self, tasks: TaskManager, stopper: Stopper, seconds: float, *, orderly: bool) -> None:
+        self._tasks = tasks
+        self._stopper = stopper
+        self._seconds = seconds
+        self._orderly = orderly
+
+    def tick(self, now: float) -> None:
+        """Stop the job if its time is over."""
+        if not self._seconds or now - self._tasks.state.began < self._seconds:
+            return
+        why = Failed(JobError.code, f"the job did not end before its deadline of {self._seconds:,.0f} s")
+        if self._orderly:
+            self._stopper.begin(why)
+        else:
+            self._tasks.fail(why)
 
 
 class Stopper:

@@ -200,7 +200,7 @@ class Cluster(Struct, frozen=True):
     two pushes. `grads_to_wait` (sync) is the number of pushes that make a step; 0 otherwise. `edl.spec.strategy`
     chooses missing settings. `priority` is relative to other jobs with the same quota of slots; higher is more
     urgent. `task_timeout` is the seconds without progress after which a worker is replaced; 0 derives them from the
-    progress so far.
+    progress so far. `deadline` is the seconds after which a job that has not ended is stopped; 0 means none.
     """
 
     workers: int = 0
@@ -210,6 +210,7 @@ class Cluster(Struct, frozen=True):
     grads_to_wait: int = 0
     priority: int = 0
     task_timeout: float = 0.0
+    deadline: float = 0.0
 
 
 class Explanation(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import timedelta
 
 from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import JOBS, list_rows
@@ -23,6 +24,11 @@ def jobs(options: argparse.Namespace) -> int:
 
         cleaned = resume.clean()
         print(f"removed the rows and checkpoints of {counted(len(cleaned), 'job')}", file=sys.stderr)
+    if options.remove_after is not None:
+        from edl.master import resume
+
+        removed = resume.remove_older(timedelta(seconds=options.remove_after))
+        print(f"removed {counted(len(removed), 'job')} with logs", file=sys.stderr)
     rows = list(list_rows(summaries()))
     if options.format == "table":
         footer = write_jobs(rows, sys.stdout)

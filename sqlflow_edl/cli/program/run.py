@@ -83,6 +83,7 @@ def _session(
         workers=options.workers,
         quota=options.quota,
         priority=options.priority,
+        deadline=options.deadline,
         model_store=options.model_store,
         place=where,
         share=options.parallel,

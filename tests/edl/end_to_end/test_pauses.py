@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from edl.errors import JobError
 from edl.jobs.outcome import JobPausedError
 from edl.jobs.snapshot import read_snapshot
 from edl.master.resume import prepare
@@ -47,6 +48,17 @@ def test_a_paused_training_goes_on_where_it_was_to_the_same_weights() -> None:
     job, step = paused(Cluster(1))
     assert resumed(job) >= step
     assert same(weights(job), weights(alone))
+
+
+@pytest.mark.soak
+def test_a_training_that_is_late_ends_with_a_checkpoint_and_has_the_same_time_again() -> None:
+    job = SlowJob(table(ROWS), spec={"checkpoints": SELDOM, "cluster": Cluster(1, deadline=4.0)}, **OPTIONS)
+    with job.running(), pytest.raises(JobError, match="did not end before its deadline of 4 s"):
+        job._running.result()
+    status = job.folder.status()
+    assert (status.state, status.error) == ("failed", "the job did not end before its deadline of 4 s")
+    assert job.folder.can_resume
+    assert resumed(job) > 0
 
 
 @pytest.mark.soak

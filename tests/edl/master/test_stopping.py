@@ -10,7 +10,7 @@ import pytest
 from edl.cluster import Change, Instance
 from edl.jobs.failure import Failed
 from edl.master.instances.instance_manager import STOP_GRACE, InstanceManager
-from edl.master.stopping import PAUSED, Stopper
+from edl.master.stopping import PAUSED, Deadline, Stopper
 from edl.ps.messages import Mode, TakeCheckpoint
 from edl.tasks.protocol import WorkerGroup
 from tests.edl.master.stage import Stage
@@ -127,4 +127,28 @@ def test_a_job_that_has_ended_is_not_stopped(has_ended: str) -> None:
     job.leases.cancel("enough") if has_ended == "cancelled" else job.leases.fail(LATE)
     stopper = Stopper(job.leases, job.instances, None)
     stopper.begin()
+    assert not stopper._begun.is_set()
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_a_job_that_has_not_ended_at_its_deadline_is_stopped_and_counts_from_its_resumption(
+    orderly: bool,
+) -> None:
+    job = Job(1)
+    job.leases.state.began = 100.0
+    stopper = Stopper(job.leases, job.instances, None)
+    deadline = Deadline(job.leases, stopper, 3600.0, orderly=orderly)
+    deadline.tick(3699.0)
+    assert not (stopper._begun.is_set() or job.leases.finished)
+    deadline.tick(3700.0)
+    assert (stopper._begun.is_set(), job.leases.finished) == (orderly, not orderly)
+    why = stopper._why if orderly else job.leases.state.failed
+    assert why is not None
+    assert why.message == "the job did not end before its deadline of 3,600 s"
+
+
+def test_a_job_without_a_deadline_is_not_stopped() -> None:
+    job = Job(1)
+    stopper = Stopper(job.leases, job.instances, None)
+    Deadline(job.leases, stopper, 0.0, orderly=True).tick(1e9)
     assert not stopper._begun.is_set()

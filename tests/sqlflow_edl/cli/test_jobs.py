@@ -13,7 +13,7 @@ from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import WAITING, Row, Snapshot
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.main import main
+from sqlflow_edl.cli.main import _time, main
 
 
 def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,3 +62,30 @@ def test_the_commands_need_no_data_source_and_load_little(command: str) -> None:
     arguments = [command] if command == "jobs" else [*command.split(), job.id]
     run = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     assert not {"duckdb", "sqlglot", "pyarrow", "numpy"} & set(run.stdout.splitlines()[-1].split())
+
+
+def test_jobs_that_ended_long_ago_are_removed_on_request(capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, paused, runs = (job_folder.create("train") for _ in range(4))
+    for job, state in ((old, "failed"), (new, "done"), (paused, "paused")):
+        job.end(state)  # type: ignore[arg-type]
+    for job in (old, paused):
+        job.update(ended="2020-01-01T00:00:00+00:00")
+    assert main(["jobs", "--remove-after", "30d", "--format", "csv"]) == exit_codes.OK
+    said = capsys.readouterr()
+    assert "removed 1 job with logs\n" in said.err
+    assert not old.path.exists()
+    assert [job.id in said.out for job in (new, paused, runs)] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90s", 90.0), ("45m", 2700.0), ("1.5h", 5400.0), ("1d", 86_400.0), ("10", 10.0)]
+)
+def test_a_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
+    assert _time(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "h", "2x", "0", "-1h", "infd", "nan", "1 h 2"])
+def test_what_is_no_time_is_a_wrong_command_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["jobs", f"--remove-after={text}"])
+    assert "is no time of at least a second, such as 90s, 45m, 2h or 1d" in capsys.readouterr().err
