@@ -52,16 +52,19 @@ def trained_on(trained: JobSpec, model: str) -> str:
     if trained.search is not None:
         candidates, rows = counted(trained.search.count, "candidate"), trained.rows
         each = f" in each of {trained.folds} folds" if trained.folds > 1 else ""
-        return f"searched among {candidates} for {model} on {counted(rows.training)}{each}, {_chosen_on(trained)}"
+        on = f"{model} on {counted(rows.training)}{each}"
+        if trained.search.count == 1:
+            return f"trained {trained.search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
+        return f"searched among {candidates} for {on}, {_chosen_on(trained)}"
     learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
     return f"trained {trained.model.name} {model} on {learned}, {_validated_on(trained)}"
 
 
-def _chosen_on(trained: JobSpec) -> str:
+def _chosen_on(trained: JobSpec, what: str = "chosen") -> str:
     """Describe the rows that chose the models of a search."""
     if trained.folds > 1:
-        return f"chosen on {counted(trained.rows.validation * trained.folds)}"
-    return f"chosen on {_validation_rows(trained)}"
+        return f"{what} on {counted(trained.rows.validation * trained.folds)}"
+    return f"{what} on {_validation_rows(trained)}"
 
 
 def _validated_on(trained: JobSpec) -> str:

@@ -309,6 +309,20 @@ def test_a_single_model_is_stored_as_one_of_its_kind(searched: Searched) -> None
     assert again.model == "more@1"
 
 
+def test_a_model_is_cross_validated_in_folds_and_trained_on_all_rows(searched: Searched) -> None:
+    [result] = searched.session.run(
+        "SELECT x, y, price FROM houses TO TRAIN BoostedTreesRegressor "
+        "WITH num_boost_round = 20, validation.folds = 2 LABEL price INTO validated"
+    )
+    assert result.message.startswith(
+        "trained BoostedTreesRegressor validated@1 on 80 rows in each of 2 folds"
+    )
+    assert result.message.endswith("validated on 160 rows")
+    [trial] = result.trials
+    assert (trial.weight, trial.refit) == (1.0, 20)
+    assert described(searched, "validated")["model", "framework"] == "lightgbm"
+
+
 def test_attributes_with_several_values_are_searched(searched: Searched) -> None:
     [result] = searched.session.run(
         """SELECT x, y, city, price FROM houses TO TRAIN LGBMRegressor

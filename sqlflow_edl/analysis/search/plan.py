@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from edl import metrics, spec
-from edl.errors import SemanticError, SQLFlowError, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -139,6 +139,8 @@ class SearchPlan:
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec of the search. Raises the errors of the first candidate if none can be trained."""
         ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group")
+        if ordered and self.folds not in (None, 1):
+            raise self._not_at_random()
         divided = divide(
             rows,
             self.held_out.test_rows(rows.validation),
@@ -191,10 +193,19 @@ class SearchPlan:
             hint="select more rows, or name a model: TO TRAIN Linear",
         )
 
+    def _not_at_random(self) -> SemanticError:
+        split = self.splitting.split
+        by = f"{split.by} ({split.column})" if split is not None else "time"
+        return SemanticError(
+            f"folds are drawn at random, and the validation rows are chosen by {by}",
+            span=self.written[settings.FOLDS].written.span,
+            hint="keep one of them: leave the folds out, or write validation.split = random",
+        )
+
     def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
-        limit = _given(self.written, settings.TIME_LIMIT)
+        usual = 0.0 if self._is_in_folds else default_seconds(divided.rows.total)
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
@@ -217,7 +228,7 @@ class SearchPlan:
             search=spec.Search(
                 tuple(found),
                 metric,
-                float(limit) if limit is not None else default_seconds(divided.rows.total),
+                float(_given(self.written, settings.TIME_LIMIT) or usual),
                 _given(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
                 divided.test,
                 divided.folds,
@@ -249,7 +260,14 @@ class SearchPlan:
         given = _given(self.written, settings.REFIT)
         if given is not None:
             return bool(given)
-        return self.statement.kind == "auto" and folds == 1 and not (self.validates or self.held_out.query)
+        if self.validates or self.held_out.query:
+            return False
+        return self._is_in_folds or (self.statement.kind == "auto" and folds == 1)
+
+    @property
+    def _is_in_folds(self) -> bool:
+        """True if one model, which the statement names, is trained in folds."""
+        return self.statement.kind == "train" and not space.searched(self.statement)
 
     @property
     def _names(self) -> set[str]:
@@ -280,8 +298,22 @@ TrainPlan = train.TrainingPlan | SearchPlan
 
 
 def is_search(statement: ast.Statement) -> bool:
-    """Return True for the short form of TRAIN, and for attributes or items of COLUMN with several values."""
-    return statement.kind == "auto" or (statement.kind == "train" and bool(space.searched(statement)))
+    """Return True for the short form of TRAIN, for attributes or items of COLUMN with several values, and for folds.
+
+    A model that is trained in folds is the only candidate of its search.
+    """
+    if statement.kind != "train":
+        return statement.kind == "auto"
+    return bool(space.searched(statement)) or _folds(statement) is not None
+
+
+def _folds(statement: ast.Statement) -> ast.Attribute | None:
+    """Return the attribute that divides the rows into several folds, or None."""
+    for each in statement.attributes:
+        is_one = isinstance(each.value, ast.Constant) and each.value.value == 1
+        if settings.is_folds(each.key) and not is_one:
+            return each
+    return None
 
 
 def check_without_columns(statement: ast.Statement) -> None:
@@ -388,12 +420,13 @@ def _drafts(statement: ast.Statement, notes: list[str], columns: int = 0) -> _Dr
 
 def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> _Drafts:
     """Return a candidate for each point of the statement's search space, or for as many as are tried."""
+    why = _why(statement)
     if statement.using is not None:
         errors.append(
             SemanticError(
-                "a search trains new models, and USING starts from a trained one",
+                f"{why.words} trains new models, and USING starts from a trained one",
                 span=statement.using.span,
-                hint="leave USING out, or write one value for each attribute",
+                hint=f"leave USING out, or {why.instead}",
             )
         )
     own = (each for each in statement.attributes if settings.is_of_search(each.key))
@@ -405,21 +438,39 @@ def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowErro
     trials = _given(written, settings.TRIALS) or TRIALS
     chooses = trials >= LEAST_TRIALS and columns <= portfolio.WIDE
     drafts = tuple(of_space(statement, found, trials, POOL * trials if chooses else trials, first))
-    _refuse_other_tasks(drafts[0].statement, found[0])
+    _refuse_other_tasks(drafts[0].statement, why)
     spread = max(LEAST_SPREAD, math.ceil(SPREAD * trials))
     return _Drafts(drafts, spread if len(drafts) > trials else 0, written)
 
 
-def _refuse_other_tasks(statement: ast.Statement, dimension: space.Dimension) -> None:
+class _Why(NamedTuple):
+    """What makes a TRAIN statement a search, for messages, and its place."""
+
+    words: str
+    span: Span
+    instead: str
+
+
+def _why(statement: ast.Statement) -> _Why:
+    if several := space.searched(statement):
+        one_each = "write one value for each attribute and column"
+        return _Why("a search over values", several[0].value.span, one_each)
+    folds = _folds(statement)
+    if folds is None:
+        return _Why("a search", statement.span, "name a model")
+    return _Why("a training in folds", folds.span, f"leave {folds.key} out")
+
+
+def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
     """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
     model = train.check_settings(statement, [], []).model
     does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
     does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
     if model is not None and model.task in does:
         raise SemanticError(
-            f"a search over values is for numbers and classes, and {model.name} {does[model.task]}",
-            span=dimension.varied.value.span,
-            hint="write one value for each attribute and column",
+            f"{why.words} is for numbers and classes, and {model.name} {does[model.task]}",
+            span=why.span,
+            hint=why.instead,
         )
 
 

@@ -41,7 +41,8 @@ SEARCH = (
         FOLDS,
         "integer",
         "Trainings of each candidate, each of which validates on another part of the rows; the model is their mean. "
-        "1 is a single training. By default 5 for up to 5,000 rows, else 1, and 1 where validation rows are written.",
+        "1 is a single training. By default 5 for up to 5,000 rows, else 1, and 1 where validation rows are written. "
+        "A model that TO TRAIN names is cross-validated by them, and then trained on all rows.",
         low=1,
         high=20,
         aliases=("auto.k_folds", "validation.folds"),
@@ -68,6 +69,7 @@ SEARCH = (
         high=50,
     ),
 )
+_FOLDS = next({row.name, *row.aliases} for row in SEARCH if row.name == FOLDS)
 # Attributes of TRAIN that a search passes on to its candidates.
 SHARED = (
     "train.seed", "train.weight_column", "train.class_weights", "validation.fraction", "validation.select",
@@ -86,7 +88,10 @@ ELSEWHERE: Mapping[str, str] = {
     name: _ONE_MODEL for row in TRAIN if row not in ROWS for name in (row.name, *row.aliases)
 }
 _SEARCHES = "searches: write RANGE or CANDIDATES as the value of an attribute, or name no model"
-OF_SEARCHES: Mapping[str, str] = {name: _SEARCHES for row in SEARCH for name in (row.name, *row.aliases)}
+OF_SEARCHES: Mapping[str, str] = {
+    **{name: _SEARCHES for row in SEARCH for name in (row.name, *row.aliases)},
+    **dict.fromkeys(_FOLDS, "a training in folds, of which there are 2 or more: validation.folds = 5"),
+}
 
 
 def find(key: str) -> Attribute | None:
@@ -98,3 +103,8 @@ def is_of_search(key: str) -> bool:
     """Return True if an attribute of a TRAIN statement with several values is the search's, not its candidates'."""
     names = {name for row in OF_SPACE for name in (row.name, *row.aliases)}
     return key.casefold() in names or key.casefold().startswith("auto.")
+
+
+def is_folds(key: str) -> bool:
+    """Return True if an attribute is the number of folds, by its name or an alias."""
+    return key.casefold() in _FOLDS

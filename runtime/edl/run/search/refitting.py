@@ -52,7 +52,8 @@ def _refit(judge: Judge, number: int, trial: Trial) -> Refit:
     spec = judge.search.candidates[number].spec
     more = _growth(spec.rows)
     # Each round of boosting learns less from more rows; an epoch of a network has more steps by itself.
-    epochs = max(1, round(trial.epochs * math.sqrt(more)) if spec.framework in TREES else trial.epochs)
+    grows = spec.framework in TREES and spec.training.early_stopping  # else the statement gives the rounds
+    epochs = max(1, round(trial.epochs * math.sqrt(more)) if grows else trial.epochs)
     return Refit(number, epochs, epochs * trial.epoch_seconds * more)
 
 

@@ -9,8 +9,9 @@ import pytest
 from edl import spec
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.search import local, portfolio
-from sqlflow_edl.analysis.search.plan import default_seconds
+from sqlflow_edl.analysis.search.plan import check_without_columns, default_seconds
 from sqlflow_edl.session.session import Session
+from sqlflow_edl.syntax import parse
 from tests.databases import Databases
 from tests.searches import small
 
@@ -76,6 +77,34 @@ def test_attributes_of_the_search_override_its_defaults(duckdb: Session) -> None
     )
     assert (found.time_limit, found.metric, found.max_members, found.folds) == (7.5, "mae", 1, 4)
     assert [each.spec.framework for each in found.candidates] == ["lightgbm", "lightgbm"]
+
+
+def test_a_model_in_folds_is_the_only_candidate_and_then_trained_on_all_rows(duckdb: Session) -> None:
+    text = (
+        "SELECT age, team FROM people TO TRAIN DNNClassifier "
+        "WITH train.epoch = 2, validation.folds = 3 LABEL team INTO m"
+    )
+    found = searched(duckdb, text)
+    [candidate] = found.candidates
+    assert (found.folds, found.refit, found.time_limit, found.max_members) == (3, True, 0, 1)
+    assert (candidate.spec.model.name, candidate.spec.training.epochs) == ("DNNClassifier", 2)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "message"),
+    [
+        ("validation.folds = 3", "a training in folds trains"),
+        ("max_depth = RANGE(2, 6)", "a search over values trains"),
+    ],
+)
+def test_a_search_does_not_start_from_a_trained_model(attribute: str, message: str) -> None:
+    [statement] = parse(
+        f"SELECT 1 AS a, 2 AS b TO TRAIN BoostedTrees WITH {attribute} LABEL b USING m INTO n"
+    )
+    with pytest.raises(SemanticError, match=message) as raised:
+        check_without_columns(statement)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("leave USING out")
 
 
 def test_what_rows_and_seed_are_applies_to_every_candidate(duckdb: Session) -> None:
