@@ -45,9 +45,9 @@ def _functions() -> Iterator[str]:
 
 
 def _attributes() -> Iterator[str]:
-    from sqlflow_edl.analysis.settings.attributes import BY_VERB
+    from sqlflow_edl.analysis.settings.measurement import OF_STATEMENTS
 
-    for verb, rows in BY_VERB.items():
+    for verb, rows in OF_STATEMENTS.items():
         yield verb
         width = max(len(row.name) for row in rows)
         yield from (f"  {row.name:{width}}  {row.doc}" for row in rows)

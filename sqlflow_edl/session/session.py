@@ -163,8 +163,11 @@ class Session:
         SemanticError if the statement starts no such job.
         """
         if statement.plan or statement.kind not in KINDS or not (statement.into or statement.target):
+            wrong = "this statement stores no result, so its job cannot be detached"
+            if statement.into and statement.kind not in KINDS:
+                wrong = "this statement runs in the client, so it cannot be detached"
             raise SemanticError(
-                "this statement stores no result, so its job cannot be detached",
+                wrong,
                 span=statement.span,
                 hint="detach TRAIN … INTO, PREDICT into a table, EVALUATE … INTO, EXPLAIN … INTO",
             )

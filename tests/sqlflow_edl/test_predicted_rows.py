@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import sqlflow_edl
+from edl.errors import SemanticError
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.session import Session
 from tests.sql_cases import Case, cases, refusal
@@ -152,3 +153,11 @@ def test_a_program_is_checked_before_its_first_statement(session: Session) -> No
     assert problems[:2] == [None, None], "the columns of a table that is yet to be made are not known"
     assert problems[2] == "unknown attribute evaluate.predicted"
     assert problems[3] == "unknown column g"
+
+
+def test_the_statement_cannot_be_detached(session: Session) -> None:
+    [statement] = session.parse(
+        "SELECT * FROM scored TO EVALUATE WITH evaluate.prediction = guess LABEL truth INTO r"
+    )
+    with pytest.raises(SemanticError, match="runs in the client, so it cannot be detached"):
+        session.leave(statement)

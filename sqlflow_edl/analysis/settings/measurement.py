@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.attributes import EVALUATE
+from sqlflow_edl.analysis.settings.attributes import BY_VERB, EVALUATE
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 
 PREDICTION, PROBABILITY, KIND = "evaluate.prediction", "evaluate.probability", "evaluate.kind"
@@ -40,3 +40,5 @@ MEASUREMENT = (
     ),
     *(row for row in EVALUATE if row.name in _SHARED),
 )
+
+OF_STATEMENTS = {**BY_VERB, "EVALUATE without a model": MEASUREMENT}

@@ -12,10 +12,9 @@ from sqlflow_edl.analysis.catalog import BOOSTING, LOSSES, MODELS, OPTIMIZERS, S
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
-from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
+from sqlflow_edl.analysis.settings.measurement import OF_STATEMENTS
 from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
 from sqlflow_edl.analysis.settings.values import Setting
 
@@ -42,11 +41,9 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield _HEAD
-    for title, rows in BY_VERB.items():
+    for title, rows in OF_STATEMENTS.items():
         yield f"## {title}\n"
         yield from _table(rows)
-    yield "## EVALUATE without a model\n\nOf [predictions in the rows](language.md#predictions-in-the-rows).\n"
-    yield from _table(MEASUREMENT)
     shared = ", ".join(f"`{name}`" for name in (*SHARED, TIME_LIMIT, ACTIVATE))
     yield f"## Search\n\nThe [short form](search.md) of TRAIN takes these, and of those above {shared}.\n"
     yield from _table(SEARCH)

@@ -104,7 +104,7 @@ def _without_source(program: Program) -> list[SQLFlowError | None]:
 
 
 def _check(statement: Statement) -> None:
-    from sqlflow_edl.analysis import inference, train
+    from sqlflow_edl.analysis import inference, measurement, train
     from sqlflow_edl.analysis.search import plan as search
 
     if statement.kind in ("train", "auto") and statement.using is None:
@@ -115,6 +115,8 @@ def _check(statement: Statement) -> None:
     elif statement.kind in inference.USES:
         check, _ = inference.USES[statement.kind]
         check(statement)
+    elif statement.kind == "measure":
+        measurement.check(statement)
 
 
 def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:
