@@ -6,6 +6,7 @@ its plan only, and `<!-- run: no, REASON -->` leaves it out.
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 from collections.abc import Iterator
@@ -116,3 +117,9 @@ def anchors(page: Path) -> set[str]:
     text = _BLOCK.sub("", page.read_text(encoding="utf-8"))
     names = (re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(text))
     return set(names)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a parser's commands."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}

@@ -104,7 +104,7 @@ def environment(folder: Path) -> dict[str, str]:
 def draw(picture: Picture, prepared: Path) -> str:
     """Run the commands in a copy of the folder, and return the picture."""
     console = Console(file=io.StringIO(), record=True, width=WIDTH, force_terminal=True)
-    with TemporaryDirectory(prefix="", dir="/tmp") as copy:
+    with TemporaryDirectory(prefix="", dir="/tmp", ignore_cleanup_errors=True) as copy:
         folder = Path(shutil.copytree(prepared, copy, dirs_exist_ok=True))
         for command in picture.hidden:
             _run(command, folder, Picture("", ()))

@@ -20,7 +20,7 @@ from sqlflow_edl.cli import main as sqlflow_command
 from sqlflow_edl.samples import tables
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax.forms import STATEMENTS
-from tests.documentation import PAGES, REPOSITORY, Block, anchors, blocks, is_elliptic, links
+from tests.documentation import PAGES, REPOSITORY, Block, anchors, blocks, is_elliptic, links, subcommands
 from tests.searches import short
 from tests.sqlflow_edl.notebook.conftest import Notebook, notebook, shell
 
@@ -141,12 +141,6 @@ def test_the_commands_of_a_page_have_their_options(page: Path) -> None:
                     f"{block.place}: {program} {command}"
                 )
                 check(parsers[program].get(command), arguments[1:], block)
-
-
-def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of a parser's commands."""
-    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return dict(found[0].choices) if found else {}
 
 
 def check(parser: argparse.ArgumentParser | None, arguments: list[str], block: Block) -> None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from edl.data import connect
-from sqlflow_edl.cli.main import main
+from sqlflow_edl.cli.main import _parser, main
 from sqlflow_edl.samples import tables
-from tests.documentation import PAGES, REPOSITORY, links
+from tests.documentation import PAGES, REPOSITORY, links, subcommands
 from tests.pictures import FOLDER, LARGEST, Picture, draw, pictures, shown_lines
 
+WITHOUT_PICTURE = {
+    "completion": "prints a script",
+    "image": "needs docker, podman or an image to add to",
+    "language-server": "speaks to an editor",
+}
 TABLES = ("iris", "breast_cancer", "wine", "employee")
 
 
@@ -59,3 +65,9 @@ def test_pages_use_every_picture() -> None:
         (page.parent / path).resolve() for page in PAGES for path, _ in links(page) if path.endswith(".svg")
     }
     assert not {picture.path for picture in pictures()} - used
+
+
+def test_every_command_has_a_picture() -> None:
+    commands = [shlex.split(command) for picture in pictures() for command in picture.commands]
+    shown = {words[1] for words in commands if words[0] == "sqlflow"}
+    assert set(subcommands(_parser())) - shown == WITHOUT_PICTURE.keys()

@@ -16,7 +16,7 @@ import msgspec
 from edl.cli import distributed, model_zoo
 from edl.cli.cluster_arguments import cluster
 from edl.cli.output import check_suffix, write_rows
-from edl.cli.progress import Narrator, shown
+from edl.cli.progress import Narrator, clear_line, shown
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.embeddings.sizes import table_memory
@@ -181,6 +181,7 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
+    clear_line(sys.stderr)
     for note in outcome.notes:
         print(note, file=sys.stderr)
     _FINISH[options.kind](outcome, job, options)

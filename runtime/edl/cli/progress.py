@@ -57,6 +57,12 @@ class Narrator:
         print(f"\r\x1b[K{line}" if self._live else line, file=self._file, flush=True)
 
 
+def clear_line(file: TextIO) -> None:
+    """Remove the progress that a terminal shows, so that the next line begins at its left end."""
+    if file.isatty():
+        print("\r\x1b[K", end="", file=file, flush=True)
+
+
 def _listed(metrics: Figures) -> str:
     return "".join(f"  validation {name} {shown(value)}" for name, value in metrics.items())
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from edl.cli.progress import Narrator
+from edl.cli.progress import Narrator, clear_line
 from edl.jobs.events import EpochEnd, Progress, TrialEnd
 
 
@@ -38,3 +38,17 @@ def test_a_trial_is_a_line_with_its_metric_or_its_error() -> None:
         "trial 1 of 12  DNNRegressor (torch)  rmse 0.25",
         "trial 2 of 12  LinearRegressor (torch)  it failed",
     ]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_line_of_progress_is_cleared_before_the_results() -> None:
+    shown, logged = Terminal(), io.StringIO()
+    for file in (shown, logged):
+        Narrator(file)(progress(3))
+        clear_line(file)
+    assert shown.getvalue().endswith("loss 0.5\r\x1b[K")
+    assert logged.getvalue() == ""
