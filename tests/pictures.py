@@ -43,12 +43,13 @@ COLOURS = {"default": "default", "brown": "yellow", "brightbrown": "bright_yello
 PROGRAMS = {"sqlflow": "sqlflow_edl.cli.main", "edl": "edl.cli.main"}
 # What differs from run to run, and from machine to machine.
 VARYING = {
-    r"\b\d{8}-\d{6}-\d{6}-[0-9a-f]{6}\b": "JOB",
-    r"\b\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?Z?)?": "TIME",
+    r"\b\d{8}-\d{6}-\d{6}\b": "JOB",
+    r"\b[0-9a-f]{6}\b": "JOB",  # the end of an id
+    r"\b\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|\+00:00)?)?": "TIME",
     r"(?<=127\.0\.0\.1:)\d+": "PORT",
-    r"(?<=job )[0-9a-f]{6}\b": "JOB",
     r"[▁▂▃▄▅▆▇█▏▎▍▌▋▊▉]+": "BAR",
     r"\bpid \d+": "pid",
+    r"[\d,]+ rows/s": "0 rows/s",
     r"\b[0-9a-f]{32,}\b": "DIGEST",
     r"\d+ (?=(ms|s|min)\b)": "0 ",
     r"-?\d+\.\d+(e[+-]?\d+)?…?": "0.0",
