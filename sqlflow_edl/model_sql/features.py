@@ -49,8 +49,7 @@ from sqlflow_edl.model_sql.expressions import (
 )
 from sqlflow_edl.model_sql.stages import Stages
 
-_FLOAT32 = float(np.finfo(np.float32).max)
-_LARGEST = 1e30  # in place of what float32 cannot hold, as in edl.features.transform
+_LARGEST = 1e30  # of a feature, as in edl.features.transform
 _SPLITTER = (
     2.0**29 + 1
 )  # x times it, less the difference to x, is x rounded to float32's 24 bits (Veltkamp, 1968)
@@ -182,7 +181,7 @@ class FeatureColumns:
         by: float,
         scale: float,
         beyond: float = _LARGEST,
-        most: float = _FLOAT32,
+        most: float = _LARGEST,
     ) -> Expression:
         """Return (x - by) / scale of the column's number x, of `mean` for NULL.
 

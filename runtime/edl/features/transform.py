@@ -53,7 +53,7 @@ from edl.spec.features import DENSE_TYPES, LIST_TYPES, TREE_TYPES, Dense
 
 DENSE, POSITIONS, PERIODIC = "dense", "positions", "periodic"
 NUMBERS = ("dense", "positions", "periodic")  # kinds of entries that are matrices
-_LARGEST = 1e30  # in place of what float32 cannot hold: a network's sums of it do not overflow
+_LARGEST = 1e30  # of a feature: sums of such numbers in a network do not overflow float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,16 +276,14 @@ def _raw(feature: Raw, array: pa.Array) -> Floats:
 
 
 def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[Any]) -> None:
-    """Scale values and store them; those beyond float32's range become `_LARGEST` with their sign."""
-    scale = _SCALES[type(feature)]
-    try:
-        with np.errstate(over="raise", invalid="raise"):
-            scale(feature, values, scratch)
-            out[...] = scratch
-    except FloatingPointError:
-        with np.errstate(over="ignore", invalid="ignore"):
-            scale(feature, values, scratch)
-            out[...] = np.clip(np.nan_to_num(scratch), -_LARGEST, _LARGEST)
+    """Scale values and store them; those beyond ±`_LARGEST` become it, whatever the rows beside them are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        _SCALES[type(feature)](feature, values, scratch)
+    if scratch.size and not (
+        scratch.min() >= -_LARGEST and scratch.max() <= _LARGEST
+    ):  # or some are not finite
+        scratch = np.clip(np.nan_to_num(scratch), -_LARGEST, _LARGEST)
+    out[...] = scratch
 
 
 def _fill(values: Floats, usable: npt.NDArray[np.bool_], mean: float | Floats, out: Floats) -> None:

@@ -114,13 +114,18 @@ def test_big_numbers_are_told_apart_before_they_are_narrowed() -> None:
     assert dense(column, [start, start + dt.timedelta(seconds=1)]) == [0, 1]
 
 
-def test_what_float32_cannot_hold_becomes_the_largest_number_of_a_feature() -> None:
+def test_what_sums_of_float32_cannot_hold_becomes_the_largest_number_of_a_feature() -> None:
     assert dense(fc.numeric("x"), [1e300, -1e300, 1.0]) == [LARGEST, -LARGEST, 1]
     extreme = fc.standardize("x", mean=-1e308, std=1e-3)
     assert dense(extreme, [1.5e308, -1e308]) == [LARGEST, 0]
     assert all(
         math.isfinite(v) for v in dense(fc.normalize("x", min=-1e308, max=1e308, mean=0), [1e308, 0.0])
     )
+
+
+def test_an_extreme_number_is_the_same_whatever_the_rows_beside_it_are() -> None:
+    rows = [1e30, 3e38, -1e31, 1e300, 2.0]
+    assert dense(fc.numeric("x"), rows) == [dense(fc.numeric("x"), [row])[0] for row in rows]
 
 
 def test_no_rows_give_empty_arrays() -> None:

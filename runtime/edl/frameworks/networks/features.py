@@ -23,8 +23,7 @@ from edl.spec import (
 )
 
 NUMBERS = (Numeric, Standardize, Normalize, Log, Year, PiecewiseLinear, Periodic)  # features of a number
-_FLOAT32 = float(np.finfo(np.float32).max)
-_LARGEST = 1e30  # in place of what float32 cannot hold, as in `edl.features.transform`
+_LARGEST = 1e30  # of a feature, as in `edl.features.transform`
 
 
 def dense_values(graph: Graph, feature: Feature) -> Value:
@@ -58,10 +57,10 @@ def standardized(graph: Graph, feature: Standardize | Periodic) -> Value:
 
 
 def column_of(graph: Graph, value: Value) -> Value:
-    """Narrow numbers (rows,) to float32 (rows, 1); those beyond its range become `_LARGEST` with their sign."""
+    """Narrow numbers (rows,) to float32 (rows, 1); those beyond ±`_LARGEST` become it."""
     known = graph.add("Where", graph.add("IsNaN", value), graph.constant(np.array(0.0)), value)
     size = graph.add("Abs", known)
-    is_large = graph.add("Greater", size, graph.constant(np.array(_FLOAT32)))
+    is_large = graph.add("Greater", size, graph.constant(np.array(_LARGEST)))
     large = graph.add("Sign", known) * _LARGEST
     return graph.cast(_tall(graph, graph.add("Where", is_large, large, known)), "FLOAT")
 
