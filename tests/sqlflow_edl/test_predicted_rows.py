@@ -46,7 +46,9 @@ def test_predicted_classes_are_measured_on_each_database(url: str) -> None:
         clauses = "WITH evaluate.probability = {'no': q, 'yes': p}, evaluate.weight_column = id LABEL truth"
         weighed = evaluated(session, clauses).figures
     assert weighed is not None
-    assert (weighed["accuracy"], weighed["auc"]) == pytest.approx((28 / 36, (1 * 26 + 3 * 21 + 6 * 21) / (10 * 26)))
+    assert (weighed["accuracy"], weighed["auc"]) == pytest.approx(
+        (28 / 36, (1 * 26 + 3 * 21 + 6 * 21) / (10 * 26))
+    )
     assert row == {
         "loss": None,
         "accuracy": pytest.approx(5 / 7),
