@@ -118,6 +118,17 @@ class Schema:
         return arrow.value_type if is_list else None
 
     def unusable(self, column: str, span: Span | None) -> SemanticError:
+        import pyarrow.types as types
+
+        arrow = self._arrow_type(column)
+        if types.is_struct(arrow) and arrow.num_fields:
+            inner = arrow.field(0).name
+            name = expressions.name(column, self.dialect)
+            return SemanticError(
+                f"{column} holds several values, {', '.join(field.name for field in list(arrow)[:12])}",
+                span=span,
+                hint=f"select them one by one, such as {name}.{expressions.name(inner, self.dialect)} AS {inner}",
+            )
         return SemanticError(
             f"{column} is of type {self._arrow_type(column)}, which cannot be a feature yet",
             span=span,

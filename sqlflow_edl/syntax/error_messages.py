@@ -17,6 +17,7 @@ _VARIABLE = re.compile(
     r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}"
 )  # of a template: {{ name }}, {% if … %}
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
+_COMPARED = frozenset(("<", "<=", ">", ">=", "<>", "!=", "==", "="))
 _OPERATORS = frozenset(("SLASH", "PERCENT", "POWER", "COMPARISON"))
 
 # Descriptions of terminals in hints, in the order in which a hint lists them; keywords need none.
@@ -188,6 +189,8 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         )
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
+    if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
+        return "COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT"
     if token.word in CLAUSES:
         verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
         return f"{verb} takes {', '.join(clauses)}, and not {token.word}" if clauses else None

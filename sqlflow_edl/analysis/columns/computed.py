@@ -157,7 +157,9 @@ def _operation(node: ast.Operation, column: Column) -> spec.Source | float:
         raise SemanticError(
             f"expressions have no operator {node.operator}",
             span=node.span,
-            hint="write x * x for a square; + - * / are possible",
+            hint="write x * x for a square"
+            if node.operator == "^"
+            else "+ - * / are possible; compute it in the SELECT",
         )
     return spec.Computed(node.operator, tuple(_source(each, column) for each in node.operands))
 

@@ -54,12 +54,15 @@ class Resolver:
             str, spec.Computed
         ] = {}  # columns of expressions, which the query does not select
         self._columns_of: dict[str, str] = {}  # aliases of columns
+        self._named: set[str] = set()  # aliases of the clause, also of later items
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
         """Return the drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
         drafts: list[tuple[Draft, str | None]] = []
         used: set[str] = set()
         self._used = used
+        items = list(items)
+        self._named = {item.alias.text.casefold() for item in items if item.alias}
         for item in items:
             try:
                 found = self._item(item.value)
@@ -189,6 +192,13 @@ class Resolver:
         )
 
     def _categories(self, value: ast.Value, function: Function) -> list[Draft]:
+        if isinstance(value, ast.ListValue) and len(value.items) > 1:
+            raise SemanticError(
+                f"{function.name} takes one category, here are {len(value.items)}",
+                span=value.span,
+                hint="CONCAT(a, b) makes one of several: an embedding adds up a vector of each. Columns cannot share "
+                "their vectors, unless the SELECT makes a list of them",
+            )
         if isinstance(value, ast.Call) and not is_computed(value):
             drafts = self._calls(value)
             for draft in drafts:
@@ -224,7 +234,14 @@ class Resolver:
         if alias in self._columns_of and self.schema.find(name.text) is None:
             self._used.add(alias)
             return self._columns_of[alias]
-        return self._visible(self.schema.resolve(name), name.span)
+        try:
+            return self._visible(self.schema.resolve(name), name.span)
+        except SemanticError as error:
+            if alias in self.aliases:
+                error.hint = f"AS {name.text} names a feature, and a column is needed here"
+            elif alias in self._named:
+                error.hint = f"put the item with AS {name.text} before this one"
+            raise
 
     def _compute(self, value: ast.Value) -> str:
         """Return the name of the expression's column, its text, under which its statistics are collected."""
@@ -344,6 +361,9 @@ def _unknown_function(call: ast.Call) -> SemanticError:
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )
+    if call.function.upper().startswith("JSON"):
+        hint = "read the value in the SELECT, under a name of its own, and write that name here"
+        return SemanticError("COLUMN reads no JSON", span=call.function_span, hint=hint)
     known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
     names = [COMBINE, *known, *(each.name for each in COMPUTED)]
     hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
