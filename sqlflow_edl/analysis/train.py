@@ -296,6 +296,7 @@ class TrainingPlan:
                 continue
             try:
                 column = of_label(draft.fit(statistics), label, draft.span)
+                user_model.check_sequence(self.settings.choice.own, column, draft.span)
                 for note in as_lists(draft, column):
                     self._note(note)
                 if self.settings.is_trees:

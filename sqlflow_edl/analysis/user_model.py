@@ -16,6 +16,7 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
 from edl.program import contract
 from edl.program.user_model import OwnModel, Signature, check_permitted, find
+from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.models.base import Architecture, Model
 from sqlflow_edl.analysis.models.parts import deep_feature, one_input
 from sqlflow_edl.analysis.settings.attributes import TRAIN
@@ -135,6 +136,16 @@ def check(own: OwnModel, given: Iterable[str], span: Span, errors: list[SQLFlowE
                 span=span,
                 hint=f"write WITH model.{lacking[0]} = …; it is {own.attribute}({own.signature})",
             )
+        )
+
+
+def check_sequence(own: OwnModel | None, column: Fitted, span: Span | None) -> None:
+    """Raise SemanticError for ids in their order, unless the model takes arrays of features."""
+    if isinstance(column, spec.Sequence) and (own is None or "features" not in own.signature.names):
+        raise SemanticError(
+            "a SEQUENCE is for a model of your own with a parameter features",
+            span=span,
+            hint="other models take EMBEDDING(x, 8, mean) of the same ids, which has no order",
         )
 
 

@@ -213,6 +213,8 @@ def _signatures(feature: spec.Feature) -> set[str]:
         return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
     if isinstance(feature, spec.Encoding):
         return {_encoded(feature, inner)}
+    if isinstance(feature, spec.Sequence):
+        return {signature(feature)}
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
 
 
@@ -221,6 +223,8 @@ def signature(column: Fitted) -> str:
     inner = _described(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
+    if isinstance(column, spec.Sequence):
+        return f"sequence({inner}, {column.length})"
     if isinstance(column, spec.Encoding):
         return _encoded(column, inner)
     if not isinstance(column, spec.Embedding):

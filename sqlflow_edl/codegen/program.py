@@ -52,6 +52,7 @@ from edl.spec import (
     RankingLabel,
     Raw,
     RawLabel,
+    Sequence,
     Source,
     Split,
     Standardize,
@@ -368,6 +369,9 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
         more = [(key, literal(value)) for key, value, default in chosen if value != default]
         category = _category(feature.category, name, stored)
         return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
+    if isinstance(feature, Sequence):
+        length = ("length", literal(feature.length))
+        return Call("fc.sequence", (_category(feature.category, name, stored), length))
     if isinstance(feature, Vector):
         return _vector(feature, name, stored)
     if isinstance(feature, PiecewiseLinear):

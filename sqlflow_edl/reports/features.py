@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from edl import spec
 from edl.data.names import free_name
 from edl.features import Entry, Features
 from edl.ragged import Ragged
@@ -74,6 +75,11 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
         for place, feature in enumerate(entry.features):
             bins = np.array([start for number, start in zip(numbers, first, strict=True) if number == place])
             yield feature, _lists(np.clip(values[:, [place]] - bins, 0, 1))
+        return
+    if isinstance(entry.feature, spec.Sequence):
+        ends = np.cumsum([0, *np.count_nonzero(values, axis=1)])
+        ids = _of_ids(entry.feature.category, values[values > 0] - 1)
+        yield entry.feature, pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), ids)
         return
     if entry.kind in ("category", "list"):
         yield entry.feature, _levels(entry.feature, values)

@@ -64,6 +64,7 @@ def _cross(found: spec.Cross) -> str:
 
 _DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
     spec.Cross: _cross,
+    spec.Sequence: lambda found: f"sequence of {feature(found.category)}; the last {found.length:,}",
     spec.OneHot: lambda found: f"one-hot of {feature(found.category)}; {spec.width(found):,} wide",
     spec.Embedding: _embedding,
     spec.TargetMean: _target_mean,

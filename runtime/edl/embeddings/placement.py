@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from edl.embeddings.combiners import Combiner
 from edl.embeddings.initializers import Initial
+from edl.errors import SemanticError
 from edl.spec import Embedding
 
 if TYPE_CHECKING:
@@ -57,6 +58,15 @@ def initial_of(entry: Entry) -> Initial:
     """Return the initializer of the vectors."""
     feature = entry.feature
     return cast(Initial, feature.initial) if isinstance(feature, Embedding) else "uniform"
+
+
+def refuse_sequence(entry: Entry) -> None:
+    """Raise SemanticError for a sequence, which is no part of one matrix."""
+    if entry.kind == "sequence":
+        raise SemanticError(
+            f"{entry.name} is a sequence of ids, and no part of a matrix",
+            hint=f'take features["{entry.name}"] in the model, int64 (rows, {entry.width:,}), 0 for none',
+        )
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:

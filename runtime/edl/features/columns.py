@@ -41,6 +41,7 @@ from edl.spec import (
     Periodic,
     PiecewiseLinear,
     Raw,
+    Sequence,
     Standardize,
     TargetMean,
     Vector,
@@ -189,6 +190,11 @@ def one_hot(category: Category) -> OneHot:
 def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
     """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros."""
     return check(Embedding(category, dim, combiner, initial))
+
+
+def sequence(category: ListOf | NGrams, length: int) -> Sequence:
+    """Return the ids of a list in their order, 1 + id, at most the last `length`, with 0 behind them."""
+    return check(Sequence(category, length))
 
 
 def target_mean(
@@ -490,6 +496,15 @@ def _embedding(column: Embedding) -> None:
         raise SemanticError(f"an embedding has no initial values {column.initial!r}", hint=hint)
 
 
+def _sequence(column: Sequence) -> None:
+    if not isinstance(column.category, ListOf | NGrams):
+        raise SemanticError(
+            f"sequence takes lists, not {column.category!r}", hint="list_of and ngrams make them"
+        )
+    check(column.category)
+    _count(column.length, "length of a sequence")
+
+
 def _raw(column: Raw) -> None:
     _source(column)
     known = ("year", *PART_SIZES)
@@ -540,6 +555,7 @@ _RULES: Mapping[type, Callable[[Any], None]] = {
     NGrams: _ngrams,
     Concat: _concat,
     OneHot: _one_hot,
+    Sequence: _sequence,
     Embedding: _embedding,
     TargetMean: _target_mean,
     LogCount: _log_count,

@@ -41,6 +41,7 @@ from edl.spec import (
     Periodic,
     PiecewiseLinear,
     Raw,
+    Sequence,
     Standardize,
     Vector,
     Year,
@@ -64,11 +65,12 @@ class Entry:
     number of features): bins below the number, with the fraction of its own bin, or -1; `width` is that of their
     encodings), periodic (float32 of shape (n, number of features): numbers that the model embeds, all by as many
     frequencies), category (int64 ids of shape (n,) in [0, num_ids), of the one feature; `width` is that of its one-hot
-    row or embedding vector), or list (the same for lists of ids).
+    row or embedding vector), list (the same for lists of ids), or sequence (int64 (n, width) in [0, num_ids), see
+    `edl.spec.Sequence`).
     """
 
     name: str  # "dense", "positions", "periodic_16", or "f" and the feature's position, after the prefix
-    kind: Literal["dense", "positions", "periodic", "category", "list"]
+    kind: Literal["dense", "positions", "periodic", "category", "list", "sequence"]
     features: tuple[Feature, ...]
     width: int
     num_ids: int = 0
@@ -115,7 +117,7 @@ class Features:
         self._encoders: dict[Category, Encoder] = {
             column.category: encoder(column.category)
             for column in columns
-            if isinstance(column, OneHot | Embedding | Codes | Encoding)
+            if isinstance(column, OneHot | Embedding | Sequence | Codes | Encoding)
         }
         self._statistics: dict[Feature, StatisticsEncoder] = {
             column: StatisticsEncoder(column) for column in columns if isinstance(column, Encoding)
@@ -143,6 +145,8 @@ class Features:
                 arrays[entry.name] = _positions(entry, batch)
             elif entry.kind == "periodic":
                 arrays[entry.name] = _standardized(entry, batch)
+            elif isinstance(entry.feature, Sequence):
+                arrays[entry.name] = _in_order(ids[entry.feature.category], entry.width)
             elif isinstance(entry.feature, OneHot | Embedding):
                 arrays[entry.name] = ids[entry.feature.category]
         return arrays
@@ -150,7 +154,7 @@ class Features:
 
 def _check_feature(column: Feature) -> None:
     check(column)
-    if not isinstance(column, (*DENSE_TYPES, *TREE_TYPES, OneHot, Embedding)):
+    if not isinstance(column, (*DENSE_TYPES, *TREE_TYPES, OneHot, Embedding, Sequence)):
         raise SemanticError(
             f"{type(column).__name__} gives ids, a model takes numbers",
             hint="wrap it in one_hot or embedding, or for trees in codes",
@@ -174,6 +178,9 @@ def _entries(columns: tuple[Feature, ...], prefix: str) -> Iterable[Entry]:
                 "list" if isinstance(column.category, LIST_TYPES) else "category"
             )
             yield Entry(f"{prefix}f{position}", kind, (column,), width(column), num_ids(column.category))
+        elif isinstance(column, Sequence):
+            size = 1 + num_ids(column.category)
+            yield Entry(f"{prefix}f{position}", "sequence", (column,), column.length, size)
 
 
 def _check_columns(wanted: Iterable[str], schema: pa.Schema) -> None:
@@ -259,6 +266,16 @@ def _added_up(ids: Any, size: int) -> npt.NDArray[np.float32]:
         sums, ids.rows * np.int64(size) + ids.values, np.float32(1) if ids.weights is None else ids.weights
     )
     return sums.reshape(len(ids), size)
+
+
+def _in_order(ids: Any, length: int) -> npt.NDArray[np.int64]:
+    """Return 1 + the ids of lists in their order, (n, length): the last ones, and 0 behind a shorter list."""
+    kept = np.minimum(np.diff(ids.offsets), length)
+    places = np.arange(length)
+    taken = places < kept[:, None]
+    found = np.zeros(taken.shape, dtype=np.int64)
+    found[taken] = ids.values[((ids.offsets[1:] - kept)[:, None] + places)[taken]] + 1
+    return found
 
 
 def _raw(feature: Raw, array: pa.Array) -> Floats:

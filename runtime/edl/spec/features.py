@@ -258,6 +258,16 @@ class Embedding(Column, frozen=True, tag="embedding"):
     initial: str = "uniform"  # initial values; one of INITIALS
 
 
+class Sequence(Column, frozen=True, tag="sequence"):
+    """Ids of a list in their order, for models of a user's own: int64 (rows, length).
+
+    They are 1 + id, the last `length` of a longer list, with 0 behind those of a shorter one.
+    """
+
+    category: ListOf | NGrams
+    length: int
+
+
 # Statistics of categories ----------------------------------------------------------------------------------
 
 
@@ -321,7 +331,7 @@ class Raw(Column, frozen=True, tag="raw"):
 Dense = Numeric | Standardize | Normalize | Log | Year | PiecewiseLinear | Periodic | Vector
 Encoding = TargetMean | LogCount
 TreeFeature = Raw | Codes
-Feature = Dense | Encoding | OneHot | Embedding | TreeFeature
+Feature = Dense | Encoding | OneHot | Embedding | Sequence | TreeFeature
 
 ENCODING_TYPES = (TargetMean, LogCount)  # statistics of categories
 MODEL_TYPES = (PiecewiseLinear, Periodic)  # numbers that the model encodes
@@ -357,6 +367,8 @@ def width(feature: Feature) -> int:
     """Return the number of values per row that the feature gives a model."""
     if isinstance(feature, OneHot):
         return num_ids(feature.category)
+    if isinstance(feature, Sequence):
+        return feature.length
     if isinstance(feature, Vector):
         return len(feature.mean)
     if isinstance(feature, PiecewiseLinear):
@@ -377,12 +389,12 @@ def is_dense(feature: Feature) -> bool:
 
 def category_of(column: Feature | Category) -> Feature | Category:
     """Return the category that a feature is made of, or the column itself if it is made of none."""
-    return column.category if isinstance(column, OneHot | Embedding | Codes | Encoding) else column
+    return column.category if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding) else column
 
 
 def sources(column: Feature | Category) -> Iterator[Source]:
     """Yield the columns that a feature reads: those of the table, and computed ones."""
-    if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
+    if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
         yield from sources(column.category)
     elif isinstance(column, Concat):
         for each in column.categories:
@@ -408,7 +420,7 @@ def matrix_columns(feature: Feature) -> Iterator[tuple[str, ...]]:
 
 def with_columns(column: AnyColumn, names: Mapping[str, Source]) -> AnyColumn:
     """Return the same feature over other columns (old name -> new column); others stay."""
-    if isinstance(column, OneHot | Embedding | Codes | Encoding | ListOf):
+    if isinstance(column, Sequence | OneHot | Embedding | Codes | Encoding | ListOf):
         return msgspec.structs.replace(column, category=with_columns(column.category, names))
     if isinstance(column, Concat):
         return msgspec.structs.replace(

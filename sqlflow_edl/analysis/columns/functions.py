@@ -37,6 +37,24 @@ def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:
     return word
 
 
+def _sequence(bound: Bound) -> Draft:
+    inner: Draft = bound["category"]
+    length: int = bound["max_length"]
+
+    def fit(statistics: Statistics) -> spec.Sequence:
+        category = inner.fit(statistics)
+        weighted = isinstance(category, spec.ListOf) and category.weights
+        if weighted or not isinstance(category, spec.ListOf | spec.NGrams):
+            what = "has weights" if weighted else "has one value in each row"
+            raise bound.fail(
+                f"SEQUENCE takes lists of ids, and {', '.join(inner.columns)} {what}",
+                hint='a text of several ids has a delimiter: SEQUENCE(VOCABULARIZE(x, delimiter=","), 20)',
+            )
+        return spec.Sequence(category, length)
+
+    return replace(inner, fit=fit, span=bound.span, is_category=False)
+
+
 def _indicator(bound: Bound) -> Draft:
     return categories.one_hot(bound["category"], bound.span)
 
@@ -103,6 +121,8 @@ FUNCTIONS = (
               Parameter("combiner", "text", required=False),
               Parameter("initializer", "text", ("initial",), required=False)),
              _embedding, ("embedding_column",)),
+    Function("SEQUENCE", "SEQUENCE(x, 20) or SEQUENCE(SPARSE(x, size), 20)",
+             (_CATEGORY, Parameter("max_length", "buckets", ("length",))), _sequence),
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
              ("ONE_HOT", "indicator_column")),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def fitted(column: Fitted, span: Span | None) -> spec.Feature:
         return spec.Vector(column.column, column.mean, (), column.delimiter)
     if isinstance(column, spec.TargetMean | spec.LogCount):
         return msgspec.structs.replace(column, scaled=False)
-    if isinstance(column, spec.Raw | spec.Codes):
+    if isinstance(column, spec.Raw | spec.Codes | spec.Sequence):
         return column
     category = column.category if isinstance(column, spec.OneHot) else column
     if isinstance(category, spec.DatePart):

@@ -40,7 +40,7 @@ def _assemble(
 
 def _field(placed: Placed, dim: int) -> spec.Feature:
     column = placed.column
-    if isinstance(column, DENSE_TYPES) or isinstance(column, spec.Raw | spec.Codes):  # noqa: SIM101
+    if isinstance(column, DENSE_TYPES) or isinstance(column, spec.Raw | spec.Codes | spec.Sequence):  # noqa: SIM101
         return column
     if isinstance(column, spec.Embedding) and column.dim != dim:
         raise SemanticError(

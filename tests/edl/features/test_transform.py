@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl import features as fc
+from edl.embeddings.placement import refuse_sequence
 from edl.errors import SemanticError
 from edl.spec import Feature
 
@@ -147,6 +148,23 @@ def test_the_numbers_of_a_cell_stand_beside_other_numbers_in_their_place() -> No
     assert arrays["dense"].tolist() == [[1, 4, 1, 1, 0], [2, 5, 6, 0, 0], [3, 5, 6, 0, 0]]
     assert (features.entries[0].width, features.width) == (5, 8)
     assert arrays["dense"].flags.c_contiguous
+
+
+def test_a_sequence_has_the_last_ids_of_a_list_in_their_order() -> None:
+    features = fc.Features(fc.sequence(fc.list_of(fc.vocabulary("tags", ["a", "b", "c"])), 2))
+    [entry] = features.entries
+    assert (entry.kind, entry.width, entry.num_ids) == ("sequence", 2, 5)
+    found = features.transform(batch(tags=["c,b,a", "b", None, "", "z,c"]))["f0"]
+    assert found.tolist() == [[2, 1], [2, 0], [0, 0], [0, 0], [4, 3]]
+    assert found.dtype == np.int64
+
+
+def test_a_sequence_is_no_part_of_a_matrix() -> None:
+    features = fc.Features(fc.sequence(fc.ngrams("name", 3, 100), 5))
+    with pytest.raises(SemanticError, match="f0 is a sequence of ids, and no part of a matrix"):
+        refuse_sequence(features.entries[0])
+    with pytest.raises(SemanticError, match="sequence takes lists"):
+        fc.sequence(fc.hash_bucket("name", 9), 5)  # type: ignore[arg-type]
 
 
 def test_one_hot_rows_of_a_list_are_added_up_among_the_numbers() -> None:

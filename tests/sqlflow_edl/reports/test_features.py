@@ -46,6 +46,11 @@ CITY = spec.Vocabulary("city", ("oslo", "bonn"))
             "embedding(list_of(vocabulary(tags)))",
             [["a", "b"], [], []],
         ),
+        (
+            spec.Sequence(spec.ListOf(spec.Vocabulary("tags", ("b", "a"))), 3),
+            "sequence(list_of(vocabulary(tags)), 3)",
+            [["a", "b"], [], []],
+        ),
         (spec.Raw("x"), "raw(x)", [5.0, None, 30.0]),
         (spec.Raw("day", "year"), "raw(day, year)", [2024.0, None, 2023.0]),
         (spec.Codes(CITY), "vocabulary(city)", ["oslo", None, None]),

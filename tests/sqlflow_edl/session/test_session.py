@@ -169,6 +169,16 @@ def test_models_of_the_users_own_train_and_predict_until_their_source_changes(wo
 
 
 @pytest.mark.usefixtures("modules")
+def test_a_model_of_the_users_own_learns_from_the_order_of_ids(workshop: Workshop) -> None:
+    rows = "SELECT CASE WHEN x0 > 5.8 THEN 'a,b' ELSE 'b,a,c' END AS items, x0 > 5.8 AS large FROM iris"
+    workshop.run(
+        f"{rows} TO TRAIN {workshop.framework}_sequences.Basket WITH epochs = 12, lr = 0.1, model.width = 3 "
+        "COLUMN SEQUENCE(items, 2) LABEL large INTO ordered"
+    )
+    assert workshop.rows(f"{rows} TO EVALUATE ordered")["loss"].to_pylist()[0] < 0.1
+
+
+@pytest.mark.usefixtures("modules")
 def test_a_module_of_a_model_zoo_trains_with_its_own_loss_optimizer_metrics_and_callbacks(
     workshop: Workshop, tmp_path: Path
 ) -> None:

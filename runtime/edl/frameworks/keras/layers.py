@@ -19,7 +19,15 @@ from edl.embeddings.combiners import Combiner, divisor, needed
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
-from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
+from edl.embeddings.placement import (
+    combiner_of,
+    firsts,
+    grouped,
+    initial_of,
+    is_outside,
+    is_table,
+    refuse_sequence,
+)
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry, Features, Inputs
 from edl.frameworks.base import check_model
@@ -180,6 +188,7 @@ def _input(entry: Entry) -> Any:
     """Return an input tensor named as the array; its layer has another name, as a Dense layer is `dense` by default."""
     width = entry.width if entry.kind == "dense" else len(entry.features)
     shape, dtype = ((width,), "float32") if entry.kind in NUMBERS else ((), "int64")
+    shape = (entry.width,) if entry.kind == "sequence" else shape
     tensor = keras.Input(shape, dtype=dtype, name=f"{entry.name}_input")
     tensor.name = entry.name
     return tensor
@@ -188,6 +197,7 @@ def _input(entry: Entry) -> Any:
 def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
+    refuse_sequence(entry)
     if entry.kind == "positions":
         return _encoded(entry, tensor)
     if entry.kind == "periodic":

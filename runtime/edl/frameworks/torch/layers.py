@@ -18,7 +18,15 @@ from edl.embeddings.combiners import Combiner, divisor, needed
 from edl.embeddings.initializers import EMBEDDING_SCALE, FREQUENCY_SCALE, Initial
 from edl.embeddings.layer import EmbeddingLayer
 from edl.embeddings.lookup import Listed
-from edl.embeddings.placement import combiner_of, firsts, grouped, initial_of, is_outside, is_table
+from edl.embeddings.placement import (
+    combiner_of,
+    firsts,
+    grouped,
+    initial_of,
+    is_outside,
+    is_table,
+    refuse_sequence,
+)
 from edl.features import NUMBERS, Entry, Features
 from edl.frameworks.base import check_model
 from edl.spec import Embedding as EmbeddingFeature
@@ -306,6 +314,7 @@ class _OneHot(nn.Module):
 
 
 def _kind(entry: Entry) -> type[nn.Module]:
+    refuse_sequence(entry)
     if entry.kind == "dense":
         return _Dense
     if entry.kind == "positions":
