@@ -37,7 +37,7 @@ from sqlflow_edl.console.highlighting import ExtendedSqlLexer
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 WIDTH = 100  # cells
 USER = "/home/analyst"  # in place of the folder where the commands run, whose name is as long
-DEADLINE = 60.0  # seconds without output
+DEADLINE = 120.0  # seconds without output
 LARGEST = 40_000  # bytes
 COLOURS = {"default": "default", "brown": "yellow", "brightbrown": "bright_yellow"}  # of pyte: of Rich
 PROGRAMS = {"sqlflow": "sqlflow_edl.cli.main", "edl": "edl.cli.main"}

@@ -1,6 +1,6 @@
 -- Was the customer content? Short texts, by runs of characters and by words.
 
-CREATE TABLE reviews AS
+CREATE OR REPLACE TABLE reviews AS
 SELECT id, content,
        concat_ws(' ', ['I', 'We', 'My son', 'My neighbour'][1 + (hash('who' || id) % 4)::INT],
                  CASE WHEN content THEN ['love', 'recommend', 'would buy again', 'bought', 'use']
