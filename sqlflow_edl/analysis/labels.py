@@ -124,7 +124,8 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
         raise _fail(
             plan,
             f"{plan.label} is NULL in {found.nulls:,} of {found.rows:,} training rows",
-            f"add WHERE {expressions.name(plan.label, plan.query.dialect)} IS NOT NULL to the SELECT",
+            f"add WHERE {expressions.name(plan.label, plan.query.dialect)} IS NOT NULL to the SELECT, or leave them "
+            "out by WITH train.on_bad_row = skip",
         )
     model = plan.settings.model
     if model is None or model.task is None:

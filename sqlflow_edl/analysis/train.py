@@ -28,7 +28,7 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
-from sqlflow_edl.analysis.rows import row_groups, splits
+from sqlflow_edl.analysis.rows import bad_rows, row_groups, splits
 from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut, chosen
@@ -352,6 +352,7 @@ def plan(
         errors.append(error)
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
+    bad_rows.check(settings, label, errors)
     held_out = chosen(statement, settings.resolved, errors)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)

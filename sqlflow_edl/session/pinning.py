@@ -31,6 +31,7 @@ from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import splits, validation
+from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
@@ -53,6 +54,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
     checks = plan.checks()
     observer.doing("pinning the rows")
+    _tell_bad_rows(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
     own = _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
@@ -88,8 +90,11 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows."""
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
-    with placed(plan.statement.select_span):
-        read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, plan.statement.select)
+    _tell_bad_rows(source, plan)
+    bad = BadRows.of(plan)
+    with bad.placed(plan.statement.select_span):
+        select = bad.without(plan.statement.select)
+        read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
         held_out = None
         if isinstance(plan, TrainingPlan) and plan.forecast:
             plan, examples = forecasts.examples(plan, read())
@@ -99,7 +104,7 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     if plan.held_out.query:
         counted = plan.label or next(iter(plan.columns), "")
         with plan.held_out.placed():
-            checks.held_out = validation.labels(counted, source.stream(plan.held_out.query))
+            checks.held_out = validation.labels(counted, source.stream(bad.without(plan.held_out.query)))
     own = checks.held_out
     found = statistics.get(plan.label) or max(
         statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
@@ -167,7 +172,8 @@ def _pin_held_out(
     if not plan.held_out.query:
         return ColumnStatistics()
     with plan.held_out.placed():
-        pinned = source.pin(plan.held_out.query, job.validation_rows, seed=0, shuffle=False)
+        query = BadRows.of(plan).without(plan.held_out.query)
+        pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
     write_pinned(job.validation_rows, pinned)
     reader = data.open_reader(pinned, job.validation_rows)
     checks.hold_out(reader.read(0, reader.rows))
@@ -181,8 +187,10 @@ def _pin(
 
     Return them, the plan with its split, and the classes of all rows.
     """
-    pin = partial(source.pin, plan.statement.select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-    with placed(plan.statement.select_span):
+    bad = BadRows.of(plan)
+    select = bad.without(plan.statement.select)
+    pin = partial(source.pin, select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
+    with bad.placed(plan.statement.select_span):
         pinned = pin(split=plan.splitting.split)
     reader = data.open_reader(pinned, job.rows)
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
@@ -196,10 +204,21 @@ def _pin(
         raise
     if settled.splitting.split != plan.splitting.split:
         source.unpin(pinned, job.rows)
-        with placed(plan.statement.select_span):
+        with bad.placed(plan.statement.select_span):
             pinned = pin(split=settled.splitting.split)
     splits.check_found(settled.splitting, pinned.rows, pinned.validation)
     return pinned, settled, classes
+
+
+def _tell_bad_rows(source: data.Source, plan: TrainPlan) -> None:
+    """Note how many rows of the query are left out, if the statement leaves any out."""
+    bad = BadRows.of(plan)
+    if bad.columns:
+        with placed(plan.statement.select_span):
+            found = source.stream(bad.among(plan.statement.select)).read_all()
+        count, total = (column[0].as_py() for column in found.columns)
+        if count:
+            plan.notes.append(bad.note(count, total))
 
 
 def _settled(plan: TrainPlan, times: splits.Times | None, classes: labels.Values) -> TrainPlan:

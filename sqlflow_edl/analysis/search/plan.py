@@ -96,6 +96,10 @@ class SearchPlan:
         return self.first.label
 
     @property
+    def weight(self) -> str:
+        return self.first.weight
+
+    @property
     def seed(self) -> int:
         return self.first.seed
 

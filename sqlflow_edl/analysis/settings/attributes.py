@@ -282,6 +282,15 @@ TRAIN = (
         aliases=("weight_column", "model.weight_column", "sample_weight", "weight_col"),
     ),
     Attribute(
+        "train.on_bad_row",
+        "text",
+        "Rows whose label or weight is NULL or no finite number: abort trains nothing and says how many there are; "
+        "skip leaves them out, of the validation rows too, and says so.",
+        "abort",
+        choices=("abort", "skip"),
+        aliases=("on_bad_row",),
+    ),
+    Attribute(
         "train.class_weights",
         "class weights",
         "Weights of the classes in training, such as {'yes': 5}; auto: inverse to their frequency.",

@@ -1,0 +1,88 @@
+"""Rows that cannot be trained on, as they have no label or no weight. `train.on_bad_row = skip` leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import pyarrow as pa
+
+from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.errors.spans import placed
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.search.plan import TrainPlan
+    from sqlflow_edl.analysis.train import Settings
+
+ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
+
+_BEFORE, _BEHIND = "SELECT * FROM (\n", "\n) AS sqlflow_edl_given"
+# dialect -> condition under which a fractional number is neither infinite nor NaN; others have no such numbers
+_FINITE = {"duckdb": "isfinite({0})", "postgres": "{0} NOT IN ('NaN', 'Infinity', '-Infinity')"}
+
+
+@dataclass(frozen=True, slots=True)
+class BadRows:
+    """Rows to leave out: those without a value of one of the columns, so that `condition` is not true.
+
+    Without columns, none are left out.
+    """
+
+    columns: tuple[str, ...] = ()
+    condition: str = ""
+
+    @classmethod
+    def of(cls, plan: TrainPlan) -> Self:
+        if plan.settings.get(ON_BAD_ROW) != SKIP:
+            return cls()
+        columns = tuple(column for column in (plan.label, plan.weight) if column)
+        conditions = (each for column in columns for each in _known(column, plan.schema, plan.query.dialect))
+        return cls(columns, " AND ".join(conditions))
+
+    def without(self, query: str) -> str:
+        """Return the query without these rows."""
+        return f"{_BEFORE}{query}{_BEHIND} WHERE {self.condition}" if self.columns else query
+
+    def among(self, query: str) -> str:
+        """Return a query of two numbers: how many of the rows of the query are bad, and how many there are."""
+        bad = f"count(CASE WHEN {self.condition} THEN NULL ELSE 1 END)"
+        return f"SELECT {bad} AS bad, count(*) AS total FROM (\n{query}{_BEHIND}"
+
+    def note(self, bad: int, total: int) -> str:
+        return f"{bad:,} of {total:,} rows have no {' or no '.join(self.columns)} and are left out"
+
+    @contextmanager
+    def placed(self, select: Span | None) -> Iterator[None]:
+        """Provide a context for `without` of the query at `select`, in which errors are placed in the statement."""
+        with placed(select):
+            try:
+                yield
+            except SQLFlowError as error:
+                if error.span and self.columns:
+                    error.span = error.span.shifted(-len(_BEFORE))
+                raise
+
+
+def check(settings: Settings, label: str, errors: list[SQLFlowError]) -> None:
+    """Add an error if a training has no such rows, or needs every row in its place."""
+    if settings.get(ON_BAD_ROW) != SKIP:
+        return
+    span = settings.span(ON_BAD_ROW)
+    if not label:
+        message = f"{ON_BAD_ROW} = {SKIP} leaves out rows without a label, and this model has none"
+        errors.append(SemanticError(message, span=span, hint="leave it out"))
+    elif settings.get("train.shuffle") is False:
+        message = f"train.shuffle = FALSE keeps the order of the rows, which {ON_BAD_ROW} = {SKIP} may change"
+        errors.append(SemanticError(message, span=span, hint=f"select WHERE {label} IS NOT NULL"))
+
+
+def _known(column: str, schema: Schema, dialect: str) -> Iterator[str]:
+    """Yield the conditions of a value that can be trained on."""
+    name = expressions.name(column, dialect)
+    yield f"{name} IS NOT NULL"
+    if pa.types.is_floating(schema.arrow.field(column).type) and dialect in _FINITE:
+        yield _FINITE[dialect].format(name)
