@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
+from sqlflow_edl.notebook.errors import CellError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,14 +38,20 @@ class Chart:
         Path(path).write_text(self.svg, encoding="utf-8")
 
 
-def explained(table: pa.Table | None) -> Explained:
-    """Return the explained rows. Raises SemanticError if they have no Shapley values."""
-    from sqlflow_edl.charts.shapley import Explained
+def drawn(table: pa.Table | None, draw: Callable[[ModuleType, Explained], str]) -> Chart:
+    """Draw explained rows, by a function that gets `sqlflow_edl.charts.shapley` and the rows.
 
-    found = Explained.of(table) if table is not None else None
-    if found is None:
-        raise SemanticError(
-            "the rows have no Shapley values",
-            hint="SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO",
-        )
-    return found
+    Raises CellError for rows without Shapley values, and for what the function refuses.
+    """
+    from sqlflow_edl.charts import shapley
+
+    try:
+        rows = shapley.Explained.of(table) if table is not None else None
+        if rows is None:
+            raise SemanticError(
+                "the rows have no Shapley values",
+                hint="SELECT … TO EXPLAIN m WITH explain.level = rows, or the table of EXPLAIN … INTO",
+            )
+        return Chart(draw(shapley, rows))
+    except SemanticError as error:
+        raise CellError(error) from error

@@ -18,7 +18,7 @@ from sqlflow_edl.display.grid import matrix
 from sqlflow_edl.display.output import FirstRows, first_rows, rows_of
 from sqlflow_edl.display.views import presented
 from sqlflow_edl.notebook import html
-from sqlflow_edl.notebook.charts import Chart, explained
+from sqlflow_edl.notebook.charts import Chart, drawn
 from sqlflow_edl.reports.drift import SHOWN, cells
 from sqlflow_edl.reports.result import Result, View, data_frame
 from sqlflow_edl.reports.text import counted, number
@@ -88,23 +88,17 @@ class ResultSet:
     def importances(self) -> Chart:
         """Draw the mean size of each column's Shapley values; of rows of EXPLAIN, as are the other charts.
 
-        They raise SemanticError for rows without Shapley values, and for unknown columns.
+        They raise SQLFlowError for rows without Shapley values, and for unknown columns.
         """
-        from sqlflow_edl.charts import shapley
-
-        return Chart(shapley.importances(explained(self.table)))
+        return drawn(self.table, lambda charts, rows: charts.importances(rows))
 
     def beeswarm(self) -> Chart:
         """Draw the Shapley values of each column, a dot for each row, coloured by the column's value."""
-        from sqlflow_edl.charts import shapley
-
-        return Chart(shapley.beeswarm(explained(self.table)))
+        return drawn(self.table, lambda charts, rows: charts.beeswarm(rows))
 
     def dependence(self, column: str, by: str = "") -> Chart:
         """Draw the Shapley values of a column over its values. by: another column, which gives the colours."""
-        from sqlflow_edl.charts import shapley
-
-        return Chart(shapley.dependence(explained(self.table), column, by))
+        return drawn(self.table, lambda charts, rows: charts.dependence(rows, column, by))
 
     def __repr__(self) -> str:
         if self.table is None:

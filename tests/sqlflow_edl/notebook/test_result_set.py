@@ -14,6 +14,7 @@ import sqlflow_edl
 from edl.data.metric_tables import importances
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd
+from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
@@ -110,6 +111,13 @@ def test_rows_without_explanations_are_not_drawn() -> None:
     with pytest.raises(SQLFlowError, match="the rows have no Shapley values") as caught:
         result_of("SELECT 1 AS x").beeswarm()
     assert "explain.level = rows" in (caught.value.hint or "")
+    [statement] = parse("SELECT * FROM explained")
+    with pytest.raises(CellError) as caught:
+        ResultSet(Result(statement), EXPLAINED).dependence("xs", by="x")
+    assert caught.value._render_traceback_() == [
+        "error: there is no Shapley value of xs",
+        "     = did you mean x?",
+    ]
 
 
 def test_a_confusion_matrix_is_a_chart() -> None:
