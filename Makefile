@@ -10,7 +10,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak bench docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz bench docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -53,6 +53,9 @@ bytecode: $(VENV)/ready-test  # of the tests, beside lint: each test process wou
 
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths may cost; takes an hour or more
 	$(BIN)/python -m tests.soak --times 20
+
+fuzz: $(VENV)/ready-test   ## a million damaged inputs for parsers, messages, archives and URLs; takes minutes
+	$(BIN)/python -m tests.fuzzing --inputs 1000000
 
 bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks

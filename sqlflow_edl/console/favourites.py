@@ -36,7 +36,7 @@ def favourites() -> dict[str, str]:
         return {}
     except OSError as error:
         raise SemanticError(f"cannot read {path}: {error.strerror}") from None
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise SemanticError(f"{path} is damaged: {error}", hint="correct or remove it") from None
 
 

@@ -310,7 +310,7 @@ class Server:
             return Question(batch, wanted, arrow, by_column=True)
         try:
             read: Any = msgspec.json.decode(body)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SemanticError(f"the body is not JSON: {error}") from None
         records, columns = (
             read.get(key) if isinstance(read, dict) else None for key in ("records", "columns")

@@ -83,7 +83,7 @@ def read_pinned(folder: Path) -> Pinned:
         return msgspec.json.decode((folder / RECORD).read_bytes(), type=Pinned)
     except OSError as error:
         raise SpecError(f"cannot read {folder / RECORD}: {error.strerror}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{folder / RECORD} is damaged: {error}") from None
 
 

@@ -77,6 +77,8 @@ MEMORY = ":memory:"
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _SECRET_OPTION = re.compile(r"pass|pwd|secret|token|key|credential", re.IGNORECASE)
+_SCHEME_ALONE = re.compile(r"[\w+.-]+")
+_ACCOUNT = re.compile(r":[^@]*@")  # what follows the name in an account, up to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +171,11 @@ def redacted(url: str) -> str:
     Never fails; it removes rather too much from a URL whose password has unescaped characters.
     """
     scheme, separator, rest = url.partition("://")
-    if not separator:
-        return url
+    if not separator or not _SCHEME_ALONE.fullmatch(scheme):  # a path, or a URL with a slip
+        return _ACCOUNT.sub("@", url)
     rest, question, options = rest.partition("?") if "@" not in rest.partition("?")[2] else (rest, "", "")
-    if not rest.startswith("/") and "@" in rest:
+    is_path = rest.startswith("/") and scheme.lower() in (*FILES, *DATABASES, "delta")
+    if not is_path and "@" in rest:
         account, _, host = rest.rpartition("@")
         rest = f"{account.partition(':')[0]}@{host}"
     shown = [(key, value) for key, value in parse_qsl(options) if not _SECRET_OPTION.search(key)]

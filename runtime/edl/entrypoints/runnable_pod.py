@@ -78,7 +78,7 @@ def _run(job: Path) -> Outcome:
 def _spec(job: Path) -> RunnableSpec:
     try:
         return msgspec.json.decode((job / spec_file.FILE).read_bytes(), type=RunnableSpec)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the specification of job {job.name} cannot be read: {error}") from None
 
 

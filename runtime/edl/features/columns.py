@@ -242,7 +242,7 @@ def stored(path: str | Path) -> tuple[Any, ...]:
         raise SpecError(
             f"cannot read {path}: {error.strerror}", hint="it belongs beside the program"
         ) from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is not a list of texts or numbers: {error}") from None
 
 

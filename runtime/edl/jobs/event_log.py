@@ -29,7 +29,7 @@ def decode_event(line: bytes | str) -> Event | None:
     """Return the event of a line, or None if it has none."""
     try:
         return _decoder.decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

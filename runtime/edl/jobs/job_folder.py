@@ -159,7 +159,7 @@ class JobFolder:
         """Return the status. Raises SpecError if it is missing or damaged."""
         try:
             return msgspec.json.decode(self._status.read_bytes(), type=Status)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"the status of job {self.id} cannot be read: {error}") from None
 
     def update(self, **changes: Any) -> Status:

@@ -185,7 +185,7 @@ class ClusterFolder:
         """
         try:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"the run specification of job {self.job.name} cannot be read: {error}") from None
 
     def write_address(self, address: str) -> None:
@@ -220,7 +220,7 @@ class ClusterFolder:
         """Return the present or last process with the role, or None."""
         try:
             return msgspec.json.decode((self.path / role).read_bytes(), type=Process)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
 
     def _read(self, name: str) -> str:

@@ -69,7 +69,7 @@ def read(job: Path, kind: type[Record]) -> Record | None:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is damaged: {error}") from None
 
 

@@ -111,5 +111,5 @@ def read_snapshot(path: Path) -> Snapshot | None:
     """Return the snapshot, or None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Snapshot)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -32,7 +32,7 @@ def load(data: bytes) -> State:
     """Return the state that `dump` serialized. Raises SpecError if it is damaged."""
     try:
         packed = msgspec.msgpack.decode(data, type=list[_Packed])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"not the state of a metric: {error}") from None
     return tuple(_array(item) for item in packed)
 

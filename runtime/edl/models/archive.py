@@ -280,7 +280,7 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
 def _parsed(archive: zipfile.ZipFile, name: str, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(archive.read(name), type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the archive's {name} is damaged: {error}") from None
 
 

@@ -90,5 +90,5 @@ def read_fitting(folder: Path) -> Fitting | None:
         return msgspec.json.decode((folder / FILE).read_bytes(), type=Fitting)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{folder / FILE} cannot be read: {error}") from None

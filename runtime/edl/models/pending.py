@@ -86,7 +86,7 @@ def read_intent(job: Path) -> Intent | None:
         return msgspec.json.decode((job / FILE).read_bytes(), type=Intent)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the output destination of job {job.name} cannot be read: {error}") from None
 
 

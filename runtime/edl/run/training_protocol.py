@@ -69,7 +69,7 @@ def to_request(line: bytes) -> Request:
     """Decode a request. Raises SpecError if the line is none."""
     try:
         return _requests.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"not a request: {error}") from None
 
 
@@ -77,5 +77,5 @@ def to_event(line: bytes) -> Event:
     """Decode an event. Raises SpecError if the line is none."""
     try:
         return _events.decode(line)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"not an event of a training process: {error}") from None

@@ -86,7 +86,7 @@ def of(job: JobFolder) -> Script | None:
         return msgspec.json.decode((job.path / _FILE).read_bytes(), type=Script)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{job.path / _FILE} is damaged: {error}") from None
 
 

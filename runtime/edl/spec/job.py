@@ -400,5 +400,5 @@ def from_json(data: bytes | str) -> JobSpec:
                 hint="update sqlflow-edl, or train the model again",
             )
         return msgspec.json.decode(data, type=JobSpec)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"not a JobSpec: {error}") from None

@@ -38,5 +38,5 @@ def decode(data: bytes, kind: type[T]) -> T:
     """Decode `data`. Raises SpecError if the bytes are not of that kind."""
     try:
         return msgspec.msgpack.decode(data, type=kind, dec_hook=_decode)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"not a {kind.__name__}: {error}") from None

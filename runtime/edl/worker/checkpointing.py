@@ -198,7 +198,7 @@ def read_checkpoint(folder: Path) -> TrainerCheckpoint:
             weight_files.loads((folder / "state.safetensors").read_bytes()),
             weight_files.loads(best.read_bytes()) if best.exists() else None,
         )
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
 
 

@@ -103,5 +103,5 @@ def _path() -> Path:
 def _stored() -> Record | None:
     try:
         return msgspec.json.decode(_path().read_bytes(), type=Record)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -137,6 +137,25 @@ def test_no_password_is_shown_whatever_its_characters(user: str, password: str) 
     assert "#s" not in redacted(f"mysql://{user}:{password}@host/db")
 
 
+@pytest.mark.parametrize(
+    "slip",
+    [
+        "mysql:/reader:pa55@host/shop",
+        "mysql:reader:pa55@host/shop",
+        "mysql:////reader:pa55@host/shop",
+        "my sql://reader:pa55@host/shop",
+        "mysqll:///reader:pa55@host/shop",
+    ],
+)
+def test_a_password_is_not_shown_of_a_url_with_a_slip_either(slip: str) -> None:
+    assert "pa55" not in redacted(slip)
+
+
+def test_paths_stay_as_they_are() -> None:
+    for path in ("duckdb:////data/a@b.duckdb", "data/a@b.csv", "csv:///a:b@c.csv"):
+        assert redacted(path) == path
+
+
 def test_a_missing_file_is_an_error_and_is_not_made(tmp_path: Path) -> None:
     path = tmp_path / "typo.duckdb"
     with pytest.raises(SourceError, match=r"no database file .*typo\.duckdb"):

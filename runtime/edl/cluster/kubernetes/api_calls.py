@@ -144,7 +144,7 @@ class Calls:
 def _refusal(data: bytes, reason: str) -> Refusal:
     try:
         found = msgspec.json.decode(data, type=Refusal)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         found = Refusal(data.decode(errors="replace").strip())
     return found if found.message else Refusal(reason, found.reason)
 

@@ -234,7 +234,7 @@ def _read_all(calls: Calls, path: str, selector: str) -> tuple[list[Pod], str]:
                 raise
             found, query = [], {"labelSelector": selector}
             continue
-        except msgspec.DecodeError as error:  # else it would end the watching thread
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:  # else it would end the watching thread
             raise ClusterError(f"the list of pods cannot be read: {error}") from None
         found += page.items
         if not page.metadata.continue_:

@@ -84,5 +84,5 @@ def read_deployment(job: Path) -> Deployment | None:
         return msgspec.json.decode((job / "cluster" / FILE).read_bytes(), type=Deployment)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the deployment of job {job.name} cannot be read: {error}") from None

@@ -92,7 +92,7 @@ def read_snapshot(data: dict[str, str]) -> Snapshot | None:
     """Return the snapshot in the ConfigMap's data, or None if it is missing or cannot be read."""
     try:
         return msgspec.json.decode(data.get(SNAPSHOT, ""), type=Snapshot)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
@@ -100,5 +100,5 @@ def read_end(data: dict[str, str]) -> End | None:
     """Return the end of the job, or None if it runs, as far as is known."""
     try:
         return _ends.decode(data.get(END, ""))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

@@ -42,7 +42,7 @@ class JobWishes:
         """Return the present wishes, or the last ones if the Job cannot be read, which is logged once."""
         try:
             job = msgspec.json.decode(self._calls.ask("GET", self._path), type=_Job)
-        except (ClusterError, msgspec.MsgspecError) as error:
+        except (ClusterError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             if not self._has_failed:
                 log(
                     f"`sqlflow pause` and `sqlflow scale` have no effect, because the Job cannot be read: {error}"

@@ -129,7 +129,7 @@ class ProcessCluster:
     def _deliver(self, line: bytes) -> None:
         try:
             reply = replies.decode(line)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, UnicodeDecodeError):
             return  # a partial line: the end follows
         if isinstance(reply, Changed):
             self._changes.put(reply.change)

@@ -129,7 +129,7 @@ class Quota:
         except FileNotFoundError:
             hint = f"edl quota {self.folder} --slots N creates one"
             raise ClusterError(f"there is no quota {self.folder}", hint=hint) from None
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ClusterError(f"the quota {self.folder} cannot be used: {error}") from None
 
 

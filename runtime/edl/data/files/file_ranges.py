@@ -119,7 +119,7 @@ def open_files(pinned: Pinned, folder: Path) -> RangeReader:
         found = msgspec.json.decode((folder / pinned.file).read_bytes(), type=FileSet)
     except OSError as error:
         raise SourceError(f"the index of this job's files is missing: {error}") from None
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"{folder / pinned.file} is damaged: {error}") from None
     if found.format not in FORMATS:
         raise SpecError(f"{folder / pinned.file} is damaged: there is no format {found.format}")

@@ -112,7 +112,7 @@ class StoredRegistry(EventRegistry):
     def _event(self, name: str, content: bytes) -> Event:
         try:
             return msgspec.json.decode(content, type=Event)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"{name} in the model store {self.url} is damaged: {error}") from None
 
     def _numbers(self, name: str) -> Iterator[int]:
@@ -133,7 +133,7 @@ class StoredRegistry(EventRegistry):
             return False
         try:
             version = msgspec.json.decode(content, type=Mark).version
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"{MARK} in the model store {self.url} is damaged: {error}") from None
         if version != Mark().version:
             raise SpecError(

@@ -65,7 +65,7 @@ def read_manifest(folder: Path) -> Manifest:
         manifest = msgspec.json.decode(data, type=Manifest)
     except FileNotFoundError:
         raise SpecError(f"the checkpoint {folder} is not complete") from None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise SpecError(f"the checkpoint {folder} cannot be read: {error}") from None
     if [shard.index for shard in manifest.shards] != list(range(len(manifest.shards))) or not manifest.shards:
         raise SpecError(f"the checkpoint {folder} lacks files")
