@@ -12,7 +12,7 @@ from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
 from edl.models.registry.records import ModelVersion
-from edl.spec import ClassLabel, ScoreCurve, source_columns
+from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.web.model_reader import Model
@@ -178,11 +178,17 @@ def _columns(archive: Archive) -> Iterator[Column]:
     fields = {field.name: str(field.type) for field in spec.query.schema}
     label = spec.label.column
     for name in sorted(fields, key=lambda name: name != label):
-        features = [words.feature(each) for each in spec.features if name in source_columns(each)]
+        features = [_described(each) for each in spec.features if name in source_columns(each)]
         is_label = name == label
         shown = [words.label(spec.label)] if is_label else features
         summary = summaries.get(name)
         yield Column(name, fields[name], shown, summary, left_out.get(name, ""), is_label)
+
+
+def _described(feature: Feature) -> str:
+    """Describe a feature, with its expression if it has one."""
+    computed = any(isinstance(source, Computed) for source in sources(feature))
+    return f"{words.columns(feature)}: {words.feature(feature)}" if computed else words.feature(feature)
 
 
 # Side by side ----------------------------------------------------------------------------------------------

@@ -12,8 +12,9 @@ from typing import Literal
 import msgspec
 
 from edl.errors import SpecError
-from edl.spec.features import Feature, Label, source_columns
+from edl.spec.features import Feature, source_columns
 from edl.spec.forecast import Forecast
+from edl.spec.labels import Label
 
 VERSION = 1
 

@@ -1,0 +1,130 @@
+"""Labels as data: what a model predicts, and the form of its labels and outputs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.spec.forecast import NAIVE, NAIVE_ERROR
+
+
+class RegressionLabel(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="regression", tag_field="op"
+):
+    """Number to predict. Labels are float32 of shape (n, 1); the model has one output.
+
+    `mean` and `std` are of the training rows. A built-in model ends with `outputs * std + mean` and measures its loss
+    in units of std, so that a learning rate means the same for an income as for a ratio.
+    """
+
+    column: str
+    mean: float = 0.0
+    std: float = 1.0
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
+class ClassLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="class", tag_field="op"):
+    """Class to predict, one of `classes` in their natural order: all text, all integers or all booleans.
+
+    With two classes, labels are float32 of shape (n, 1), and there is one logit, that of `classes[1]`. With more,
+    labels are int64 of shape (n,), with a logit for each class.
+    """
+
+    column: str
+    classes: tuple[str | bool | int, ...]
+
+    @property
+    def binary(self) -> bool:
+        return len(self.classes) == 2
+
+    @property
+    def outputs(self) -> int:
+        return 1 if self.binary else len(self.classes)
+
+
+class RankingLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ranking", tag_field="op"):
+    """Relevance of a row, by which a model orders the rows of each group: whole numbers from 0, higher is better.
+
+    The rows of a group have the same value of the column `group`. Labels are int64 of shape (n, 2), the relevance and a
+    number of the group; the model has one output, the score.
+    """
+
+    column: str
+    group: str
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
+class ClusterLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cluster", tag_field="op"):
+    """Cluster of a row, which a model finds without labels: a whole number from 0 below `clusters`.
+
+    No column of the training rows is read for it; `column` names the predicted one. Labels are int64 zeros of shape
+    (n,); the model has an output for each cluster, the squared distance to its centre.
+    """
+
+    clusters: int
+    column: str = "cluster"
+
+    @property
+    def outputs(self) -> int:
+        return self.clusters
+
+
+ANOMALOUS = 0.5  # score above which a row is an anomaly
+
+
+class AnomalyLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="anomaly", tag_field="op"):
+    """True for an unusual row, which a model finds without labels.
+
+    No column of the training rows is read for it; `column` names the predicted one. Labels are float32 zeros of shape
+    (n, 1); the model has one output, the log-odds of an anomaly.
+    """
+
+    column: str = "anomaly"
+
+    @property
+    def outputs(self) -> int:
+        return 1
+
+
+class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="forecast", tag_field="op"):
+    """Value of a time series at a later time.
+
+    Labels are float32 of shape (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such
+    forecasts in the series until then. The outputs of the model are the forecast and its `quantiles`, in rising order.
+    """
+
+    column: str
+    quantiles: tuple[float, ...] = ()
+
+    @property
+    def outputs(self) -> int:
+        return 1 + len(self.quantiles)
+
+
+class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw", tag_field="op"):
+    """Label of a hand-written module that does not declare what it predicts: the model's outputs are unchanged."""
+
+    column: str
+
+    @property
+    def outputs(self) -> int:
+        """Zero: the number is unknown before the model exists."""
+        return 0
+
+
+Unlabelled = ClusterLabel | AnomalyLabel  # found without a label
+Label = RegressionLabel | ClassLabel | RankingLabel | Unlabelled | ForecastLabel | RawLabel
+
+
+def label_columns(label: Label) -> tuple[str, ...]:
+    """Return the columns that make the labels of training rows."""
+    if isinstance(label, Unlabelled):
+        return ()
+    if isinstance(label, ForecastLabel):
+        return (label.column, NAIVE, NAIVE_ERROR)
+    return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)
