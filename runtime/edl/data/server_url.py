@@ -104,11 +104,16 @@ def near_connection(name: str) -> str | None:
 
 
 class _Connection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Entry of the connections file. `password_from` is the environment variable that holds the password."""
+    """Entry of the connections file.
+
+    `password_from` is the environment variable that holds the password; `keyring` the service under which the keyring
+    of the user's desktop has it, for the user of the URL.
+    """
 
     url: str
     password: str = ""
     password_from: str = ""
+    keyring: str = ""
 
 
 def config_folder() -> Path:
@@ -154,8 +159,32 @@ def _configured(shown: str) -> str:
                 raise SourceError(
                     f"the environment has no {entry.password_from}, which holds the password of {name}"
                 )
+            if entry.keyring:
+                _keep(shown, _of_keyring(entry.keyring, url.user, name))
+                return _kept()[shown]
             return entry.password or os.environ.get(entry.password_from, "") or url.password
     return ""
+
+
+def _of_keyring(service: str, user: str, connection: str) -> str:
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise SourceError(
+            f"the password of {connection} is in the keyring, and keyring is not installed",
+            hint="pip install 'sqlflow-edl[keyring]'",
+        ) from None
+    try:
+        found = keyring.get_password(service, user)
+    except KeyringError as error:
+        raise SourceError(f"the keyring cannot be read: {error}") from None
+    if found is None:
+        raise SourceError(
+            f"the keyring has no password of {user} for {service}, which {connection} names",
+            hint=f"keyring set {service} {user}",
+        )
+    return found
 
 
 def _same(configured: str, shown: str) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
+import keyring
 import pytest
+from keyring.backend import KeyringBackend
+from keyring.errors import KeyringLocked
 
 from edl.data.server_url import SECRETS, SOURCE, ServerURL, named_connection, parse_server
 from edl.data.url import parse
@@ -92,6 +96,58 @@ def test_a_named_connection_is_found_with_its_password(
     assert caught.value.hint == "did you mean shop?"
     monkeypatch.delenv("SHOP_PASSWORD")
     with pytest.raises(SourceError, match="has no SHOP_PASSWORD"):
+        found.with_password()
+
+
+class Keyring(KeyringBackend):
+    """Keyring in memory: this machine has no desktop."""
+
+    priority = 1.0
+    found: str | None = "secret"
+
+    def get_password(self, service: str, username: str) -> str | None:
+        if service == "locked":
+            raise KeyringLocked("it is locked")
+        return self.found if (service, username) == ("shop", "reader") else None
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        raise NotImplementedError  # `keyring set` stores it
+
+
+@pytest.fixture
+def desktop(connections: Path) -> Iterator[None]:
+    """A keyring, and a connection `shop` whose password it has."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keyring())
+    connections.write_text('[shop]\nurl = "mysql://reader@h/shop"\nkeyring = "shop"\n', encoding="utf-8")
+    yield
+    keyring.set_keyring(before)
+
+
+@pytest.mark.usefixtures("desktop")
+def test_a_password_of_the_keyring_is_kept_for_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = parse("shop")
+    assert isinstance(found, ServerURL)
+    assert found.with_password().password == "secret"  # noqa: S105
+    monkeypatch.setattr(Keyring, "found", None)
+    assert parse_server(str(found)).with_password().password == "secret"  # noqa: S105
+
+
+@pytest.mark.usefixtures("desktop")
+@pytest.mark.parametrize(
+    ("service", "said"),
+    [
+        ("other", "no password of reader for other, which shop names"),
+        ("locked", "cannot be read: it is locked"),
+    ],
+)
+def test_a_keyring_without_the_password_is_named(connections: Path, service: str, said: str) -> None:
+    connections.write_text(
+        f'[shop]\nurl = "mysql://reader@h/shop"\nkeyring = "{service}"\n', encoding="utf-8"
+    )
+    found = parse("shop")
+    assert isinstance(found, ServerURL)
+    with pytest.raises(SourceError, match=said):
         found.with_password()
 
 
