@@ -16,6 +16,8 @@ from tests.edl.end_to_end.slow import SlowJob
 from tests.edl.end_to_end.test_resume import EPOCHS, OPTIONS, ROWS, weights
 from tests.edl.end_to_end.test_training import same
 
+pytestmark = pytest.mark.soak
+
 SELDOM = Checkpoints(steps=0, secs=1000.0)
 
 
@@ -50,7 +52,6 @@ def test_a_paused_training_goes_on_where_it_was_to_the_same_weights() -> None:
     assert same(weights(job), weights(alone))
 
 
-@pytest.mark.soak
 def test_a_training_that_is_late_ends_with_a_checkpoint_and_has_the_same_time_again() -> None:
     job = SlowJob(table(ROWS), spec={"checkpoints": SELDOM, "cluster": Cluster(1, deadline=4.0)}, **OPTIONS)
     with job.running(), pytest.raises(JobError, match="did not end before its deadline of 4 s"):
@@ -61,7 +62,6 @@ def test_a_training_that_is_late_ends_with_a_checkpoint_and_has_the_same_time_ag
     assert resumed(job) > 0
 
 
-@pytest.mark.soak
 @pytest.mark.parametrize(
     "cluster",
     [

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from edl.checkpoints.factory import VARIABLE
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_MASTER, ClusterFolder, Spec
+from edl.jobs.outcome import JobPausedError
+from edl.jobs.run_folder import MASTER, SCRIPT_MASTER, ClusterFolder, Spec
 from edl.spec import Cluster
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
+from tests.edl.cluster.local.conftest import Stage
 from tests.edl.master.test_resume import job_with_master
-from tests.sqlflow_edl.cli.test_scale import supervised
+from tests.sqlflow_edl.cli.test_scale import describe, supervised
 
 
 def refusal(job: JobFolder, capsys: pytest.CaptureFixture[str], command: str = "pause") -> str:
@@ -28,6 +31,29 @@ def paused(tmp_path: Any) -> JobFolder:
     ClusterFolder(job.path).write_spec(Spec("torch", folder=str(tmp_path)))
     job.end("paused")
     return job
+
+
+def test_the_processes_of_a_running_job_leave_and_it_is_paused_for_all_who_look(
+    stage: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage.spec = msgspec.structs.replace(stage.spec, master=MASTER)
+    stage.job.update(kind="train")
+    describe(stage.job, "train", Cluster(workers=2, strategy="allreduce"))
+    running = stage.start()
+    workers = [stage.enter(), stage.enter()]
+    job = stage.job
+    assert main(["pause", job.id]) == exit_codes.OK
+    assert capsys.readouterr().err == (
+        f"job {job.id} is paused; when it is resumed, there is no checkpoint: training starts from the beginning\n"
+        f"`sqlflow resume {job.id}` continues it\n"
+    )
+    for worker in workers:
+        worker.wait()
+    with pytest.raises(JobPausedError):
+        running.follow(lambda event: None)
+    assert job.status().state == "paused"
+    assert main(["attach", job.id]) == exit_codes.FAILED
+    assert capsys.readouterr().err == f"job {job.id} is paused; `sqlflow resume {job.id}` continues it\n"
 
 
 @pytest.mark.parametrize(
