@@ -2,7 +2,8 @@
 
 An input is a valid one with some mutations, from a seeded generator, so that a number finds it again. Whatever is read
 ends in a value, or in one of the errors that its reader documents; anything else is a finding, and so is an input that
-takes longer than a second of the processor. Inputs are small: sizes that are claimed and not there are among the mutations.
+takes longer than a second of the processor. Inputs are small: sizes that are claimed and not there are among the
+mutations.
 """
 
 from __future__ import annotations

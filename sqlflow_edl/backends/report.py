@@ -99,7 +99,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
 
 
 def _kept(job: JobFolder, status: Status) -> tuple[str, ...]:
-    if not job.can_resume:
+    if not (job.can_resume or status.state == "paused"):
         return ()
     until = "" if status.state == "paused" else f", until {status.kept_until:%Y-%m-%d %H:%M}Z"
     return (f"`sqlflow resume {job.id}` continues it{until}",)

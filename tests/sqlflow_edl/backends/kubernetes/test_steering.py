@@ -17,6 +17,7 @@ from edl.errors import ClusterError
 from edl.jobs.snapshot import Snapshot
 from edl.spec import Cluster, to_json
 from sqlflow_edl.backends.find import summaries
+from sqlflow_edl.backends.report import report
 from tests.sqlflow_edl.backends.kubernetes import jobs
 from tests.sqlflow_edl.backends.kubernetes.play import Play
 
@@ -92,6 +93,8 @@ def test_a_training_is_paused_when_its_master_says_so_and_the_pod_with_its_check
     )
     assert (wishes(training), job(training)["spec"]["suspend"]) == ({"paused": "true"}, False)
     assert state(training) == training.handle.details().status.state == "paused"
+    shown = report(training.folder, training.handle.details())
+    assert f"`sqlflow resume {training.folder.id}` continues it" in shown.notes
     with pytest.raises(ClusterError, match="is paused already") as refused:
         training.handle.pause()
     assert "sqlflow resume" in str(refused.value.hint)
