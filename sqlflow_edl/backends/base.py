@@ -52,7 +52,7 @@ class JobDetails:
 class JobSummary:
     """Entry in the list of jobs.
 
-    status: None if it cannot be read. remark: the reason why the status may be outdated.
+    status: None if it cannot be read. remark: the reason why the status may be outdated, or what the job waits for.
     """
 
     id: str

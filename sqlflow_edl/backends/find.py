@@ -88,7 +88,7 @@ def _runs_elsewhere(folder: JobFolder) -> bool:
 
 
 def _refreshed(folders: list[JobFolder]) -> dict[str, str]:
-    """Update the status of remote jobs and return the reasons of failures, by job id."""
+    """Update the status of remote jobs and return remarks, by job id."""
     if not folders:
         return {}
     from sqlflow_edl.backends.kubernetes.listing import refresh

@@ -12,6 +12,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.cluster.kubernetes.exit_reason import waits_in_queue
 from edl.errors import ClusterError, SpecError
 from edl.jobs.job_folder import JobFolder
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
@@ -23,7 +24,9 @@ Deployed = tuple[JobFolder, Deployment]
 
 
 def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
-    """Record which of these jobs have ended since the last update; return the reasons of failures, by job id."""
+    """Record which of these jobs have ended since the last update; return remarks by job id: why its state could not be
+    read, or what it waits for.
+    """
     groups: dict[tuple[str, str], list[Deployed]] = {}
     for job in jobs:
         try:
@@ -37,27 +40,24 @@ def refresh(jobs: Iterable[JobFolder]) -> dict[str, str]:
     if not groups:
         return {}
     with ThreadPoolExecutor(len(groups)) as pool:
-        remarks = pool.map(_refresh, groups.values())
-    return {
-        job.id: remark
-        for group, remark in zip(groups.values(), remarks, strict=True)
-        if remark
-        for job, _ in group
-    }
+        return {job: remark for found in pool.map(_refresh, groups.values()) for job, remark in found.items()}
 
 
-def _refresh(group: list[Deployed]) -> str:
-    """Update the jobs of one namespace; return the reason of a failure, or an empty text."""
+def _refresh(group: list[Deployed]) -> dict[str, str]:
+    """Update the jobs of one namespace; return remarks by job id."""
     _, first = group[0]
+    remarks = {}
     try:
         known = {(job.metadata.labels or {}).get(names.JOB_ID): job for job in _jobs(first)}
         for folder, deployment in group:
             found = known.get(deployment.job)
+            if found is not None and found.queue and found.spec.suspend:
+                remarks[folder.id] = waits_in_queue(found.queue)
             with contextlib.suppress(SpecError):  # the list of jobs reports a damaged status
                 KubernetesJobHandle(folder).settle(found if found and found.is_of(deployment) else None)
     except ClusterError as error:
-        return error.message
-    return ""
+        return dict.fromkeys((folder.id for folder, _ in group), error.message)
+    return remarks
 
 
 def _jobs(deployment: Deployment) -> list[Job]:

@@ -10,6 +10,7 @@ from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import stamped
 from sqlflow_edl.backends.base import UnseenEndError
+from sqlflow_edl.backends.find import summaries
 from tests.edl.cluster.local.conftest import wait_until
 from tests.kubernetes.faults import Fault
 from tests.sqlflow_edl.backends.kubernetes.play import Play, Told
@@ -129,6 +130,7 @@ def test_who_waits_in_a_queue_is_said_and_goes_on_when_it_has_room(play: Play, t
     play.handle.wait_for_start(told)  # which does not wait for the queue
     assert told.notes == ["the master waits in queue q"]
     assert play.handle.details().notes == ("the master waits in queue q",)
+    assert [each.remark for each in summaries()] == ["waits in queue q"]
     play.worker("worker-1", "true", queue="q")
     told.on("the master waits in queue q", lambda: play.cluster.queue(play.namespace, "q", pods="1"))
     told.on("worker-1 waits in queue q", lambda: play.says(DONE))
