@@ -151,7 +151,7 @@ def _names_a_table(where: Context) -> bool:
 
 
 def _names_a_column(where: Context) -> bool:
-    return where.clause == "COLUMN" and (not where.inside or where.last in (",", "(", "["))
+    return where.clause == "COLUMN" and (not where.inside or where.last in (",", "(", "[", *"+-*/"))
 
 
 # Offers of the rules ---------------------------------------------------------------------------------------

@@ -47,6 +47,12 @@ def test_for_decides_where_it_is_written(session: Session, wide: str, deep: str)
     assert found == {"wide": (age(session),), "deep": (spec.OneHot(CITY),)}
 
 
+def test_a_named_category_has_a_form_of_its_own_in_each_part(session: Session) -> None:
+    found = inputs(session, "COLUMN BUCKETIZE(age, 2) AS a FOR wide, EMBEDDING(a, 3) FOR deep", select="age")
+    bucket = spec.Bucket("age", (44.5,))
+    assert found == {"wide": (spec.OneHot(bucket),), "deep": (spec.Embedding(bucket, 3),)}
+
+
 def test_what_for_does_not_mention_is_placed_by_its_kind(session: Session) -> None:
     found = inputs(session, "COLUMN city FOR deep", select="city, age, team")
     team = spec.OneHot(spec.Vocabulary("team", ("blue", "green", "red")))
