@@ -249,7 +249,10 @@ def _classes(spec: Measurement, reader: Reader) -> tuple[tuple[str | bool | int,
         return (0, 1), True
     if len(found) < 2:
         raise SemanticError(
-            f"{' and '.join(wanted)} have a single class, {next(iter(found))}: nothing to compare"
+            f"there is a single class, {next(iter(found))}, in {' and '.join(wanted)}: nothing to compare",
+            hint="name the classes: evaluate.probability = {'no': p_no, 'yes': p_yes}"
+            if spec.probabilities
+            else None,
         )
     return tuple(sorted(found)), bool(set.intersection(*of_column.values()))
 
