@@ -78,6 +78,8 @@ def test_a_dry_run_prints_the_objects_of_each_job_and_nothing_else_on_stdout(
         "--image",
         "mine:1",
         "--set=worker_memory=2Gi",
+        "--set=queue=q",
+        "--set=network_policy=true",
         f"--set=pod_template={TEMPLATE}",
     ]
     again = PROGRAM.replace("INTO lines", "INTO more")
@@ -87,6 +89,8 @@ def test_a_dry_run_prints_the_objects_of_each_job_and_nothing_else_on_stdout(
     jobs = [each["metadata"] for each in found if each["kind"] == "Job"]
     assert [each["name"] for each in jobs] == ["sqlflow-edl-lines-000000", "sqlflow-edl-more-000000"]
     assert {each["metadata"]["namespace"] for each in found} == {"team"}
+    assert {each["labels"]["kueue.x-k8s.io/queue-name"] for each in jobs} == {"q"}
+    assert sum(each["kind"] == "NetworkPolicy" for each in found) == 4
     [worker, _] = (
         text for each in found for key, text in each.get("data", {}).items() if "kubernetes" in key
     )
