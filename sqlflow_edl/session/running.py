@@ -91,7 +91,9 @@ def run(compiler: Compiler, statement: Statement, job: JobFolder, observer: Obse
     place = Place(str(job.rows / FILE), str(job.results), found.tables)
     observer.doing(f"running {found.name} on {counted(rows)}")
     with at(statement.image.span if statement.image else None):
-        runnable.run(job.path, found.file, found.arguments, place, observer.progress)
+        runnable.run(
+            job.path, found.file, found.arguments, place, observer.progress, deadline=compiler.deadline
+        )
     written = place.written()
     if not found.tables:
         [(folder, tasks)] = written
@@ -118,7 +120,9 @@ def in_a_pod(compiler: Compiler, statement: Statement) -> tuple[RunnableSpec, di
     """Return the specification of the statement's job in a pod, and its files by their paths in the job folder."""
     found, query = checked(compiler, statement)
     file, sent = (found.file.name, True) if found.file else (found.name, False)
-    spec = RunnableSpec(statement.text, query, file, sent, found.arguments, found.tables)
+    spec = RunnableSpec(
+        statement.text, query, file, sent, found.arguments, found.tables, deadline=compiler.deadline
+    )
     return spec, {f"program/{file}": found.file.read_bytes()} if found.file else {}
 
 

@@ -54,7 +54,7 @@ def _run(job: Path) -> Outcome:
     rows = insisting(lambda _: _fetched(pinned, job))
     (job / "logs").mkdir(exist_ok=True)
     try:
-        runnable.run(job, _file(job, spec), spec.arguments, local, _say)
+        runnable.run(job, _file(job, spec), spec.arguments, local, _say, deadline=spec.deadline)
         reads = {}
         for name, (folder, tasks) in zip(spec.tables, local.written(), strict=True):
             if not tasks:

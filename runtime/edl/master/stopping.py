@@ -40,7 +40,7 @@ class Deadline:
         """Stop the job if its time is over."""
         if not self._seconds or now - self._tasks.state.began < self._seconds:
             return
-        why = Failed(JobError.code, f"the job did not end before its deadline of {self._seconds:,.0f} s")
+        why = Failed(JobError.code, f"the job did not end before its deadline of {self._seconds:,.9g} s")
         if self._orderly:
             self._stopper.begin(why)
         else:

@@ -6,11 +6,13 @@ with this process, however that ends.
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,14 +35,21 @@ _LAST = 5  # lines in an error
 
 
 def run(
-    job: Path, file: Path, arguments: Sequence[str], place: Place, on_output: Callable[[Output], None]
+    job: Path,
+    file: Path,
+    arguments: Sequence[str],
+    place: Place,
+    on_output: Callable[[Output], None],
+    *,
+    deadline: float = 0.0,
 ) -> None:
-    """Run the program and wait for its end; its output is also in a log of the job folder. Raises JobError if it fails.
+    """Run the program and wait for its end; its output is also in a log of the job folder. Raises JobError if it fails,
+    or has not ended after `deadline` seconds (0: no limit).
 
     Any other exception during the wait (a KeyboardInterrupt, one of `on_output`) interrupts the program and is raised
     once it has ended; a second interrupt kills it.
     """
-    memory = Memory()
+    memory, end = Memory(), time.monotonic() + (deadline or math.inf)
     reading, lifeline = os.pipe()
     last: deque[str] = deque(maxlen=_LAST)
     try:
@@ -50,6 +59,8 @@ def run(
                 for lines in _output(process, log):
                     last.extend(line for line in lines if line.strip())
                     on_output(Output(tuple(lines)))
+                    if time.monotonic() >= end:
+                        raise JobError(f"{file.name} did not end before its deadline of {deadline:,.9g} s")
             code = process.wait()
         except BaseException:
             _stop(process)

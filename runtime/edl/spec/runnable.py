@@ -15,7 +15,7 @@ class RunnableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Program over the pinned rows of a query, without secrets.
 
     `file` is relative to the job's folder `program` if it is `sent` with the job, else to a folder of the model path of
-    the image. `tables` are the names in INTO.
+    the image. `tables` are the names in INTO. `deadline` is the seconds after which the program is ended; 0 means none.
     """
 
     statement: str
@@ -25,4 +25,5 @@ class RunnableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arguments: tuple[str, ...]
     tables: tuple[str, ...]
     kind: Literal["run"] = "run"
+    deadline: float = 0.0
     validation: None = None  # its only rows are those of the query
