@@ -26,7 +26,7 @@ from sqlflow_edl.model_sql.expressions import (
 )
 
 _LARGEST_EXPONENT = 709.782712893384  # of e, whose power is a double
-_LEAST_EXPONENT = -700.0  # below, the power is as good as 0, and an error on PostgreSQL
+_LEAST_EXPONENT = -745.1332191019411  # below, the power is 0, which PostgreSQL takes for an error
 
 
 def computed(target: Target, operator: str, operands: Sequence[Expression]) -> Expression:
