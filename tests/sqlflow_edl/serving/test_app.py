@@ -95,6 +95,14 @@ def test_settings_are_parameters_of_the_request(serve: Serve) -> None:
         ),
         ({"rows": []}, {"code": "invalid_request", "message": "the body has no rows"}),
         (b"{", {"code": "invalid_request", "message": "the body is not JSON: Input data was truncated"}),
+        (
+            b'{"records": [{"city": "\xff"}]}',
+            {
+                "code": "invalid_request",
+                "message": "the body is not JSON: 'utf-8' codec can't decode byte 0xff in position 0: "
+                "invalid start byte",
+            },
+        ),
     ],
 )
 def test_an_error_names_column_row_and_value(serve: Serve, body: object, error: dict[str, object]) -> None:
