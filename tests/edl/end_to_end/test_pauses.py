@@ -66,7 +66,7 @@ def test_a_training_that_is_late_ends_with_a_checkpoint_and_has_the_same_time_ag
     "cluster",
     [
         Cluster(3, strategy="allreduce"),
-        Cluster(2, 2, "sync", grads_to_wait=1),
+        Cluster(1, 2, "sync", grads_to_wait=1),
         Cluster(2, 2, "async"),
     ],
     ids=["all-reduce", "sync", "async"],
