@@ -150,6 +150,15 @@ def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
     return [each[turn % len(each)] for each in variants.values()]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What modules of tests share leaves no jobs in the folders of who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+            patch.setenv(name, str(tmp_path_factory.mktemp("user")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test has a user state folder (jobs, logs) of its own, and no configuration."""
