@@ -28,6 +28,7 @@ from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
+from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.warm_start import Parent
@@ -138,7 +139,7 @@ class Compiler:
 
     def _searches(self, statement: Statement) -> bool:
         """Return True if the statement is a search. The short form with USING trains its model further."""
-        return search.is_search(statement) and not (statement.kind == "auto" and statement.using is not None)
+        return is_search(statement) and not (statement.kind == "auto" and statement.using is not None)
 
     def parent(self, statement: Statement) -> Parent | None:
         """Load the model that TRAIN … USING starts from; return None without USING."""

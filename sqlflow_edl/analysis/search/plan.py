@@ -5,15 +5,13 @@ A candidate's JobSpec is that of its statement, which a user could run to train 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
 
 import msgspec
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -22,14 +20,13 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.search import local, portfolio, space
-from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines, of_portfolio, of_space
+from sqlflow_edl.analysis.search import space
+from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
+from sqlflow_edl.analysis.search.drafts import LEAST_TRIALS, TRIALS, drafts_of, value_of
 from sqlflow_edl.analysis.search.split import TEST as TEST_SHARE
 from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
 from sqlflow_edl.analysis.settings import search as settings
-from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
-from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
@@ -37,18 +34,10 @@ from sqlflow_edl.syntax import ast
 MODEL = "Ensemble"
 SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
 MOST_SECONDS = 300.0
-TRIALS = 20  # points of a search space by default
-POOL = 4  # points of a search space for each trial, among which trials are chosen by the results of others
-LEAST_TRIALS = 10  # for which that pays
-SPREAD, LEAST_SPREAD = 1 / 3, 5  # share and least number of those trials that are spread over the space
-MOST_COLUMNS = (
-    100  # of the short form, up to which it goes on around the portfolio: each candidate is planned
-)
 SCREENED_ROWS, SCREENING = (
     50_000,
     9,
 )  # training rows from which candidates are trained on a ninth of them first
-SEED = next({row.name, *row.aliases} for row in TRAIN if row.name == "train.seed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +221,8 @@ class SearchPlan:
             search=spec.Search(
                 tuple(found),
                 metric,
-                float(_given(self.written, settings.TIME_LIMIT) or usual),
-                _given(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
+                float(value_of(self.written, settings.TIME_LIMIT) or usual),
+                value_of(self.written, settings.MEMBERS) or (5 if self.statement.kind == "auto" else 1),
                 divided.test,
                 divided.folds,
                 self._refit(divided.folds),
@@ -245,7 +234,7 @@ class SearchPlan:
 
     def _screening(self, divided: Division) -> int:
         """Return the training rows on which candidates are compared first; 0 if all are trained on all rows."""
-        rows, given = divided.rows.training, _given(self.written, settings.HALVING)
+        rows, given = divided.rows.training, value_of(self.written, settings.HALVING)
         if divided.folds > 1 or given is False:
             return 0
         pays = self.statement.kind != "auto" and rows >= SCREENED_ROWS and self.trials >= LEAST_TRIALS
@@ -261,7 +250,7 @@ class SearchPlan:
 
     def _refit(self, folds: int) -> bool:
         """Return True if the chosen models are trained once more on all rows."""
-        given = _given(self.written, settings.REFIT)
+        given = value_of(self.written, settings.REFIT)
         if given is not None:
             return bool(given)
         if self.validates or self.held_out.query:
@@ -301,31 +290,12 @@ class SearchPlan:
 TrainPlan = train.TrainingPlan | SearchPlan
 
 
-def is_search(statement: ast.Statement) -> bool:
-    """Return True for the short form of TRAIN, for attributes or items of COLUMN with several values, and for folds.
-
-    A model that is trained in folds is the only candidate of its search.
-    """
-    if statement.kind != "train":
-        return statement.kind == "auto"
-    return bool(space.searched(statement)) or _folds(statement) is not None
-
-
-def _folds(statement: ast.Statement) -> ast.Attribute | None:
-    """Return the attribute that divides the rows into several folds, or None."""
-    for each in statement.attributes:
-        is_one = isinstance(each.value, ast.Constant) and each.value.value == 1
-        if settings.is_folds(each.key) and not is_one:
-            return each
-    return None
-
-
 def check_without_columns(statement: ast.Statement) -> None:
     """Check a search as far as possible without the columns of its query; raises all errors together."""
     errors: list[SQLFlowError] = []
     notes: list[str] = []
     try:
-        drafts, _, _ = _drafts(statement, notes)
+        drafts, _, _ = drafts_of(statement, notes)
         train.check_without_columns(drafts[0].statement)
     except SQLFlowError as error:
         errors.append(error)
@@ -335,7 +305,7 @@ def check_without_columns(statement: ast.Statement) -> None:
 def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchPlan:
     """Check the statement of a search against its query's columns; raises all errors of one candidate together."""
     notes: list[str] = []
-    drafts, ordered, written = _drafts(statement, notes, columns=len(schema.names))
+    drafts, ordered, written = drafts_of(statement, notes, columns=len(schema.names))
     plans = [train.plan(each.statement, query, schema) for each in drafts]
     texts = _texts(schema, plans[0])
     drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
@@ -343,14 +313,14 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
         train.plan(draft.statement, query, schema) if draft.encoded else plan
         for draft, plan in zip(drafts, plans, strict=True)
     ]
-    trials = _given(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
-    own, folds = plans[0].held_out, _given(written, settings.FOLDS)
+    trials = value_of(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
+    own, folds = plans[0].held_out, value_of(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
     found = SearchPlan(
         statement, drafts, tuple(plans), own, plans[0].splitting, written, trials, ordered, folds, notes=notes
     )
-    if own.query and _given(written, settings.REFIT):
+    if own.query and value_of(written, settings.REFIT):
         raise SemanticError(
             f"{settings.REFIT} trains on the validation rows, and a query of their own selects them",
             span=written[settings.REFIT].written.span,
@@ -379,109 +349,6 @@ def _is_useless(column: str, found: ColumnStatistics) -> bool:
     return found.constant or found.nulls == found.rows or is_id(column, found)
 
 
-class _Drafts(NamedTuple):
-    """Candidates, the number of those that are tried in their order (0: all), and the attributes of the search."""
-
-    candidates: tuple[CandidateDraft, ...]
-    ordered: int
-    written: dict[str, Resolved]
-
-
-def _drafts(statement: ast.Statement, notes: list[str], columns: int = 0) -> _Drafts:
-    """Return the candidates and the checked attributes of the search; raises all errors together."""
-    errors: list[SQLFlowError] = []
-    if statement.kind != "auto":
-        return _points(statement, notes, errors, columns)
-    if several := space.searched(statement):
-        raise SemanticError(
-            "without a model, a search has candidates of its own",
-            span=several[0].value.span,
-            hint="name the model that is to be tried with several values: TO TRAIN BoostedTrees …",
-        )
-    dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
-    written = dictionary.resolve(statement.attributes, errors, notes)
-    raise_all(errors)
-    models, trials = (_given(written, name) for name in (settings.MODELS, settings.TRIALS))
-    variants, missing = portfolio.variants(models or (), trials or 0)
-    if not trials and columns > portfolio.WIDE:
-        variants = variants[: portfolio.FEWER]
-    if missing:
-        notes.append(
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and not tried"
-        )
-    if not variants:
-        raise SemanticError(
-            "none of the models to try is installed",
-            span=statement.span,
-            hint="pip install 'sqlflow-edl[lightgbm,torch]'",
-        )
-    further: list[portfolio.Variant] = []
-    if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
-        further = local.points(variants, POOL * (trials - len(variants)) if trials else local.COUNT)
-    drafts = tuple(of_portfolio(statement, [*variants, *further], written))
-    return _Drafts(drafts, len(variants) if further else 0, written)
-
-
-def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> _Drafts:
-    """Return a candidate for each point of the statement's search space, or for as many as are tried."""
-    why = _why(statement)
-    if statement.using is not None:
-        errors.append(
-            SemanticError(
-                f"{why.words} trains new models, and USING starts from a trained one",
-                span=statement.using.span,
-                hint=f"leave USING out, or {why.instead}",
-            )
-        )
-    own = (each for each in statement.attributes if settings.is_of_search(each.key))
-    written = Dictionary(settings.OF_SPACE).resolve(own, errors, notes)
-    found = space.dimensions(statement, errors)
-    raise_all(errors)
-    seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
-    first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
-    trials = _given(written, settings.TRIALS) or TRIALS
-    chooses = trials >= LEAST_TRIALS and columns <= portfolio.WIDE
-    drafts = tuple(of_space(statement, found, trials, POOL * trials if chooses else trials, first))
-    _refuse_other_tasks(drafts[0].statement, why)
-    spread = max(LEAST_SPREAD, math.ceil(SPREAD * trials))
-    return _Drafts(drafts, spread if len(drafts) > trials else 0, written)
-
-
-class _Why(NamedTuple):
-    """What makes a TRAIN statement a search, for messages, and its place."""
-
-    words: str
-    span: Span
-    instead: str
-
-
-def _why(statement: ast.Statement) -> _Why:
-    if several := space.searched(statement):
-        one_each = "write one value for each attribute and column"
-        return _Why("a search over values", several[0].value.span, one_each)
-    folds = _folds(statement)
-    if folds is None:
-        return _Why("a search", statement.span, "name a model")
-    return _Why("a training in folds", folds.span, f"leave {folds.key} out")
-
-
-def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
-    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
-    model = train.check_settings(statement, [], []).model
-    does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
-    does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
-    if model is not None and model.task in does:
-        raise SemanticError(
-            f"{why.words} is for numbers and classes, and {model.name} {does[model.task]}",
-            span=why.span,
-            hint=why.instead,
-        )
-
-
 def default_seconds(rows: int) -> float:
     """Return the time limit of a search by the number of its rows."""
     return next((seconds for most, seconds in SECONDS if rows <= most), MOST_SECONDS)
-
-
-def _given(written: Mapping[str, Resolved], name: str) -> Any:
-    return written[name].value if name in written else None

@@ -106,9 +106,10 @@ def _without_source(program: Program) -> list[SQLFlowError | None]:
 def _check(statement: Statement) -> None:
     from sqlflow_edl.analysis import inference, measurement, train
     from sqlflow_edl.analysis.search import plan as search
+    from sqlflow_edl.analysis.search.drafts import is_search
 
     if statement.kind in ("train", "auto") and statement.using is None:
-        if search.is_search(statement):
+        if is_search(statement):
             search.check_without_columns(statement)
         else:
             train.check_without_columns(statement, None, None)

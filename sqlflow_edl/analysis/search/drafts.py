@@ -1,0 +1,148 @@
+"""Candidates of a search from its statement: those of the portfolio, or the points of its search space."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from sqlflow_edl.analysis import train
+from sqlflow_edl.analysis.search import local, portfolio, space
+from sqlflow_edl.analysis.search.candidates import CandidateDraft, of_portfolio, of_space
+from sqlflow_edl.analysis.settings import search as settings
+from sqlflow_edl.analysis.settings.attributes import TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.syntax import ast
+
+TRIALS = 20  # points of a search space by default
+POOL = 4  # points of a search space for each trial, among which trials are chosen by the results of others
+LEAST_TRIALS = 10  # for which that pays
+SPREAD, LEAST_SPREAD = 1 / 3, 5  # share and least number of those trials that are spread over the space
+MOST_COLUMNS = (
+    100  # of the short form, up to which it goes on around the portfolio: each candidate is planned
+)
+SEED = next({row.name, *row.aliases} for row in TRAIN if row.name == "train.seed")
+
+
+def is_search(statement: ast.Statement) -> bool:
+    """Return True for the short form of TRAIN, for attributes or items of COLUMN with several values, and for folds.
+
+    A model that is trained in folds is the only candidate of its search.
+    """
+    if statement.kind != "train":
+        return statement.kind == "auto"
+    return bool(space.searched(statement)) or _folds(statement) is not None
+
+
+def _folds(statement: ast.Statement) -> ast.Attribute | None:
+    """Return the attribute that divides the rows into several folds, or None."""
+    for each in statement.attributes:
+        is_one = isinstance(each.value, ast.Constant) and each.value.value == 1
+        if settings.is_folds(each.key) and not is_one:
+            return each
+    return None
+
+
+class Drafts(NamedTuple):
+    """Candidates, the number of those that are tried in their order (0: all), and the attributes of the search."""
+
+    candidates: tuple[CandidateDraft, ...]
+    ordered: int
+    written: dict[str, Resolved]
+
+
+def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> Drafts:
+    """Return the candidates and the checked attributes of the search; raises all errors together."""
+    errors: list[SQLFlowError] = []
+    if statement.kind != "auto":
+        return _points(statement, notes, errors, columns)
+    if several := space.searched(statement):
+        raise SemanticError(
+            "without a model, a search has candidates of its own",
+            span=several[0].value.span,
+            hint="name the model that is to be tried with several values: TO TRAIN BoostedTrees …",
+        )
+    dictionary = Dictionary((*settings.ROWS, *KUBERNETES), settings.ELSEWHERE)
+    written = dictionary.resolve(statement.attributes, errors, notes)
+    raise_all(errors)
+    models, trials = (value_of(written, name) for name in (settings.MODELS, settings.TRIALS))
+    variants, missing = portfolio.variants(models or (), trials or 0)
+    if not trials and columns > portfolio.WIDE:
+        variants = variants[: portfolio.FEWER]
+    if missing:
+        notes.append(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, and not tried"
+        )
+    if not variants:
+        raise SemanticError(
+            "none of the models to try is installed",
+            span=statement.span,
+            hint="pip install 'sqlflow-edl[lightgbm,torch]'",
+        )
+    further: list[portfolio.Variant] = []
+    if columns <= MOST_COLUMNS and (not trials or trials > len(variants)):
+        further = local.points(variants, POOL * (trials - len(variants)) if trials else local.COUNT)
+    drafts = tuple(of_portfolio(statement, [*variants, *further], written))
+    return Drafts(drafts, len(variants) if further else 0, written)
+
+
+def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowError], columns: int) -> Drafts:
+    """Return a candidate for each point of the statement's search space, or for as many as are tried."""
+    why = _why(statement)
+    if statement.using is not None:
+        errors.append(
+            SemanticError(
+                f"{why.words} trains new models, and USING starts from a trained one",
+                span=statement.using.span,
+                hint=f"leave USING out, or {why.instead}",
+            )
+        )
+    own = (each for each in statement.attributes if settings.is_of_search(each.key))
+    written = Dictionary(settings.OF_SPACE).resolve(own, errors, notes)
+    found = space.dimensions(statement, errors)
+    raise_all(errors)
+    seed = next((each.value for each in statement.attributes if each.key.casefold() in SEED), None)
+    first = seed.value if isinstance(seed, ast.Constant) and isinstance(seed.value, int) else 0
+    trials = value_of(written, settings.TRIALS) or TRIALS
+    chooses = trials >= LEAST_TRIALS and columns <= portfolio.WIDE
+    drafts = tuple(of_space(statement, found, trials, POOL * trials if chooses else trials, first))
+    _refuse_other_tasks(drafts[0].statement, why)
+    spread = max(LEAST_SPREAD, math.ceil(SPREAD * trials))
+    return Drafts(drafts, spread if len(drafts) > trials else 0, written)
+
+
+class _Why(NamedTuple):
+    """What makes a TRAIN statement a search, for messages, and its place."""
+
+    words: str
+    span: Span
+    instead: str
+
+
+def _why(statement: ast.Statement) -> _Why:
+    if several := space.searched(statement):
+        one_each = "write one value for each attribute and column"
+        return _Why("a search over values", several[0].value.span, one_each)
+    folds = _folds(statement)
+    if folds is None:
+        return _Why("a search", statement.span, "name a model")
+    return _Why("a training in folds", folds.span, f"leave {folds.key} out")
+
+
+def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
+    """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
+    model = train.check_settings(statement, [], []).model
+    does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
+    does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
+    if model is not None and model.task in does:
+        raise SemanticError(
+            f"{why.words} is for numbers and classes, and {model.name} {does[model.task]}",
+            span=why.span,
+            hint=why.instead,
+        )
+
+
+def value_of(written: Mapping[str, Resolved], name: str) -> Any:
+    return written[name].value if name in written else None
