@@ -271,7 +271,7 @@ OF_FRAMEWORK = {
 REFUSED = {
     "plain SQL": {"periodic", "keras_periodic", "ensemble"},
     "ONNX": {"hashed", "hashed_trees"},
-    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed", "computed"},  # which read texts
+    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed"},  # which read texts
 }
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (
