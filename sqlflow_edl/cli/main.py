@@ -7,28 +7,35 @@ load.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
 
 from edl.run.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
+from sqlflow_edl.cli.arguments import (
+    Commands,
+    add_command,
+    display,
+    duration,
+    index,
+    model_packages,
+    model_store,
+    positive,
+    priority,
+    seconds,
+    variables,
+    workers,
+)
 from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
-from sqlflow_edl.cli.program.variables import assignment
 from sqlflow_edl.cli.source import ask_password
 from sqlflow_edl.display.output import FORMATS
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-
 RETRY = "run what has not succeeded of the last failed program"
-MOST_WORKERS = 1000
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
 
 EPILOG = f"""\
 The data source is a URL such as duckdb:///demo.duckdb, given by --source or the variable SQLFLOW_SOURCE.
@@ -128,7 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
     retry = commands.add_parser("retry", help=RETRY, description=f"{RETRY.capitalize()}.")
-    _display(retry)
+    display(retry)
     _add_console(commands)
     _add_compile(commands)
     _add_export(commands)
@@ -139,8 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_lint(commands)
     _add_fmt(commands)
     _add_language_server(commands)
-    _command(commands, "samples", "write sample tables to a database; creates a missing database file")
-    _display(init.add_command(commands))
+    add_command(commands, "samples", "write sample tables to a database; creates a missing database file")
+    display(init.add_command(commands))
     _add_job_commands(commands)
     image.add_command(commands)
     _add_doctor(commands)
@@ -150,21 +157,21 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_run(commands: Commands) -> None:
-    run = _command(commands, "run", "run the statements of a program")
+    run = add_command(commands, "run", "run the statements of a program")
     run_options.add_options(run)
     _results(run)
-    _variables(run)
-    _model_store(run)
-    _model_packages(run)
+    variables(run)
+    model_store(run)
+    model_packages(run)
     _add_ways(run)
 
 
 def _add_console(commands: Commands) -> None:
     """Add the prompt. Without a terminal it is `run -` with that command's defaults."""
-    console = _command(commands, "console", "open a prompt for statements, see docs/console.md")
+    console = add_command(commands, "console", "open a prompt for statements, see docs/console.md")
     _results(console)
-    _model_store(console)
-    _model_packages(console)
+    model_store(console)
+    model_packages(console)
     _add_ways(console)
     run_options.set_defaults(console)
 
@@ -195,13 +202,13 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--priority",
         metavar="P",
-        type=_priority,
+        type=priority,
         help="priority of the jobs in their quota: low, normal, high or a number; higher is more urgent",
     )
     run.add_argument(
         "--deadline",
         metavar="TIME",
-        type=_time,
+        type=duration,
         default=0.0,
         help="stop a job that has not ended so long after its start, such as 90m or 2h; a training can be resumed",
     )
@@ -209,26 +216,26 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
 
 
 def _add_compile(commands: Commands) -> None:
-    compile_ = _command(
+    compile_ = add_command(
         commands, "compile", "write the training programs of a .sql file without running them"
     )
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
-    _variables(compile_)
-    _model_store(compile_)
-    _model_packages(compile_)
+    variables(compile_)
+    model_store(compile_)
+    model_packages(compile_)
 
 
 def _add_export(commands: Commands) -> None:
-    command = _command(commands, "export", "write a trained model for use without this package")
+    command = add_command(commands, "export", "write a trained model for use without this package")
     command.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     export_options.add_options(command)
-    _model_store(command)
-    _model_packages(command)
+    model_store(command)
+    model_packages(command)
 
 
 def _add_serve(commands: Commands) -> None:
-    serve = _command(commands, "serve", "answer requests for predictions over HTTP, see docs/serving.md")
+    serve = add_command(commands, "serve", "answer requests for predictions over HTTP, see docs/serving.md")
     serve.add_argument(
         "--model",
         metavar="MODEL",
@@ -240,44 +247,46 @@ def _add_serve(commands: Commands) -> None:
     listening.add_options(serve, 8000, "requests must send as a bearer token")
     limits = serve.add_argument_group("limits of a request")
     limits.add_argument(
-        "--max-bytes", metavar="N", type=_positive, default=64 << 20, help="of its body (64 MiB)"
+        "--max-bytes", metavar="N", type=positive, default=64 << 20, help="of its body (64 MiB)"
     )
-    limits.add_argument("--max-rows", metavar="N", type=_positive, default=1_000_000, help="rows (1,000,000)")
+    limits.add_argument("--max-rows", metavar="N", type=positive, default=1_000_000, help="rows (1,000,000)")
     limits.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, default=30.0, help="until its answer (30)"
+        "--timeout", metavar="SECONDS", type=seconds, default=30.0, help="until its answer (30)"
     )
     serve.add_argument(
         "--poll",
         metavar="SECONDS",
-        type=_seconds,
+        type=seconds,
         default=5.0,
         help="between two looks for newer versions (5)",
     )
-    _model_store(serve)
-    _model_packages(serve)
+    model_store(serve)
+    model_packages(serve)
 
 
 def _add_ui(commands: Commands) -> None:
-    ui = _command(commands, "ui", "show jobs and models in a browser, see docs/ui.md")
+    ui = add_command(commands, "ui", "show jobs and models in a browser, see docs/ui.md")
     listening.add_options(ui, 8080, "visitors sign in with")
-    _model_store(ui)
+    model_store(ui)
 
 
 def _add_report(commands: Commands) -> None:
-    report = _command(commands, "report", "write a page about a model as one HTML file")
+    report = add_command(commands, "report", "write a page about a model as one HTML file")
     report.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     report.add_argument("-o", "--output", metavar="FILE", required=True, type=Path, help="such as m.html")
-    _model_store(report)
+    model_store(report)
 
 
 def _add_retrain(commands: Commands) -> None:
     """Add the command; it runs the statement with the defaults of `run`."""
-    retrain = _command(commands, "retrain", "run the statement that trained a model again, as a new version")
+    retrain = add_command(
+        commands, "retrain", "run the statement that trained a model again, as a new version"
+    )
     retrain.add_argument("model", metavar="MODEL", help="name of the model, or name@version")
     retrain.add_argument(
         "--if-rows",
         metavar="N",
-        type=_positive,
+        type=positive,
         help="only if its query has at least N rows more than when it was trained; if not, the exit code is 3",
     )
     retrain.add_argument(
@@ -288,7 +297,7 @@ def _add_retrain(commands: Commands) -> None:
     retrain.add_argument(
         "--drift-limit",
         metavar="PSI",
-        type=_index,
+        type=index,
         help="population stability index from which on a column has drifted (default 0.25); implies --if-drift",
     )
     retrain.add_argument(
@@ -296,8 +305,8 @@ def _add_retrain(commands: Commands) -> None:
         action="store_true",
         help="make the new version the current one only if it is at least as good (train.activate = better)",
     )
-    _model_store(retrain)
-    _model_packages(retrain)
+    model_store(retrain)
+    model_packages(retrain)
     _add_ways(retrain)
     run_options.set_defaults(retrain)
     retrain.set_defaults(create=False, format=None)
@@ -307,15 +316,15 @@ def _add_retrain(commands: Commands) -> None:
 
 
 def _add_lint(commands: Commands) -> None:
-    lint = _command(commands, "lint", "report errors and warnings of programs, which do not run")
+    lint = add_command(commands, "lint", "report errors and warnings of programs, which do not run")
     lint.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     lint.add_argument("--json", action="store_true", help="print a list of objects")
-    _model_store(lint)
-    _model_packages(lint)
+    model_store(lint)
+    model_packages(lint)
 
 
 def _add_fmt(commands: Commands) -> None:
-    fmt = _command(commands, "fmt", "lay out programs in place; their queries stay as they are written")
+    fmt = add_command(commands, "fmt", "lay out programs in place; their queries stay as they are written")
     fmt.add_argument(
         "files",
         nargs="*",
@@ -329,11 +338,11 @@ def _add_fmt(commands: Commands) -> None:
 
 
 def _add_language_server(commands: Commands) -> None:
-    server = _command(
+    server = add_command(
         commands, "language-server", "tell an editor errors, completions and layout, see docs/editor.md"
     )
-    _model_store(server)
-    _model_packages(server)
+    model_store(server)
+    model_packages(server)
 
 
 def _add_doctor(commands: Commands) -> None:
@@ -364,7 +373,7 @@ def _add_job_commands(commands: Commands) -> None:
     jobs.add_argument(
         "--remove-after",
         metavar="TIME",
-        type=_time,
+        type=duration,
         help="first remove all of the jobs that ended so long ago, such as 30d, with their logs",
     )
     job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
@@ -401,128 +410,7 @@ def _job_command(
     )
     if of_one:
         parser.add_argument("id", metavar="ID", help="id of the job; its beginning or end is enough")
-    _display(parser)
-    return parser
-
-
-def _display(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    command.add_argument("--no-color", action="store_true", help="show no colours, as with NO_COLOR=1")
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
-    return number
-
-
-def _index(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0
-    if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
-    return seconds
-
-
-def workers(text: str, least: int = 0) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {MOST_WORKERS}") from None
-    if not least <= number <= MOST_WORKERS:
-        raise argparse.ArgumentTypeError(f"{number} is not from {least} to {MOST_WORKERS}")
-    return number
-
-
-def _priority(text: str) -> int:
-    from edl.cli.cluster_arguments import priority
-
-    return priority(text)
-
-
-def _time(text: str) -> float:
-    """Return the seconds of a time such as 90s, 45m, 2h, 1d, or of a number of seconds."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
-    try:
-        found = float(number) * _UNITS[unit]
-    except ValueError:
-        found = math.nan
-    if not 1 <= found < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no time of at least a second, such as 90s, 45m, 2h or 1d"
-        )
-    return found
-
-
-def _variables(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--var",
-        metavar="NAME=VALUE",
-        type=assignment,
-        action="append",
-        default=[],
-        help="render the programs as Jinja templates, with NAME as a variable; may be repeated",
-    )
-
-
-def _model_store(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--model-store",
-        metavar="URL",
-        default=os.environ.get("SQLFLOW_MODEL_STORE", ""),
-        help="folder or URL of an object store, such as s3://bucket/models, that keeps the models instead of the data "
-        "source (default: SQLFLOW_MODEL_STORE)",
-    )
-
-
-def _model_packages(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--model-packages",
-        metavar="NAME,…",
-        type=_packages,
-        help="installed packages whose models statements may name, such as torchvision.models; see docs/security.md "
-        "(default: SQLFLOW_MODEL_PACKAGES, else none)",
-    )
-
-
-def _packages(text: str) -> str:
-    from edl.errors import SemanticError
-    from edl.program.model_packages import parse
-
-    try:
-        return ",".join(parse(text))
-    except SemanticError as error:
-        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
-
-
-def _command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
-    )
-    parser.add_argument(
-        "--source",
-        metavar="URL",
-        default=os.environ.get("SQLFLOW_SOURCE"),
-        help="URL of the data source (default: SQLFLOW_SOURCE)",
-    )
-    parser.add_argument(
-        "-p", "--password", action="store_true", help="ask for the password of a database on a server"
-    )
-    parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
-    _display(parser)
+    display(parser)
     return parser
 
 

@@ -13,7 +13,8 @@ from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import WAITING, Row, Snapshot
 from sqlflow_edl.cli import exit_codes
-from sqlflow_edl.cli.main import _time, main
+from sqlflow_edl.cli.arguments import duration
+from sqlflow_edl.cli.main import main
 
 
 def test_jobs_are_listed_with_their_states(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,7 +82,7 @@ def test_jobs_that_ended_long_ago_are_removed_on_request(capsys: pytest.CaptureF
     ("text", "seconds"), [("90s", 90.0), ("45m", 2700.0), ("1.5h", 5400.0), ("1d", 86_400.0), ("10", 10.0)]
 )
 def test_a_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
-    assert _time(text) == seconds
+    assert duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "h", "2x", "0", "-1h", "infd", "nan", "1 h 2"])

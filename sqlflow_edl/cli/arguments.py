@@ -1,0 +1,134 @@
+"""Arguments that several commands have, and the types of their values."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from typing import TypeAlias
+
+from sqlflow_edl.cli.program.variables import assignment
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+MOST_WORKERS = 1000
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
+
+
+def display(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    command.add_argument("--no-color", action="store_true", help="show no colours, as with NO_COLOR=1")
+
+
+def positive(text: str) -> int:
+    number = int(text) if text.isdigit() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return number
+
+
+def index(text: str) -> float:
+    return _above_zero(text, "number")
+
+
+def seconds(text: str) -> float:
+    return _above_zero(text, "number of seconds")
+
+
+def _above_zero(text: str, what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no {what} above 0")
+    return number
+
+
+def workers(text: str, least: int = 0) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {least} to {MOST_WORKERS}") from None
+    if not least <= number <= MOST_WORKERS:
+        raise argparse.ArgumentTypeError(f"{number} is not from {least} to {MOST_WORKERS}")
+    return number
+
+
+def priority(text: str) -> int:
+    from edl.cli import cluster_arguments
+
+    return cluster_arguments.priority(text)
+
+
+def duration(text: str) -> float:
+    """Return the seconds of a time such as 90s, 45m, 2h, 1d, or of a number of seconds."""
+    number, unit = (text[:-1], text[-1]) if text[-1:] in _UNITS else (text, "s")
+    try:
+        found = float(number) * _UNITS[unit]
+    except ValueError:
+        found = math.nan
+    if not 1 <= found < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time of at least a second, such as 90s, 45m, 2h or 1d"
+        )
+    return found
+
+
+def variables(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--var",
+        metavar="NAME=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="render the programs as Jinja templates, with NAME as a variable; may be repeated",
+    )
+
+
+def model_store(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--model-store",
+        metavar="URL",
+        default=os.environ.get("SQLFLOW_MODEL_STORE", ""),
+        help="folder or URL of an object store, such as s3://bucket/models, that keeps the models instead of the data "
+        "source (default: SQLFLOW_MODEL_STORE)",
+    )
+
+
+def model_packages(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--model-packages",
+        metavar="NAME,…",
+        type=_packages,
+        help="installed packages whose models statements may name, such as torchvision.models; see docs/security.md "
+        "(default: SQLFLOW_MODEL_PACKAGES, else none)",
+    )
+
+
+def _packages(text: str) -> str:
+    from edl.errors import SemanticError
+    from edl.program.model_packages import parse
+
+    try:
+        return ",".join(parse(text))
+    except SemanticError as error:
+        raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
+
+
+def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--source",
+        metavar="URL",
+        default=os.environ.get("SQLFLOW_SOURCE"),
+        help="URL of the data source (default: SQLFLOW_SOURCE)",
+    )
+    parser.add_argument(
+        "-p", "--password", action="store_true", help="ask for the password of a database on a server"
+    )
+    parser.add_argument("--dialect", metavar="NAME", help="SQL dialect (default: the database's)")
+    display(parser)
+    return parser
