@@ -26,7 +26,8 @@ from sqlflow_edl.syntax import ast
 __all__ = ["ATTRIBUTES", "OF_ROWS", "drafts", "examples", "inputs", "series_of", "written"]
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings, TrainingPlan
+    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train_settings import Settings
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
 QUANTILES = "forecast.quantiles"

@@ -17,7 +17,8 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings, TrainingPlan
+    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train_settings import Settings
 
 WITHOUT_LABEL = ("clustering", "anomaly detection")  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family

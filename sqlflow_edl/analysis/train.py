@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -16,7 +16,6 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.spec.computed import table_columns
 from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
-from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -33,48 +32,13 @@ from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut, chosen
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings import losses, running, search, trees
+from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
-from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
-from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
+from sqlflow_edl.analysis.train_settings import Settings, check_settings, given
 from sqlflow_edl.syntax import ast
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Checked attributes of the statement, before the rows are known."""
-
-    choice: Choice
-    framework: spec.job.Framework
-    optimizer: Entry
-    schedule: Entry | None
-    loss: str | None
-    resolved: Mapping[str, Resolved]
-    functions: tuple[str, ...] = ()  # functions of the contract from the model's module
-
-    @property
-    def model(self) -> Model | None:
-        """Model, or None if the label chooses it."""
-        return self.choice.entry
-
-    @property
-    def is_trees(self) -> bool:
-        return self.choice.is_trees
-
-    def get(self, name: str) -> Setting:
-        return self.resolved[name].value if name in self.resolved else None
-
-    def span(self, name: str) -> Span | None:
-        return self.resolved[name].written.value.span if name in self.resolved else None
-
-    def theirs(self, function: str) -> spec.Component | None:
-        """Return a function of the model's module by its dotted name, or None if it is not taken from there."""
-        own = self.choice.own
-        return spec.Component(f"{own.module}.{function}") if own and function in self.functions else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +174,7 @@ class TrainingPlan:
             split=self.splitting.split,
             forecast=self.forecast,
             validation=self.validation,
-            own=user_model.stored(choice.own, _given(choice, self.settings.resolved), theirs)
+            own=user_model.stored(choice.own, given(choice, self.settings.resolved), theirs)
             if choice.own
             else None,
             trained_model=self.parent.reference if self.parent else "",
@@ -396,14 +360,6 @@ def plan(
     )
 
 
-def checked_settings(statement: ast.Statement, parent: warm_start.Parent | None = None) -> Settings:
-    """Return the settings without the database; raises all their errors together."""
-    errors: list[SQLFlowError] = []
-    settings = check_settings(statement, errors, [], parent)
-    raise_all(errors)
-    return settings
-
-
 def check_without_columns(
     statement: ast.Statement, parent: warm_start.Parent | None = None, workers: int | None = None
 ) -> None:
@@ -422,135 +378,6 @@ def check_without_columns(
     raise_all(errors)
 
 
-def check_settings(
-    statement: ast.Statement,
-    errors: list[SQLFlowError],
-    notes: list[str],
-    parent: warm_start.Parent | None = None,
-) -> Settings:
-    """Check model, optimizer, loss and attributes, which need no database."""
-    choice = choose(statement, errors)
-    if parent:
-        choice = warm_start.choice(parent, choice, statement, errors)
-    shared = Dictionary(TRAIN)
-    optimizer = _optimizer(choice, shared, statement, errors)
-    loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
-    choice = with_loss(choice, loss)
-    schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
-    if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
-        schedule = catalog.SCHEDULES.entries[str(usual)]
-    usual_loss = None if choice.own else catalog.LOSSES.entries["cross_entropy"]  # of classes
-    chosen = [choice.example, optimizer, *(entry for entry in (loss or usual_loss, schedule) if entry)]
-    dictionary = _dictionary(choice, chosen)
-    written = _without_planned(statement.attributes, errors)
-    resolved = dictionary.resolve(written, errors, notes)
-    framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
-    if choice.is_trees:
-        trees.check(resolved, framework, errors)
-    if parent:
-        warm_start.check_parameters(parent, resolved, errors)
-    if choice.own and statement.model:
-        user_model.check(choice.own, _given(choice, resolved), statement.model.span, errors)
-    if framework not in optimizer.frameworks and not choice.is_trees:
-        errors.append(
-            SemanticError(
-                f"{framework} has no optimizer {optimizer.name}",
-                span=resolved["optimizer"].written.value.span,
-                hint="there are "
-                + ", ".join(e.name for e in catalog.OPTIMIZERS.entries.values() if framework in e.frameworks),
-            )
-        )
-    steps.check_clipping(resolved, errors)
-    if not statement.select:
-        errors.append(
-            SemanticError(
-                "there is no SELECT to learn from",
-                span=statement.span,
-                hint="write SELECT … FROM … before TO TRAIN",
-            )
-        )
-    if not statement.into:
-        errors.append(
-            SemanticError(
-                "the model has no name",
-                span=Span(statement.span.end - 1, statement.span.end),
-                hint="end the statement with INTO my_model",
-            )
-        )
-    named_loss = loss.name if loss else None
-    functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
-    return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
-
-
-def _optimizer(
-    choice: Choice, shared: Dictionary, statement: ast.Statement, errors: list[SQLFlowError]
-) -> Entry:
-    """Return the written optimizer or the default; trees are boosted."""
-    if choice.is_trees:
-        return catalog.BOOSTING
-    found = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
-    defaults = choice.example.defaults
-    return found or catalog.OPTIMIZERS.entries[str(defaults.get("optimizer", "adam"))].with_defaults(defaults)
-
-
-def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
-    """Return the attributes of the statement. chosen: model, optimizer, loss and schedule."""
-    rows = [row for entry in chosen for row in entry.params]
-    elsewhere = {**catalog.elsewhere(chosen), **search.OF_SEARCHES}
-    if not choice.is_trees:
-        return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
-    shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]
-    if choice.example.task == "forecasting":
-        shared = [row for row in shared if row.name not in forecasts.OF_ROWS]
-        elsewhere |= dict.fromkeys(forecasts.OF_ROWS, forecasts.WHY_NOT)
-    elsewhere |= dict.fromkeys(trees.OF_NETWORKS, "networks, such as DNNClassifier")
-    return Dictionary((*shared, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
-
-
-def _framework(
-    choice: Choice, resolved: Mapping[str, Resolved], loss: Entry | None, errors: list[SQLFlowError]
-) -> spec.job.Framework:
-    """Return the framework: the written one, that of the model's name, or the first one that has the loss."""
-    found = choice.framework
-    if loss and not choice.named:
-        found = next((each for each in choice.example.frameworks if each in loss.frameworks), found)
-    if "model.framework" in resolved:
-        found = str(resolved["model.framework"].value)
-        model = choice.example
-        fixed = choice.named or (model.frameworks[0] if len(model.frameworks) == 1 else "")
-        if found not in ((fixed,) if fixed else model.frameworks):
-            name, of = model.name.rpartition(".")[2], fixed or " and ".join(model.frameworks)
-            name = choice.family or name
-            errors.append(
-                SemanticError(
-                    f"{name} is written in {of}, not {found}",
-                    span=resolved["model.framework"].written.value.span,
-                    hint="leave model.framework out",
-                )
-            )
-            found = choice.framework
-    return found  # type: ignore[return-value]  # of the choices of the attribute
-
-
 def _of_width(model: Model, inputs: ModelInputs) -> Mapping[str, Setting]:
     """Return the defaults of a model that follow from the number of columns."""
     return model.defaults_of_width(feature for features in inputs.values() for feature in features)
-
-
-def _given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
-    """Return the written parameters of the model."""
-    return [
-        name.removeprefix("model.")
-        for name in resolved
-        if name in {row.name for row in choice.example.params}
-    ]
-
-
-def _without_planned(attributes: Iterable[ast.Attribute], errors: list[SQLFlowError]) -> list[ast.Attribute]:
-    kept = []
-    for each in attributes:
-        if instead := catalog.PLANNED_ATTRIBUTES.get(each.key.casefold()):
-            errors.append(SemanticError(f"{each.key} is not supported yet", span=each.key_span, hint=instead))
-        else:
-            kept.append(each)
-    return kept

@@ -31,6 +31,7 @@ from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.settings import running
+from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.analysis.warm_start import Parent
 from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.errors.spans import at, placed
@@ -114,7 +115,7 @@ class Compiler:
                 if not (self.workers or self._has_master):
                     warm(spec.ENSEMBLE)
             else:
-                settings = train.checked_settings(statement, parent)
+                settings = checked_settings(statement, parent)
                 if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
                     warm(settings.framework)
         except SQLFlowError as error:

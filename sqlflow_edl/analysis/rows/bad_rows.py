@@ -16,7 +16,7 @@ from sqlflow_edl.errors.spans import placed
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.search.plan import TrainPlan
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 

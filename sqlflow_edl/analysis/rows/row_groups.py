@@ -14,7 +14,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 COLUMN, SHUFFLE = "train.group_column", "train.shuffle"
 

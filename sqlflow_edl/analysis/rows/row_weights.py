@@ -14,7 +14,7 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 COLUMN, CLASSES = "train.weight_column", "train.class_weights"
 

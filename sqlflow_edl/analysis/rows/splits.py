@@ -24,7 +24,7 @@ from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 SPLIT, COLUMN = "validation.split", "validation.column"
 FEWEST_TIMES = 20  # distinct dates that order rows; fewer are editions or snapshots

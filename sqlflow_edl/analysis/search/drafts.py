@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
-from sqlflow_edl.analysis import train
 from sqlflow_edl.analysis.search import local, portfolio, space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, of_portfolio, of_space
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.train_settings import check_settings
 from sqlflow_edl.syntax import ast
 
 TRIALS = 20  # points of a search space by default
@@ -133,7 +133,7 @@ def _why(statement: ast.Statement) -> _Why:
 
 def _refuse_other_tasks(statement: ast.Statement, why: _Why) -> None:
     """Raise SemanticError if the candidates rank rows, whose groups a search cuts, have no label, or forecast."""
-    model = train.check_settings(statement, [], []).model
+    model = check_settings(statement, [], []).model
     does = {"ranking": "ranks rows", "forecasting": "forecasts series"}
     does |= {"clustering": "finds clusters", "anomaly detection": "finds anomalies"}
     if model is not None and model.task in does:

@@ -28,6 +28,7 @@ from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
+from sqlflow_edl.analysis.train_settings import Settings
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
@@ -73,7 +74,7 @@ class SearchPlan:
         return self.first.schema
 
     @property
-    def settings(self) -> train.Settings:
+    def settings(self) -> Settings:
         return self.first.settings
 
     @property

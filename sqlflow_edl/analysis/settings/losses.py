@@ -13,7 +13,7 @@ from sqlflow_edl.analysis.rows import row_weights
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 
 def loss(

@@ -11,7 +11,7 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 
 _ATTRIBUTES = {

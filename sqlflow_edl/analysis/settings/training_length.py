@@ -9,7 +9,7 @@ from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.train import Settings
+    from sqlflow_edl.analysis.train_settings import Settings
 
 
 def training(

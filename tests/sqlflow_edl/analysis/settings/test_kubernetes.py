@@ -6,7 +6,7 @@ import pytest
 
 from edl.errors import SemanticError
 from sqlflow_edl.analysis.inference import USES
-from sqlflow_edl.analysis.train import checked_settings
+from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
 
