@@ -16,6 +16,7 @@ from edl.cluster import Instance
 from edl.cluster.local import launcher as launch
 from edl.cluster.local.children import Children
 from edl.cluster.local.launcher import TRIES, ForkserverLauncher, Key, LaunchSettings, SpawnLauncher, launcher
+from edl.cluster.local.signals import DUMP_SIGNAL
 from edl.jobs.run_folder import Spec
 
 
@@ -127,5 +128,8 @@ def test_a_forkserver_that_is_frozen_before_it_is_ready_is_replaced(
     assert [key for key, _ in asyncio.run(run())] == [("worker-0", 0)]
     assert len(frozen) == TRIES
     assert f"the forkserver (pid {frozen[0]}) does not become ready and is killed" in notes
-    for pid in frozen:
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
+    ended = {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in frozen}
+    assert ended <= {
+        -signal.SIGKILL,
+        -DUMP_SIGNAL,
+    }  # the latter if it came before the process was scheduled to stop
