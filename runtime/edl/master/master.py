@@ -228,9 +228,7 @@ class Master:
                 return why
             await self._state_loop.write()
             log("the job is paused")
-            paused_at = self._state_loop.now()
             await self._unpaused.wait()
-            self._tasks.state.began += self._state_loop.now() - paused_at
             self._stopper.withdraw()
 
     async def _follow_wishes(self, read: Callable[[], Wishes]) -> None:

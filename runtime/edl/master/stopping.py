@@ -27,7 +27,7 @@ POLL = 0.05
 
 class Deadline:
     """Deadline of a job, `seconds` after it began; 0 means none. `orderly`: it can be resumed, so its workers leave in
-    order.
+    order. The time of a pause does not count.
     """
 
     def __init__(self, tasks: TaskManager, stopper: Stopper, seconds: float, *, orderly: bool) -> None:
@@ -35,9 +35,13 @@ class Deadline:
         self._stopper = stopper
         self._seconds = seconds
         self._orderly = orderly
+        self._ticked = tasks.state.seconds
 
     def tick(self, now: float) -> None:
         """Stop the job if its time is over."""
+        if self._stopper.begun:  # the state has it, because another master may see the end of a pause
+            self._tasks.state.began += now - self._ticked
+        self._ticked = now
         if not self._seconds or now - self._tasks.state.began < self._seconds:
             return
         why = Failed(JobError.code, f"the job did not end before its deadline of {self._seconds:,.9g} s")
@@ -57,9 +61,14 @@ class Stopper:
         self._begun = asyncio.Event()
         self._why = PAUSED
 
+    @property
+    def begun(self) -> bool:
+        """True if the job is being stopped, or is stopped."""
+        return self._begun.is_set()
+
     def begin(self, why: Failed = PAUSED) -> None:
         """Begin to stop the job for that reason, unless it is being stopped or has ended."""
-        if not self._begun.is_set() and not self._tasks.finished:
+        if not self.begun and not self._tasks.finished:
             log(f"{why.message}: its workers leave")
             self._why = why
             self._begun.set()

@@ -127,7 +127,7 @@ def test_a_job_that_has_ended_is_not_stopped(has_ended: str) -> None:
     job.leases.cancel("enough") if has_ended == "cancelled" else job.leases.fail(LATE)
     stopper = Stopper(job.leases, job.instances, None)
     stopper.begin()
-    assert not stopper._begun.is_set()
+    assert not stopper.begun
 
 
 @pytest.mark.parametrize("orderly", [True, False])
@@ -139,16 +139,33 @@ def test_a_job_that_has_not_ended_at_its_deadline_is_stopped_and_counts_from_its
     stopper = Stopper(job.leases, job.instances, None)
     deadline = Deadline(job.leases, stopper, 3600.0, orderly=orderly)
     deadline.tick(3699.0)
-    assert not (stopper._begun.is_set() or job.leases.finished)
+    assert not (stopper.begun or job.leases.finished)
     deadline.tick(3700.0)
-    assert (stopper._begun.is_set(), job.leases.finished) == (orderly, not orderly)
+    assert (stopper.begun, job.leases.finished) == (orderly, not orderly)
     why = stopper._why if orderly else job.leases.state.failed
     assert why is not None
     assert why.message == "the job did not end before its deadline of 3,600 s"
+
+
+@pytest.mark.parametrize("orderly", [True, False])
+def test_a_pause_does_not_count_toward_the_deadline(orderly: bool) -> None:
+    job = Job(1)
+    stopper = Stopper(job.leases, job.instances, None)
+    deadline = Deadline(job.leases, stopper, 3600.0, orderly=orderly)
+    deadline.tick(3000.0)
+    stopper.begin()
+    for now in (3001.0, 9000.0, 9001.0):
+        deadline.tick(now)
+    assert (stopper._why, job.leases.finished, job.leases.state.began) == (PAUSED, False, 6001.0)
+    stopper.withdraw()
+    deadline.tick(9600.0)
+    assert not (stopper.begun or job.leases.finished)
+    deadline.tick(9601.0)
+    assert stopper.begun or job.leases.finished
 
 
 def test_a_job_without_a_deadline_is_not_stopped() -> None:
     job = Job(1)
     stopper = Stopper(job.leases, job.instances, None)
     Deadline(job.leases, stopper, 0.0, orderly=True).tick(1e9)
-    assert not stopper._begun.is_set()
+    assert not stopper.begun
