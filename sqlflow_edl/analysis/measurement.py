@@ -130,9 +130,12 @@ class _Planner:
         prediction, weight = self._named(PREDICTION), self._named(WEIGHT)
         by_class = self._by_class()
         raise_all(self._errors)
+        predicted = by_class | ({prediction: self._span(PREDICTION)} if prediction else {})
+        if label in predicted:
+            raise self._with_itself(label, predicted[label])
         compared = {label: self._statement.labels[0].span}
         if prediction:
-            compared.setdefault(prediction, self._span(PREDICTION))
+            compared[prediction] = predicted[prediction]
         kind = self._kind(compared)
         for column, span in {**by_class, **({weight: self._span(WEIGHT)} if weight else {})}.items():
             self._check_number(column, span)
@@ -183,6 +186,11 @@ class _Planner:
         value = written.written.value
         each = [item for _, item in value.items] if isinstance(value, ast.MapValue) else [value]
         return {self._column(item): item.span for item in each}
+
+    @staticmethod
+    def _with_itself(label: str, span: Span) -> SemanticError:
+        hint = "name the column of the predictions here, and that of the true values behind LABEL"
+        return SemanticError(f"{label} would be compared with itself", span=span, hint=hint)
 
     def _span(self, attribute: str) -> Span:
         return self._found[attribute].written.value.span
