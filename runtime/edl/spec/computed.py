@@ -78,7 +78,7 @@ def _written(source: Source | float) -> str:
         return f"{source:.17g}" if float(f"{source:.15g}") != source else f"{source:.15g}"
     operator, operands = source.operator, source.operands
     if operator == "-":
-        return f"-{_within(operands[0], _BINDING['-'])}"
+        return f"-{_within(operands[0], _BINDING['-'] + 1)}"  # two of them would begin a comment
     if operator == "+":
         first, *rest = operands
         return _within(first, _BINDING["+"]) + "".join(map(_added, rest))

@@ -12,7 +12,7 @@ import pytest
 from edl import features as fc
 from edl.errors import SemanticError
 from edl.features.computed import column, with_computed
-from edl.spec import Computed, Standardize, source_columns
+from edl.spec import Computed, Source, Standardize, source_columns
 
 BATCH = pa.record_batch(
     {
@@ -67,6 +67,14 @@ def test_a_computed_column_is_data() -> None:
     feature = Standardize(fc.computed("LN", fc.computed("+", "x", "na me", 1)), 0.0, 1.0)
     assert msgspec.json.decode(msgspec.json.encode(feature), type=Standardize) == feature
     assert (str(feature.column), [*source_columns(feature)]) == ("LN(x + `na me` + 1)", ["x", "na me"])
+
+
+@pytest.mark.parametrize(
+    ("operand", "text"),
+    [("x", "-x"), (fc.computed("-", "x"), "-(-x)"), (-5, "-(-5)"), (fc.computed("*", "x", -5), "-(x * -5)")],
+)
+def test_a_written_expression_has_no_comment(operand: Source | float, text: str) -> None:
+    assert str(fc.computed("-", operand)) == text
 
 
 @pytest.mark.parametrize(
