@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 
 _BEFORE, _BEHIND = "SELECT * FROM (\n", "\n) AS sqlflow_edl_given"
-# dialect -> condition under which a fractional number is neither infinite nor NaN; others have no such numbers
-_FINITE = {"duckdb": "isfinite({0})", "postgres": "{0} NOT IN ('NaN', 'Infinity', '-Infinity')"}
+# NaN is above all other numbers where a comparison with it is not false
+_FINITE = f"{{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +85,5 @@ def _known(column: str, schema: Schema, dialect: str) -> Iterator[str]:
     """Yield the conditions of a value that can be trained on."""
     name = expressions.name(column, dialect)
     yield f"{name} IS NOT NULL"
-    if pa.types.is_floating(schema.arrow.field(column).type) and dialect in _FINITE:
-        yield _FINITE[dialect].format(name)
+    if pa.types.is_floating(schema.arrow.field(column).type):
+        yield _FINITE.format(name)
