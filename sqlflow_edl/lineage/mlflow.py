@@ -54,9 +54,13 @@ class MLflow:
         }
         run = self._client.create_run(self._experiment(), tags=_cut(tags), run_name=self._of.trains)
         self._run = run.info.run_id
-        self._client.log_batch(self._run, params=_parameters(statement))
-        if tables := [_dataset(self._of.source, name) for name in self._of.reads]:
-            self._client.log_inputs(self._run, tables)
+        try:
+            self._client.log_batch(self._run, params=_parameters(statement))
+            if tables := [_dataset(self._of.source, name) for name in self._of.reads]:
+                self._client.log_inputs(self._run, tables)
+        except Exception:  # nothing more is told, so the run would never end
+            self._client.set_terminated(self._run, "FAILED")
+            raise
 
     def ends(self, result: Result | None, error: str) -> None:
         if result is None:

@@ -187,3 +187,15 @@ def test_a_server_that_refuses_is_a_note_and_the_statement_runs(
     )
     [note] = run(TRAIN, **RESULT)
     assert note.startswith("MLflow was not told: ")
+
+
+def test_a_run_whose_parameters_are_refused_does_not_stay_open(
+    double: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, refused = double.answer, (400, {"error_code": "INVALID_PARAMETER_VALUE", "message": "no"})
+    monkeypatch.setattr(
+        double, "answer", lambda path, body: (answer(path, body), refused)["log-batch" in path]
+    )
+    [note] = run(TRAIN, **RESULT)
+    assert note.startswith("MLflow was not told: ")
+    assert [body["status"] for body in double.bodies("runs/update")] == ["FAILED"]
