@@ -174,7 +174,7 @@ def redacted(url: str) -> str:
     if not separator or not _SCHEME_ALONE.fullmatch(scheme):  # a path, or a URL with a slip
         return _ACCOUNT.sub("@", url)
     rest, question, options = rest.partition("?") if "@" not in rest.partition("?")[2] else (rest, "", "")
-    is_path = rest.startswith("/") and scheme.lower() in (*FILES, *DATABASES, "delta")
+    is_path = rest.startswith("/") and scheme.lower() in (*FILES, *DATABASES, *LAKES)
     if not is_path and "@" in rest:
         account, _, host = rest.rpartition("@")
         rest = f"{account.partition(':')[0]}@{host}"

@@ -45,7 +45,14 @@ class IcebergSource(LakeSource):
                 f"there is no table {location} in the catalog {options.get('catalog', '')}",
                 hint="write it as namespace.table",
             ) from None
-        except (raised.RESTError, OSError, ValueError, KeyError) as error:
+        except (
+            raised.RESTError,
+            raised.ValidationError,  # of metadata, which is no ValueError
+            raised.NotInstalledError,
+            OSError,
+            ValueError,
+            KeyError,
+        ) as error:
             raise _unreadable(location, error) from None
 
     @classmethod
@@ -115,6 +122,5 @@ def _known_snapshots(table: Table) -> str:
 
 
 def _unreadable(location: str, error: Exception) -> SourceError:
-    return SourceError(
-        f"{location} cannot be read: {str(error).splitlines()[0][:200] if str(error) else error!r}"
-    )
+    what = " ".join(str(error).split()) or repr(error)
+    return SourceError(f"{location} cannot be read: {what[:200]}")

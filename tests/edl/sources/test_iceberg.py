@@ -136,3 +136,10 @@ def test_two_metadata_files_of_one_number_are_not_chosen_from(sales: Path) -> No
     newest.with_name("00002-lost.metadata.json").write_bytes(newest.read_bytes())
     with pytest.raises(SourceError, match="2 metadata files of its highest number"):
         connect(f"iceberg:///{sales}")
+
+
+def test_damaged_metadata_is_an_error_of_the_source(sales: Path) -> None:
+    [newest] = (sales / "metadata").glob("00002-*.metadata.json")
+    newest.write_text("{}")
+    with pytest.raises(SourceError, match="sales cannot be read: 1 validation error .*format-version"):
+        connect(f"iceberg:///{sales}")
