@@ -13,6 +13,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 MOST_WORKERS = 1000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
+_LONGEST = 36_500 * _UNITS["d"]
 
 
 def display(command: argparse.ArgumentParser) -> None:
@@ -68,9 +69,9 @@ def duration(text: str) -> float:
         found = float(number) * _UNITS[unit]
     except ValueError:
         found = math.nan
-    if not 1 <= found < math.inf:
+    if not 1 <= found <= _LONGEST:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time of at least a second, such as 90s, 45m, 2h or 1d"
+            f"{text!r} is no time from a second to 100 years, such as 90s, 45m, 2h or 1d"
         )
     return found
 
