@@ -141,5 +141,5 @@ def test_two_metadata_files_of_one_number_are_not_chosen_from(sales: Path) -> No
 def test_damaged_metadata_is_an_error_of_the_source(sales: Path) -> None:
     [newest] = (sales / "metadata").glob("00002-*.metadata.json")
     newest.write_text("{}")
-    with pytest.raises(SourceError, match="sales cannot be read: 1 validation error .*format-version"):
+    with pytest.raises(SourceError, match=r"sales cannot be read: 1 validation error .*format-version"):
         connect(f"iceberg:///{sales}")
