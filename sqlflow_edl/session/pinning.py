@@ -211,12 +211,14 @@ def _pin(
 
 
 def _tell_bad_rows(source: data.Source, plan: TrainPlan) -> None:
-    """Note how many rows of the query are left out, if the statement leaves any out."""
+    """Note how many rows of the query are left out, if the statement leaves any out. Raises SemanticError for all."""
     bad = BadRows.of(plan)
     if bad.columns:
         with placed(plan.statement.select_span):
             found = source.stream(bad.among(plan.statement.select)).read_all()
         count, total = (column[0].as_py() for column in found.columns)
+        if 0 < count == total:
+            raise SemanticError(bad.note(count, total), span=plan.statement.select_span)
         if count:
             plan.notes.append(bad.note(count, total))
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from edl.errors import SourceError
+from edl.errors import SemanticError, SourceError, Span
 from sqlflow_edl.session.compiler import Compiled
 from sqlflow_edl.session.session import Session
 from tests.databases import Databases
@@ -59,6 +59,13 @@ def test_labels_that_are_no_finite_numbers_are_left_out(databases: Databases, di
         FROM people"""
     found = compiled(databases.filled(dialect), "WITH train.on_bad_row = skip", select=select)
     assert found.spec.rows.total == 1152
+
+
+def test_a_query_of_bad_rows_alone_is_an_error_that_says_so(databases: Databases) -> None:
+    select = "SELECT age, CAST(NULL AS DOUBLE) AS income FROM people"
+    with pytest.raises(SemanticError, match="1,200 of 1,200 rows have no income and are left out") as raised:
+        compiled(databases.filled("duckdb"), "WITH train.on_bad_row = skip", select=select)
+    assert raised.value.span == Span(0, len(select))
 
 
 def test_an_error_of_the_database_is_placed_in_the_query(databases: Databases) -> None:
