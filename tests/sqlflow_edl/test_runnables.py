@@ -132,12 +132,13 @@ def test_an_interrupt_ends_a_program_with_the_processes_that_it_started(session:
     assert not found.exists() or found.read_text().split()[2] == "Z", "its parent is the one to reap it"
 
 
-def test_a_program_that_has_not_ended_at_its_deadline_is_ended_and_stores_nothing() -> None:
+@pytest.mark.parametrize("program", ["waiting.py", "silent.py"])
+def test_a_program_that_has_not_ended_at_its_deadline_is_ended_and_stores_nothing(program: str) -> None:
     with sqlflow_edl.connect("duckdb:") as session:
         list(session.run(SOLD))
         session._deadline = 0.5
-        with pytest.raises(JobError, match=r"waiting\.py did not end before its deadline of 0.5 s"):
-            list(session.run("SELECT * FROM sold TO RUN waiting.py INTO t"))
+        with pytest.raises(JobError, match=rf"{program} did not end before its deadline of 0.5 s"):
+            list(session.run(f"SELECT * FROM sold TO RUN {program} INTO t"))
         assert session.source.tables() == ["sold"]
     assert job_folder.jobs()[-1].status().state == "failed"
 

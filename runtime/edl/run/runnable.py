@@ -50,6 +50,7 @@ def run(
     once it has ended; a second interrupt kills it.
     """
     memory, end = Memory(), time.monotonic() + (deadline or math.inf)
+    late = JobError(f"{file.name} did not end before its deadline of {deadline:,.9g} s")
     reading, lifeline = os.pipe()
     last: deque[str] = deque(maxlen=_LAST)
     try:
@@ -60,8 +61,11 @@ def run(
                     last.extend(line for line in lines if line.strip())
                     on_output(Output(tuple(lines)))
                     if time.monotonic() >= end:
-                        raise JobError(f"{file.name} did not end before its deadline of {deadline:,.9g} s")
-            code = process.wait()
+                        raise late
+            code = process.wait(max(0.0, end - time.monotonic()) if deadline else None)
+        except subprocess.TimeoutExpired:  # it had closed its output
+            _stop(process)
+            raise late from None
         except BaseException:
             _stop(process)
             raise
