@@ -27,7 +27,7 @@ from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
-from sqlflow_edl.analysis.rows import bad_rows, row_groups, splits
+from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, splits
 from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import HeldOut, chosen
@@ -301,10 +301,12 @@ def plan(
     schema: Schema,
     parent: warm_start.Parent | None = None,
     workers: int | None = None,
+    last: spec.Query | None = None,
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
-    parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement.
+    parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement. last: the
+    query of the model's last training, for a training on the rows that are new since then.
     """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)
@@ -317,11 +319,12 @@ def plan(
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
+    growing = increments.column(settings, schema, {label, weight}, errors)
     held_out = chosen(statement, settings.resolved, errors)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)
     splitting = Splitting() if forecast else splits.choose(settings, schema, label, held_out, errors, group)
-    reserved = {weight: "the weight of the rows", label: "the label"}
+    reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
     resolver = Resolver(schema, reserved, errors, notes)
     for clause in statement.columns:
         name = named(clause, settings.choice.example.architecture.inputs, errors)
@@ -342,7 +345,7 @@ def plan(
     raise_all(errors)
     return TrainingPlan(
         statement,
-        query,
+        increments.since(query, growing, last),
         schema,
         settings,
         label,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, TREES, Component, JobSpec
+from edl.spec import ENSEMBLE, TREES, Component, Increment, JobSpec
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances
@@ -39,7 +39,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
             ("learning curve", curve.described(archive.curve, spec.metrics)),
-            ("lineage", _lineage(archive.lineage)),
+            ("lineage", _lineage(archive.lineage, spec.query.increment)),
         ]
     return [(section, name, value) for section, rows in sections for name, value in rows]
 
@@ -156,9 +156,12 @@ def _training(spec: JobSpec) -> Rows:
     yield "rows", f"{spec.rows.training:,}"
 
 
-def _lineage(lineage: Lineage) -> Rows:
+def _lineage(lineage: Lineage, increment: Increment | None) -> Rows:
     yield "statement", lineage.statement
     yield "rows", f"{lineage.rows:,}, {lineage.training_rows:,} of them for training"
+    if increment is not None:
+        after = f"above {increment.after}, " if increment.after is not None else ""
+        yield "increment", f"{increment.column} {after}up to {increment.until}"
     yield "data digest", lineage.data_digest
     yield "schema digest", lineage.schema_digest
     if lineage.parent:

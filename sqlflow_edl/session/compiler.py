@@ -25,6 +25,7 @@ from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.optimization import plan as optimization
+from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
@@ -129,7 +130,8 @@ class Compiler:
             raise
         if searches:
             return self._with_held_out(search.plan(statement, query, schema))
-        return self._with_held_out(train.plan(statement, query, schema, parent, self.workers))
+        last = self._last_query(statement, parent)
+        return self._with_held_out(train.plan(statement, query, schema, parent, self.workers, last))
 
     def check_without_columns(self, statement: Statement) -> None:
         """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together."""
@@ -146,11 +148,27 @@ class Compiler:
         """Load the model that TRAIN … USING starts from; return None without USING."""
         if statement.using is None:
             return None
+        with at(statement.using.span):
+            reference, found = self._stored(str(statement.using))
+            return Parent(reference, found, statement.using.span)
+
+    def _last_query(self, statement: Statement, parent: Parent | None) -> spec.Query | None:
+        """Return the query of the model's last training, if the statement trains on what is new since then."""
+        if not increments.are_in(statement):
+            return None
+        if parent is not None:
+            return parent.spec.query
+        name = str(statement.into[0]) if statement.into else ""
+        if not name or not self.registry.has(name) or self.registry.look_up(name).state != "ready":
+            return None
+        return self._stored(name)[1].query
+
+    def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
+        """Return the reference and the JobSpec of a model."""
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             archive = Path(folder) / "model.zip"
-            with at(statement.using.span):
-                model = self.registry.load(str(statement.using), archive)
-                return Parent(model.reference, read_archive(archive).spec, statement.using.span)
+            model = self.registry.load(name, archive)
+            return model.reference, read_archive(archive).spec
 
     def _with_held_out(self, plan: TrainPlan) -> TrainPlan:
         """Add the description of the validation query, if the plan has one."""

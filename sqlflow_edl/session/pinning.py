@@ -30,8 +30,9 @@ from sqlflow_edl.analysis.columns.computed import fixed, is_fixed
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
 from sqlflow_edl.analysis.columns.drafts import Statistics
-from sqlflow_edl.analysis.rows import splits, validation
+from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
+from sqlflow_edl.analysis.rows.row_filter import RowFilter
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
@@ -54,7 +55,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
     checks = plan.checks()
     observer.doing("pinning the rows")
-    _tell_bad_rows(source, plan)
+    plan = _begun(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
     own = _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
@@ -90,10 +91,10 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows."""
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
-    _tell_bad_rows(source, plan)
-    bad = BadRows.of(plan)
-    with bad.placed(plan.statement.select_span):
-        select = bad.without(plan.statement.select)
+    plan = _begun(source, plan)
+    chosen = _chosen(plan)
+    with chosen.placed(plan.statement.select_span):
+        select = chosen.of(plan.statement.select)
         read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
         held_out = None
         if isinstance(plan, TrainingPlan) and plan.forecast:
@@ -104,7 +105,8 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     if plan.held_out.query:
         counted = plan.label or next(iter(plan.columns), "")
         with plan.held_out.placed():
-            checks.held_out = validation.labels(counted, source.stream(bad.without(plan.held_out.query)))
+            query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
+            checks.held_out = validation.labels(counted, source.stream(query))
     own = checks.held_out
     found = statistics.get(plan.label) or max(
         statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
@@ -172,7 +174,7 @@ def _pin_held_out(
     if not plan.held_out.query:
         return ColumnStatistics()
     with plan.held_out.placed():
-        query = BadRows.of(plan).without(plan.held_out.query)
+        query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
         pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
     write_pinned(job.validation_rows, pinned)
     reader = data.open_reader(pinned, job.validation_rows)
@@ -187,10 +189,10 @@ def _pin(
 
     Return them, the plan with its split, and the classes of all rows.
     """
-    bad = BadRows.of(plan)
-    select = bad.without(plan.statement.select)
+    chosen = _chosen(plan)
+    select = chosen.of(plan.statement.select)
     pin = partial(source.pin, select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-    with bad.placed(plan.statement.select_span):
+    with chosen.placed(plan.statement.select_span):
         pinned = pin(split=plan.splitting.split)
     reader = data.open_reader(pinned, job.rows)
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
@@ -204,23 +206,40 @@ def _pin(
         raise
     if settled.splitting.split != plan.splitting.split:
         source.unpin(pinned, job.rows)
-        with bad.placed(plan.statement.select_span):
+        with chosen.placed(plan.statement.select_span):
             pinned = pin(split=settled.splitting.split)
     splits.check_found(settled.splitting, pinned.rows, pinned.validation)
     return pinned, settled, classes
 
 
-def _tell_bad_rows(source: data.Source, plan: TrainPlan) -> None:
-    """Note how many rows of the query are left out, if the statement leaves any out. Raises SemanticError for all."""
+def _chosen(plan: TrainPlan) -> RowFilter:
+    """Return the filter of the rows of the query that are trained on."""
+    new = increments.conditions(plan) if isinstance(plan, TrainingPlan) else ()
+    return RowFilter((*new, *BadRows.of(plan).conditions))
+
+
+def _begun(source: data.Source, plan: TrainPlan) -> TrainPlan:
+    """Return the plan with the limits of its increment. Note which rows of the query are not trained on.
+
+    Raises SemanticError if none is left.
+    """
+    select, span = plan.statement.select, plan.statement.select_span
+    if isinstance(plan, TrainingPlan) and plan.query.increment:
+        with placed(span):
+            last = source.stream(increments.greatest(plan)).read_all()["last"][0].as_py()
+        plan = increments.bounded(plan, last)
+        plan.notes.extend(increments.notes(plan.query.increment))
+        select = RowFilter(tuple(increments.conditions(plan))).of(select)
     bad = BadRows.of(plan)
     if bad.columns:
-        with placed(plan.statement.select_span):
-            found = source.stream(bad.among(plan.statement.select)).read_all()
+        with placed(span):
+            found = source.stream(bad.among(select)).read_all()
         count, total = (column[0].as_py() for column in found.columns)
         if 0 < count == total:
-            raise SemanticError(bad.note(count, total), span=plan.statement.select_span)
+            raise SemanticError(bad.note(count, total), span=span)
         if count:
             plan.notes.append(bad.note(count, total))
+    return plan
 
 
 def _settled(plan: TrainPlan, times: splits.Times | None, classes: labels.Values) -> TrainPlan:

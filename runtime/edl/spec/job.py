@@ -46,13 +46,26 @@ class Field(Struct, frozen=True):
     type: str
 
 
+class Increment(Struct, frozen=True):
+    """Part of a query's rows: those whose `column` is above `after` and at most `until`.
+
+    The values are whole numbers, or dates and times in ISO 8601. None is no limit; `until` is None before the rows are
+    counted.
+    """
+
+    column: str
+    after: int | str | None = None
+    until: int | str | None = None
+
+
 class Query(Struct, frozen=True):
-    """Origin of the rows. `source` is a URL without a password."""
+    """Origin of the rows. `source` is a URL without a password. `increment`: the part of them that is trained on."""
 
     select: str
     dialect: str
     source: str
     schema: tuple[Field, ...] = ()
+    increment: Increment | None = None
 
 
 class Rows(Struct, frozen=True):

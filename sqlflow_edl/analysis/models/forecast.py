@@ -77,6 +77,7 @@ OF_ROWS = (
     "train.activate", "train.shuffle", "train.weight_column", "train.num_workers", "train.num_ps", "train.strategy",
     "validation.fraction", "validation.split", "validation.column", "validation.test_fraction", "validation.select",
     "validation.calibration", "validation.threshold", "model.framework", "train.on_bad_row",
+    "train.incremental_column",
 )  # fmt: skip
 
 MODELS = (

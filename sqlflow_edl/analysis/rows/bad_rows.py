@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from edl.errors import SemanticError, Span, SQLFlowError
+from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.errors.spans import placed
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.search.plan import TrainPlan
@@ -21,51 +20,35 @@ if TYPE_CHECKING:
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 
-_BEFORE, _BEHIND = "SELECT * FROM (\n", "\n) AS sqlflow_edl_given"
 # NaN is above all other numbers where a comparison with it is not false
 _FINITE = f"{{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r}"
 
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Rows to leave out: those without a value of one of the columns, so that `condition` is not true.
+    """Rows to leave out: those without a value of one of the columns, of which one of the conditions is not true.
 
     Without columns, none are left out.
     """
 
     columns: tuple[str, ...] = ()
-    condition: str = ""
+    conditions: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: TrainPlan) -> Self:
         if plan.settings.get(ON_BAD_ROW) != SKIP:
             return cls()
         columns = tuple(column for column in (plan.label, plan.weight) if column)
-        conditions = (each for column in columns for each in _known(column, plan.schema, plan.query.dialect))
-        return cls(columns, " AND ".join(conditions))
-
-    def without(self, query: str) -> str:
-        """Return the query without these rows."""
-        return f"{_BEFORE}{query}{_BEHIND} WHERE {self.condition}" if self.columns else query
+        known = (each for column in columns for each in _known(column, plan.schema, plan.query.dialect))
+        return cls(columns, tuple(known))
 
     def among(self, query: str) -> str:
         """Return a query of two numbers: how many of the rows of the query are bad, and how many there are."""
-        bad = f"count(CASE WHEN {self.condition} THEN NULL ELSE 1 END)"
-        return f"SELECT {bad} AS bad, count(*) AS total FROM (\n{query}{_BEHIND}"
+        bad = f"count(CASE WHEN {' AND '.join(self.conditions)} THEN NULL ELSE 1 END)"
+        return f"SELECT {bad} AS bad, count(*) AS total FROM (\n{query}{BEHIND}"
 
     def note(self, bad: int, total: int) -> str:
         return f"{bad:,} of {total:,} rows have no {' or no '.join(self.columns)} and are left out"
-
-    @contextmanager
-    def placed(self, select: Span | None) -> Iterator[None]:
-        """Provide a context for `without` of the query at `select`, in which errors are placed in the statement."""
-        with placed(select):
-            try:
-                yield
-            except SQLFlowError as error:
-                if error.span and self.columns:
-                    error.span = error.span.shifted(-len(_BEFORE))
-                raise
 
 
 def check(settings: Settings, label: str, errors: list[SQLFlowError]) -> None:

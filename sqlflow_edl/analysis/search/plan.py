@@ -17,6 +17,7 @@ from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.rows.increments import INCREMENTAL
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -308,6 +309,12 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     notes: list[str] = []
     drafts, ordered, written = drafts_of(statement, notes, columns=len(schema.names))
     plans = [train.plan(each.statement, query, schema) for each in drafts]
+    if plans[0].query.increment is not None:
+        raise SemanticError(
+            f"{INCREMENTAL} is for the trainings of one model, and a search trains several",
+            span=plans[0].settings.span(INCREMENTAL),
+            hint="leave it out, or write one value for each attribute",
+        )
     texts = _texts(schema, plans[0])
     drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
     plans = [

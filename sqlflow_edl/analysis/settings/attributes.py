@@ -282,6 +282,13 @@ TRAIN = (
         aliases=("weight_column", "model.weight_column", "sample_weight", "weight_col"),
     ),
     Attribute(
+        "train.incremental_column",
+        "text",
+        "Selected column that grows with new rows, such as an id or the time of an event: only the rows above its "
+        "greatest value in the last training of the model are trained on. It is not a feature.",
+        aliases=("incremental_column",),
+    ),
+    Attribute(
         "train.on_bad_row",
         "text",
         "Rows whose label or weight is NULL or no finite number: abort trains nothing and says how many there are; "

@@ -1,0 +1,132 @@
+"""Rows that are new since a model's last training: `train.incremental_column` names the column that grows with them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.rows.row_filter import BEHIND
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.attributes import TRAIN
+from sqlflow_edl.analysis.settings.dictionary import Dictionary
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train_settings import Settings
+
+INCREMENTAL = "train.incremental_column"
+_TRAIN = Dictionary(TRAIN)
+_KEYWORDS = {ColumnType.DATE: "DATE ", ColumnType.TIMESTAMP: "TIMESTAMP "}  # of literals
+
+
+def are_in(statement: ast.Statement) -> bool:
+    """Return True if the statement trains on new rows alone."""
+    found = (_TRAIN.find(each.key) for each in statement.attributes)
+    return any(row is not None and row.name == INCREMENTAL for row in found)
+
+
+def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQLFlowError]) -> str:
+    """Return the column that grows with new rows, empty without one; add an error for an unusable one.
+
+    others: columns with another part in the training.
+    """
+    name = settings.get(INCREMENTAL)
+    if name is None:
+        return ""
+    found = schema.find(str(name))
+    wrong, hint = "", None
+    if found is None:
+        wrong, hint = f"unknown column {name}", schema.known(str(name))
+    elif found in others:
+        wrong, hint = (
+            f"{found} cannot tell which rows are new: it is the label or the weight",
+            "name another column",
+        )
+    elif schema.type(found) in _KEYWORDS:
+        if schema.dialect == "sqlite":
+            wrong, hint = (
+                f"{found} is a time, which SQLite stores as a text of any form",
+                "name a whole number",
+            )
+        elif getattr(schema.arrow.field(found).type, "tz", None):
+            wrong, hint = f"{found} is a time with a zone", "select it without one, or name a whole number"
+    elif not schema.is_integer(found):
+        wrong = f"{found} is {schema.type(found).words}, and new rows are told by a whole number or a time"
+        hint = "name another column"
+    if wrong:
+        errors.append(SemanticError(wrong, span=settings.span(INCREMENTAL), hint=hint))
+    return found or ""
+
+
+def since(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query:
+    """Return the query of the rows above those of the last training. last: its query, if there was one."""
+    if not column:
+        return query
+    seen = last.increment if last is not None else None
+    after = seen.until if seen is not None and seen.column == column else None
+    return msgspec.structs.replace(query, increment=spec.Increment(column, after))
+
+
+def greatest(plan: TrainingPlan) -> str:
+    """Return a query of one value, `last`: the greatest one of the column among the rows that are new."""
+    increment = plan.query.increment
+    if increment is None:
+        raise RuntimeError("the plan is of all rows")
+    name = expressions.name(increment.column, plan.query.dialect)
+    above = " AND ".join(conditions(plan))
+    where = f" WHERE {above}" if above else ""
+    return f"SELECT max({name}) AS last FROM (\n{plan.statement.select}{BEHIND}{where}"
+
+
+def bounded(plan: TrainingPlan, last: object) -> TrainingPlan:
+    """Return the plan of the rows up to `last`, the value of `greatest`: later rows are left to the next training.
+
+    Raises SemanticError if no row is new.
+    """
+    increment = plan.query.increment
+    if increment is None:
+        return plan
+    if last is None:
+        raise SemanticError(
+            f"no row has {increment.column} above {increment.after}, up to which the model was trained"
+            if increment.after is not None
+            else f"{increment.column} is NULL in all rows",
+            span=plan.settings.span(INCREMENTAL),
+            hint="train when rows have been added",
+        )
+    until = msgspec.structs.replace(increment, until=_plain(last))
+    return replace(plan, query=msgspec.structs.replace(plan.query, increment=until))
+
+
+def conditions(plan: TrainingPlan) -> Iterator[str]:
+    """Yield the conditions of the rows of the increment."""
+    increment = plan.query.increment
+    if increment is None:
+        return
+    name = expressions.name(increment.column, plan.query.dialect)
+    keyword = _KEYWORDS.get(plan.schema.type(increment.column), "")
+    for operator, value in ((">", increment.after), ("<=", increment.until)):
+        if value is not None:
+            yield f"{name} {operator} {keyword}'{value}'" if keyword else f"{name} {operator} {value}"
+
+
+def notes(increment: spec.Increment | None) -> Iterator[str]:
+    """Yield the words for the rows that are trained on."""
+    if increment is not None and increment.after is None:
+        yield f"all rows are trained on, up to {increment.column} {increment.until}"
+    elif increment is not None:
+        yield f"rows with {increment.column} above {increment.after}, up to {increment.until}, are trained on"
+
+
+def _plain(value: object) -> int | str:
+    if isinstance(value, int):
+        return value
+    return value.isoformat(" ") if isinstance(value, dt.datetime) else str(value)
