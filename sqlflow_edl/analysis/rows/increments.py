@@ -43,7 +43,10 @@ def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQ
         return ""
     found = schema.find(str(name))
     wrong, hint = "", None
-    if found is None:
+    if settings.get("train.shuffle") is False:
+        wrong = f"train.shuffle = FALSE keeps the order of the rows, which {INCREMENTAL} may change"
+        hint = "leave one of them out"
+    elif found is None:
         wrong, hint = f"unknown column {name}", schema.known(str(name))
     elif found in others:
         wrong, hint = (
