@@ -11,7 +11,8 @@ from edl.cli.main import main
 
 WRONG = {
     "other rows": (
-        "import os, edl\nedl.elastic.sampler(8 + int(os.environ['RANK']), batch_size=2)\n",
+        "import os, edl\nrows = edl.elastic.dataset(100_000 + int(os.environ['RANK']), batch_size=1)\n"
+        "edl.elastic.run(lambda: [[*rows] for _ in rows.epochs()])()\n",
         "same rows",
     ),
     "no function": (
