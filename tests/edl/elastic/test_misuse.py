@@ -11,8 +11,10 @@ from edl.cli.main import main
 
 WRONG = {
     "other rows": (
-        "import os, edl\nrows = edl.elastic.dataset(100_000 + int(os.environ['RANK']), batch_size=1)\n"
-        "edl.elastic.run(lambda: [[*rows] for _ in rows.epochs()])()\n",
+        (
+            "import os, edl\nrows = edl.elastic.dataset(100_000 + int(os.environ['RANK']), batch_size=1)\n"
+            "edl.elastic.run(lambda: [[*rows] for _ in rows.epochs()])()\n"
+        ),
         "same rows",
     ),
     "no function": (
