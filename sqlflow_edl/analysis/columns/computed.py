@@ -132,9 +132,19 @@ def _statistic(node: spec.Computed, statistics: Statistics) -> float:
     if node.operator == "MEDIAN" and len(found.sample):
         return found.quantiles([0.5])[0]
     if node.operator == "MODE" and found.counts and found.counts.values:
-        return float(found.counts.values[0])
+        return _number(found.counts.values[0], node, column)
     many = " of few different values" if node.operator == "MODE" and found.distinct else ""
     raise SemanticError(f"{node} needs numbers{many}, and the training rows have none in {column}")
+
+
+def _number(value: str | bool | int, node: spec.Computed, column: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        raise SemanticError(
+            f"{node} needs numbers, and {column} has values such as {value}",
+            hint=f"the median of a date or time counts in seconds: IMPUTE({column}, median)",
+        ) from None
 
 
 def _source(value: ast.Value, column: Column) -> spec.Source | float:
