@@ -201,17 +201,27 @@ def beside(connection: object) -> Source:
     is committed, and no temporary tables. Raises SourceError for a connection of another kind, or to a SQLite database
     in memory.
     """
-    schemes = {"duckdb": "duckdb", "_duckdb": "duckdb", "sqlite3": "sqlite"}  # package -> scheme
-    package = type(connection).__module__.partition(".")[0]
-    if type(connection).__name__ not in ("DuckDBPyConnection", "Connection") or package not in schemes:
+    given = connection
+    if not _scheme_of(given) and hasattr(given, "cursor"):
+        given = given.cursor()  # of a wrapper, such as dbt's, round DuckDB: its cursors are connections
+    scheme = _scheme_of(given)
+    if not scheme:
         kind = f"{type(connection).__module__}.{type(connection).__name__}"
         raise SourceError(
             f"a {kind} is no connection of DuckDB or SQLite",
             hint="write the URL of the data source: mysql://…",
         )
-    module, name = SOURCES[schemes[package]]
-    source: Source = getattr(import_module(module), name).beside(connection)
+    module, name = SOURCES[scheme]
+    source: Source = getattr(import_module(module), name).beside(given)
     return source
+
+
+def _scheme_of(connection: object) -> str:
+    """Return the scheme of a connection of DuckDB or SQLite; empty for another object."""
+    package = type(connection).__module__.partition(".")[0]
+    if type(connection).__name__ not in ("DuckDBPyConnection", "Connection"):
+        return ""
+    return {"duckdb": "duckdb", "_duckdb": "duckdb", "sqlite3": "sqlite"}.get(package, "")
 
 
 def database_file(url: SourceURL, *, create: bool) -> Path | str:

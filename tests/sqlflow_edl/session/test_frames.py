@@ -118,6 +118,23 @@ def test_models_of_a_session_on_a_file_are_those_of_its_url(tmp_path: Path) -> N
         assert len(rows(session, "SELECT 3 AS x TO PREDICT USING m")) == 1
 
 
+class Wrapper:
+    """What a Python model of dbt gets in place of a connection of DuckDB."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._cursor = connection
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._cursor, name)
+
+
+def test_a_session_on_a_wrapped_connection_is_one_on_its_database() -> None:
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT 1 AS x")
+        with sqlflow_edl.connect(Wrapper(connection)) as session:  # type: ignore[arg-type]
+            assert rows(session, "SELECT x FROM t") == [{"x": 1}]
+
+
 def test_a_session_on_a_connection_of_sqlite_is_one_of_its_own(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "t.sqlite")
     connection.execute("CREATE TABLE t (x INTEGER)")
