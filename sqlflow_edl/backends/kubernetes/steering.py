@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from edl.checkpoints.factory import VARIABLE
+from edl.checkpoints.factory import VARIABLE, with_master
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.status_map import read_snapshot
 from edl.cluster.kubernetes.wishes import wishes_of
@@ -101,11 +101,15 @@ def _obstacle(folder: JobFolder, objects: JobObjects) -> tuple[str, str] | None:
     if not objects.deployment.has_master:
         return "it runs a program, which keeps no state", end
     spec = from_json((folder.program / "job.json").read_bytes())
-    if spec.cluster.parameter_servers and not _are_durable(folder, objects):
-        return (
-            "its checkpoints are in the memory of its parameter servers",
-            f"{end}; kubernetes.volume or kubernetes.checkpoints gives the next one a place for them",
+    written, servers = spec.checkpoints, spec.cluster.parameter_servers
+    found = written if _are_durable(folder, objects) else with_master(written, servers)
+    if servers and found.copies == "neighbours":
+        instead = (
+            "train without train.checkpoint_copies"
+            if written.copies == "neighbours"
+            else "kubernetes.volume or kubernetes.checkpoints gives the next one a place for them"
         )
+        return "its checkpoints are in the memory of its parameter servers", f"{end}; {instead}"
     return None
 
 

@@ -15,7 +15,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import read_deployment, write_deployment
 from edl.errors import ClusterError
 from edl.jobs.snapshot import Snapshot
-from edl.spec import Cluster, to_json
+from edl.spec import Checkpoints, Cluster, to_json
 from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import report
 from tests.sqlflow_edl.backends.kubernetes import jobs
@@ -127,6 +127,23 @@ def test_checkpoints_in_the_memory_of_servers_would_be_lost(play: Play) -> None:
         play.handle.pause()
     assert "kubernetes.volume or kubernetes.checkpoints" in str(refused.value.hint)
     assert wishes(play) == {}
+
+
+def test_a_place_for_checkpoints_does_not_keep_those_in_the_memory_of_servers(play: Play) -> None:
+    spec = msgspec.structs.replace(
+        jobs.with_workers(2, servers=2), checkpoints=Checkpoints(copies="neighbours")
+    )
+    begun(play, spec, **{VARIABLE: "s3://bucket/checkpoints"})
+    with pytest.raises(ClusterError, match="in the memory of its parameter servers") as refused:
+        play.handle.pause()
+    assert "train without train.checkpoint_copies" in str(refused.value.hint)
+    assert wishes(play) == {}
+
+
+def test_the_checkpoints_of_a_single_server_are_at_the_master(play: Play) -> None:
+    begun(play, jobs.with_workers(2, servers=1))
+    with master(play, step=7, epoch=1, paused=True):
+        assert play.handle.pause().endswith("the pod of its master stays, because its checkpoints are there")
 
 
 def test_the_number_of_workers_is_a_wish_that_the_master_takes_up(training: Play) -> None:
