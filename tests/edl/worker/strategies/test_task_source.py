@@ -91,8 +91,9 @@ class Member:
         return task.id
 
     def turn(self) -> bool:
-        """The loop comes to where there is no training task."""
-        assert self.next() is None
+        """The loop comes to where there is no training task, past one that it had read before a member was lost."""
+        if self.next() is not None:
+            assert self.next() is None
         return self.tasks.turn()
 
     def end(self) -> None:
