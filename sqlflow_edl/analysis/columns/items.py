@@ -64,16 +64,19 @@ class Resolver:
         items = list(items)
         self._named = {item.alias.text.casefold() for item in items if item.alias}
         for item in items:
+            alias = item.alias.text.casefold() if item.alias else None
             try:
                 found = self._item(item.value)
+                if item.alias and len(found) == 1:
+                    self._name(item.alias, found[0])
             except SQLFlowError as error:
                 self.errors.append(error)
                 continue
-            alias = item.alias.text.casefold() if item.alias else None
-            if alias and len(found) == 1:
-                self.aliases[alias] = found[0]
-                if isinstance(item.value, ast.Name | ast.Operation) or is_computed(item.value, nested=False):
-                    self._columns_of[alias] = found[0].columns[0]
+            is_column = isinstance(item.value, ast.Name | ast.Operation) or is_computed(
+                item.value, nested=False
+            )
+            if alias and len(found) == 1 and is_column:
+                self._columns_of[alias] = found[0].columns[0]
             drafts.extend((draft, alias) for draft in found)
         return [self._over_the_table(draft) for draft, alias in drafts if alias is None or alias not in used]
 
@@ -149,8 +152,15 @@ class Resolver:
                 expanded = [{**values, parameter.name: choice} for values in expanded for choice in choices]
         drafts = [function.build(Bound(call, function, values, self.schema)) for values in expanded]
         if call.alias and len(drafts) == 1:
-            self.aliases[call.alias.text.casefold()] = drafts[0]
+            self._name(call.alias, drafts[0])
         return drafts
+
+    def _name(self, alias: ast.Name, draft: Draft) -> None:
+        """Give an item its name. Raises SemanticError if another one has it."""
+        if self.aliases.setdefault(alias.text.casefold(), draft) is not draft:
+            raise SemanticError(
+                f"two items are named {alias.text}", span=alias.span, hint="give one of them another name"
+            )
 
     def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
         """Return the values of the argument: several if it is a regular expression."""

@@ -330,13 +330,13 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     )
     if own.query and value_of(written, settings.REFIT):
         raise SemanticError(
-            f"{settings.REFIT} trains on the validation rows, and a query of their own selects them",
+            f"{written[settings.REFIT].written.key} trains on the validation rows, which a query of their own selects",
             span=written[settings.REFIT].written.span,
             hint="keep one of them",
         )
     if folds not in (None, 1) and (own.query or found.validates):
         raise SemanticError(
-            f"{settings.FOLDS} divides the query's rows, and the validation rows are given",
+            f"{written[settings.FOLDS].written.key} divides the query's rows, and the validation rows are given",
             span=written[settings.FOLDS].written.span,
             hint="keep one of them",
         )

@@ -147,6 +147,7 @@ def test_a_column_of_an_expression_is_not_derived_again(session: Session) -> Non
     assert found.columns == ("age", "height")
 
 
+@pytest.mark.parametrize("session", ["duckdb", "sqlite", "mysql", "postgres"], indirect=True)
 def test_an_expression_may_have_the_name_of_a_selected_column(session: Session) -> None:
     item = "age / 2, `age / 2`"
     found = column(session, item, select='age, 7 * age AS "age / 2", income')
