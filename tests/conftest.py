@@ -152,7 +152,7 @@ def _in_turn(items: list[pytest.Item], turn: int) -> list[pytest.Item]:
 
 @pytest.fixture(scope="session", autouse=True)
 def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What modules of tests share leaves no jobs in the folders of who runs them."""
+    """Jobs that modules of tests share stay out of the folders of who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp("user")))

@@ -128,8 +128,7 @@ def _statistics(
     """Collect the statistics that the plan wants of the training rows.
 
     Takes one pass, and another where texts turn out to be lists, or where expressions have statistics of the rows in
-    them. checks: data checks, which see the rows of the
-    first pass.
+    them. checks: data checks, which see the rows of the first pass.
     """
     wants, computed = plan.wants(), plan.computed
     later = {name for name, source in computed.items() if not is_fixed(source)}

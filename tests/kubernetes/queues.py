@@ -45,7 +45,7 @@ class Queues:
         return NEVER
 
     def _on_creation(self, kind: Kind, found: Object) -> None:
-        """What the webhook does."""
+        """Change a new object as the webhook does."""
         labels = found["metadata"].get("labels", {})
         if kind is JOB and labels.get(QUEUE):
             found["spec"]["suspend"] = True

@@ -165,7 +165,7 @@ def _job_change(spec: Object, old: Object) -> list[Cause]:
 
 
 def _is_allowed(spec: Object, old: Object) -> bool:
-    """Whether only images, the deadline and tolerations differ, and gates that are removed."""
+    """Return True if only images, the deadline and tolerations differ, and gates that are removed."""
 
     def rest(one: Object) -> Object:
         free = ("activeDeadlineSeconds", "schedulingGates", "tolerations")

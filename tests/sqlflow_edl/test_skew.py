@@ -223,7 +223,7 @@ def by_file_of_xgboost(case: Case) -> pa.Table:
 
 
 def matrix(case: Case) -> np.ndarray:
-    """What the files of libraries of trees take: they know no texts and no dates."""
+    """Return the matrix that files of libraries of trees take: they know no texts and no dates."""
     found: np.ndarray = fc.Features(*case.trained.archive.spec.features).transform(case.batch)["dense"]
     return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from edl import spec
-from edl.errors import SemanticError, SQLFlowError
+from edl.errors import SemanticError, SpecError, SQLFlowError
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 INCREMENTAL = "train.incremental_column"
 _TRAIN = Dictionary(TRAIN)
-_KEYWORDS = {ColumnType.DATE: "DATE ", ColumnType.TIMESTAMP: "TIMESTAMP "}  # of literals
+_TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 
 
 def are_in(statement: ast.Statement) -> bool:
@@ -53,7 +53,7 @@ def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQ
             f"{found} cannot tell which rows are new: it is the label or the weight",
             "name another column",
         )
-    elif schema.type(found) in _KEYWORDS:
+    elif schema.type(found) in _TIMES:
         if schema.dialect == "sqlite":
             wrong, hint = (
                 f"{found} is a time, which SQLite stores as a text of any form",
@@ -114,11 +114,10 @@ def conditions(plan: TrainingPlan) -> Iterator[str]:
     increment = plan.query.increment
     if increment is None:
         return
-    name = expressions.name(increment.column, plan.query.dialect)
-    keyword = _KEYWORDS.get(plan.schema.type(increment.column), "")
+    name, kind = expressions.name(increment.column, plan.query.dialect), plan.schema.type(increment.column)
     for operator, value in ((">", increment.after), ("<=", increment.until)):
         if value is not None:
-            yield f"{name} {operator} {keyword}'{value}'" if keyword else f"{name} {operator} {value}"
+            yield f"{name} {operator} {_literal(value, kind)}"
 
 
 def notes(increment: spec.Increment | None) -> Iterator[str]:
@@ -127,6 +126,19 @@ def notes(increment: spec.Increment | None) -> Iterator[str]:
         yield f"all rows are trained on, up to {increment.column} {increment.until}"
     elif increment is not None:
         yield f"rows with {increment.column} above {increment.after}, up to {increment.until}, are trained on"
+
+
+def _literal(value: int | str, kind: ColumnType) -> str:
+    """Return the value as SQL. Raises SpecError for another form than its kind has: a stored value may be any text."""
+    try:
+        if kind is ColumnType.TIMESTAMP:
+            return f"TIMESTAMP '{dt.datetime.fromisoformat(str(value)).isoformat(' ')}'"
+        return f"DATE '{dt.date.fromisoformat(str(value))}'" if kind is ColumnType.DATE else str(int(value))
+    except ValueError:
+        raise SpecError(
+            f"the model was trained up to {value!r}, which is no value of a column that is {kind.words}",
+            hint=f"leave {INCREMENTAL} out once",
+        ) from None
 
 
 def _plain(value: object) -> int | str:

@@ -114,7 +114,7 @@ def _points(statement: ast.Statement, notes: list[str], errors: list[SQLFlowErro
 
 
 class _Why(NamedTuple):
-    """What makes a TRAIN statement a search, for messages, and its place."""
+    """Words and place of the part that makes a TRAIN statement a search, for messages."""
 
     words: str
     span: Span

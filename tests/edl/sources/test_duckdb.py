@@ -512,16 +512,25 @@ def test_a_target_in_a_database_that_is_not_attached_is_told_before_the_work(sou
     source.check_target("shop.main.result")
 
 
-def test_a_source_takes_half_of_the_memory_until_the_user_sets_another_limit(tmp_path: Path) -> None:
-    def limit(connection: duckdb.DuckDBPyConnection) -> float:
-        [(number, unit)] = connection.execute(
-            "SELECT split(current_setting('memory_limit'), ' ')"
-        ).fetchall()[0]
-        return float(number) * {"MiB": 2**20, "GiB": 2**30}[unit]
+def limit(connection: duckdb.DuckDBPyConnection) -> float:
+    """Return the bytes of memory that the database may take."""
+    [(number, unit)] = connection.execute("SELECT split(current_setting('memory_limit'), ' ')").fetchall()[0]
+    return float(number) * {"MiB": 2**20, "GiB": 2**30}[unit]
 
+
+def test_a_source_takes_half_of_the_memory_until_the_user_sets_another_limit(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/t.duckdb"
     with duckdb.connect(tmp_path / "other.duckdb") as other, connect(url, create=True) as source:
         assert isinstance(source, DuckDBSource)
         assert limit(source.connection) == pytest.approx(limit(other) / 0.8 / 2, rel=0.02)
         source.execute("SET memory_limit = '1GiB'")
         assert limit(source.connection) == 2**30
+
+
+def test_a_limit_that_the_calling_program_has_set_for_a_database_stays(tmp_path: Path) -> None:
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(path) as own:
+        own.execute("SET memory_limit = '1GiB'")
+        with connect(f"duckdb:///{path}") as source:
+            assert isinstance(source, DuckDBSource)
+            assert limit(source.connection) == limit(own) == 2**30

@@ -119,7 +119,7 @@ def test_models_of_a_session_on_a_file_are_those_of_its_url(tmp_path: Path) -> N
 
 
 class Wrapper:
-    """What a Python model of dbt gets in place of a connection of DuckDB."""
+    """Connection of DuckDB in a wrapper, as a Python model of dbt gets it."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._cursor = connection

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -12,10 +13,22 @@ MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and 
 def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> duckdb.DuckDBPyConnection:
     """Open a database. What does not fit in its memory goes to files, in the folder `temporary` or beside it.
 
-    Raises duckdb.Error.
+    A database that this process has open already, with a limit of its own, keeps it. Raises duckdb.Error.
     """
     connection = duckdb.connect(path)
-    connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+    if _limit(connection) == _usual_limit():
+        connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     if temporary is not None:
         connection.execute("SET temp_directory = ?", (str(temporary),))
     return connection
+
+
+@cache
+def _usual_limit() -> str:
+    with duckdb.connect() as connection:
+        return _limit(connection)
+
+
+def _limit(connection: duckdb.DuckDBPyConnection) -> str:
+    [(found,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    return str(found)

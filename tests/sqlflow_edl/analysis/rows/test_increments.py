@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl import spec
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SpecError
 from sqlflow_edl.analysis import train
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.pinning import look
@@ -68,6 +68,14 @@ def test_no_new_row_is_an_error_that_says_what_was_seen(session: Session) -> Non
 def test_a_column_that_tells_nothing_is_refused(session: Session, column: str, said: str) -> None:
     with pytest.raises(SemanticError, match=said):
         planned(session, column, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "select"), [("age", "SELECT * FROM people"), ("born", "SELECT age, born, income FROM dated")]
+)
+def test_a_stored_value_never_becomes_other_sql(databases: Databases, column: str, select: str) -> None:
+    with pytest.raises(SpecError, match="is no value of a column that is"):
+        planned(databases.filled("duckdb"), column, "2000-01-01' OR true --", select)
 
 
 def test_times_of_sqlite_are_texts(databases: Databases) -> None:

@@ -29,7 +29,7 @@ __all__ = ["place", "points"]
 
 
 def said(capsys: pytest.CaptureFixture[str], *command: str) -> str:
-    """What a command that succeeds says."""
+    """Run a command that succeeds; return its words."""
     capsys.readouterr()
     assert main(list(command)) == exit_codes.OK, capsys.readouterr().err
     return capsys.readouterr().err
