@@ -16,7 +16,7 @@ from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from edl.spec.forecast import PREFIX
-from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -69,6 +69,10 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
+    extra = extra_outputs.chosen(attributes.get("predict.extra_outputs"), model, reference, errors)
+    if extra_outputs.PROBABILITIES in extra:
+        extra = tuple(name for name in extra if name != extra_outputs.PROBABILITIES)
+        probabilities = True
     report = _rows_or_report(attributes.get("predict.report"), statement, model, reference, errors)
     raise_all(errors)
     table, column = _target(statement.target, statement.prefix + trained.label.column, query.dialect)
@@ -82,7 +86,7 @@ def prediction(
     return msgspec.structs.replace(
         _used(trained, "predict", statement, reference, query, renamed),
         weights=None,
-        output=spec.Output(table, column, keep, probabilities),
+        output=spec.Output(table, column, keep, probabilities, extra),
         report=report,
         interval=interval,
         threshold=threshold,

@@ -36,7 +36,7 @@ from sqlflow_edl.serving.openapi import document
 from sqlflow_edl.serving.rows import ValueProblem, expected, from_columns, from_records
 
 JSON = "application/json"
-PARAMETERS = ("interval", "threshold")  # of the query part of a URL
+PARAMETERS = ("interval", "threshold", "extra_outputs")  # of the query part of a URL
 SMALL = 64 << 10  # bytes of a body that the event loop reads itself
 RETRY_SECONDS = 1  # what a client is told to wait for when there is too much to do
 
@@ -390,10 +390,13 @@ def _formats(request: Request) -> tuple[str, bool]:
 
 def _settings(model: Model, request: Request) -> Results:
     """Return the format that the query parameters ask for."""
-    values: dict[str, float] = {}
+    values: dict[str, Any] = {}
     for name, text in request.query_params.items():
         if name not in PARAMETERS:
             raise SemanticError(f"unknown parameter {name}", hint=did_you_mean(name, PARAMETERS))
+        if name == "extra_outputs":
+            values[name] = text.split(",")
+            continue
         try:
             values[name] = float(text)
         except ValueError:

@@ -94,7 +94,8 @@ def _together(model: Model, group: Sequence[_Item]) -> list[Answer]:
     if len(group) > 1 and all(item.batch.schema.equals(schema) for item in group):
         try:
             joined = pa.concat_batches([item.batch for item in group])
-            scores = model.predictor.scores(joined)
+            names = tuple(dict.fromkeys(name for item in group for name in item.wanted.extra))
+            scores, extra = model.predictor.scores(joined, names)
         except Exception:  # noqa: S110 - each request gets its own error
             pass
         else:
@@ -102,7 +103,8 @@ def _together(model: Model, group: Sequence[_Item]) -> list[Answer]:
             start = 0
             for item in group:
                 end = start + item.batch.num_rows
-                answers.append(item.wanted.batch(item.batch, scores[start:end]))
+                own = {name: extra[name][start:end] for name in item.wanted.extra}
+                answers.append(item.wanted.batch(item.batch, scores[start:end], own))
                 start = end
             return answers
     return [_alone(model, item) for item in group]

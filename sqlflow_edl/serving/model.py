@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +23,7 @@ from edl.program import load, unload
 from edl.worker.evaluation.prediction import Results
 from edl.worker.evaluation.predictor import Predictor
 from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis.extra_outputs import named
 from sqlflow_edl.analysis.inference import prediction_in_memory
 from sqlflow_edl.codegen import generate
 
@@ -48,10 +50,16 @@ class Model:
         nothing = pa.RecordBatch.from_pylist([], schema=self.schema)
         return self.predictor.predict(nothing).schema
 
-    def settings(self, interval: float | None = None, threshold: float | None = None) -> Results:
-        """Return the format of predictions with an interval of this coverage, or a threshold of the second class.
+    def settings(
+        self,
+        interval: float | None = None,
+        threshold: float | None = None,
+        extra_outputs: Sequence[str] = (),
+    ) -> Results:
+        """Return the format of predictions with an interval of this coverage, a threshold of the second class, or
+        extra outputs.
 
-        Raises SemanticError if the model has no such interval, or its label other classes.
+        Raises SemanticError if the model has no such interval or output, or its label other classes.
         """
         for name, value in (("interval", interval), ("threshold", threshold)):
             if value is not None and not 0 < value < 1:
@@ -61,7 +69,8 @@ class Model:
         around = None
         if interval is not None:
             around = uncertainty.interval_of(self.archive, self.reference, interval)
-        return self.predictor.results(around, threshold)
+        extra = named(extra_outputs, self.archive, self.reference)
+        return self.predictor.results(around, threshold, extra)
 
 
 def load_model(archive: Path, reference: str = "") -> Model:

@@ -26,6 +26,14 @@ _SETTINGS = [
         ("threshold", "Least probability of the second of two classes"),
     )
 ]
+_SETTINGS.append(
+    {
+        "name": "extra_outputs",
+        "in": "query",
+        "description": "Further outputs of the model, such as logits,embedding; each is a column",
+        "schema": {"type": "string"},
+    }
+)
 _ERROR: Document = {
     "type": "object",
     "properties": {

@@ -239,18 +239,18 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: Kind) -> At
         key, _, value = written.partition("=")
         key, value = key.rstrip(" :\t\n"), value.lstrip("> \t\n")
     try:
-        number = python.literal_eval(value)
+        constant = python.literal_eval(value)
     except (ValueError, SyntaxError):
-        number = None
-    if not isinstance(number, int | float) or not key:
+        constant = None
+    if not isinstance(constant, int | float | str) or not key:
         raise StatementSyntaxError(
-            f"a setting of {kind.upper()} is a name and a number",
+            f"a setting of {kind.upper()} is a name and a number or text",
             span=span.shifted(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
     name = key if key.lower().startswith(f"{kind}.") else f"{kind}.{key}"
     of_key, of_value = (_place(written, part).shifted(span.start + start) for part in (key, value))
-    return Attribute(name, Constant(number, of_value), of_key)
+    return Attribute(name, Constant(constant, of_value), of_key)
 
 
 def _place(text: str, part: str) -> Span:

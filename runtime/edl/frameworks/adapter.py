@@ -85,6 +85,14 @@ class Adapter(Protocol):
         """Return outputs of the rows in inference mode."""
         ...
 
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        """Return outputs, and by name the extra outputs that are computed inside of the model, (n, width) each.
+
+        Names are those of `edl.spec.extra_outputs` that do not follow from the outputs. Raises JobError for a model
+        that has no such output.
+        """
+        ...
+
     def get_weights(self) -> dict[str, Array]:
         """Return copies of all parameters and non-trainable state."""
         ...

@@ -116,5 +116,15 @@ def check_model(model: object, kind: type, title: str) -> None:
         )
 
 
+def flat(inputs: Array | None, rows: int) -> Array:
+    """Return the inputs of the last layer as (rows, width). Raises JobError if they were not found, or are shared."""
+    if inputs is None or len(inputs) != rows:
+        raise JobError(
+            "the model has no last linear layer, whose inputs are its embedding",
+            hint="end it with a layer of the class Linear in PyTorch, Dense in Keras",
+        )
+    return inputs.reshape(rows, -1)
+
+
 def _shapes(variables: Mapping[str, Variable]) -> dict[str, tuple[int, ...]]:
     return {name: tuple(variable.shape) for name, variable in variables.items()}

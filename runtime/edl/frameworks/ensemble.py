@@ -10,7 +10,7 @@ An ensemble is the result of a search and is not trained as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -30,7 +30,7 @@ from edl.frameworks.onnx.ensemble import EnsembleFile, Part
 from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
 from edl.program.folders import MEMBERS
-from edl.spec import ENSEMBLE, TREES, ClassLabel, JobSpec, Label, Raw, RegressionLabel
+from edl.spec import ENSEMBLE, TREES, ClassLabel, JobSpec, Label, Raw, RegressionLabel, extra_outputs
 
 _threads = 1
 
@@ -104,7 +104,12 @@ class EnsembleAdapter:
 
     def predict(self, features: Features) -> Array:
         """Return the weighted mean of the members' scores, float64 (n, 1) numbers or (n, classes) probabilities."""
+        return self.predict_with(features, ())[0]
+
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        """Return the scores, and if named those of each member, the mean over its folds."""
         total: Array | None = None
+        of_members: dict[str, Array] = {}
         shares = dict(
             zip(self.model.programs, zip(self.model.weights, self.model.folds, strict=True), strict=True)
         )
@@ -112,9 +117,11 @@ class EnsembleAdapter:
             weight, folds = shares[number]
             scores = self.model.programs[number].call("scores", adapter.predict(features[number]))
             total = scores * (weight / folds) if total is None else total + scores * (weight / folds)
+            if extra_outputs.MEMBERS in names:
+                of_members[number] = of_members.get(number, 0.0) + scores / folds
         if total is None:
             raise JobError("the ensemble has no members", hint="its search has not ended yet")
-        return total
+        return total, {extra_outputs.MEMBERS: np.stack([*of_members.values()], axis=1)} if of_members else {}
 
     def evaluate(self, features: Features, labels: Array, weights: Floats | None = None) -> Evaluated:
         """Return scores and loss: the mean log loss, or the mean squared error in the unit of the label's variance."""

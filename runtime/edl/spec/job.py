@@ -243,12 +243,14 @@ class Output(Struct, frozen=True):
 
     `column` is the column into which PREDICT, and EXPLAIN of rows, predict; `keep` lists input columns that are
     copied to the result. `probabilities`: PREDICT adds a column for each class; by default, unless there are many.
+    `extra` names further outputs of the model, see `edl.spec.extra_outputs`.
     """
 
     name: str = ""
     column: str = ""
     keep: tuple[str, ...] = ()
     probabilities: bool | None = None
+    extra: tuple[str, ...] = ()
 
 
 class Interval(Struct, frozen=True):

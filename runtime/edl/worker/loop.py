@@ -18,6 +18,7 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from edl.data.results import ResultSink
 from edl.errors import JobError
@@ -118,9 +119,12 @@ class Worker:
     def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
         """Do the prediction tasks and write the result of each to `sink`."""
 
+        def made(block: Block) -> pa.RecordBatch:
+            return results.batch(block.batch, *self.scorer.predict_with(block, results.extra))
+
         def stage(task: Task) -> Report:
             with self._stream(task, "predict", meter) as blocks:
-                batches = (results.batch(block.batch, self.scorer.predict(block)) for block in blocks)
+                batches = map(made, blocks)
                 sink.stage(task.id, task.attempt, batches)
             return Report(task, task.rows)
 

@@ -381,6 +381,14 @@ PREDICT = (
         aliases=("probabilities",),
     ),
     Attribute(
+        "predict.extra_outputs",
+        "texts",
+        "Adds a column …_NAME for each further output of the model: logits of classes; embedding, the inputs of a "
+        "network's last layer; leaves of trees; members of an ensemble; distances of clusters. Several numbers are a "
+        "text, separated by commas.",
+        aliases=("extra_outputs",),
+    ),
+    Attribute(
         "predict.report",
         "text",
         "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "

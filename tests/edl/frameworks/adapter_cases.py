@@ -16,6 +16,7 @@ from edl.frameworks import Minibatches
 from edl.frameworks.adapter import GradientPart
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
+from edl.spec.extra_outputs import EMBEDDING
 from tests.edl.programs import loaded, simple
 
 ROWS = Rows(False, 64, 64)
@@ -208,6 +209,14 @@ class AdapterCases:
         assert evaluated.outputs.shape == (64, 1)
         assert np.array_equal(adapter.predict(FEATURES), evaluated.outputs)
         assert evaluated.loss == pytest.approx(float(np.mean((evaluated.outputs - LABELS) ** 2)), rel=1e-5)
+
+    def test_the_embedding_times_the_last_weights_is_the_output(self, tmp_path: Path) -> None:
+        adapter = create(program(tmp_path, self.framework))
+        outputs, extra = adapter.predict_with(FEATURES, [EMBEDDING])
+        assert np.array_equal(outputs, adapter.predict(FEATURES))
+        *_, kernel, bias = adapter.get_weights().values()
+        kernel = kernel if len(kernel) > 1 else kernel.T  # (outputs, width) in PyTorch
+        assert extra[EMBEDDING] @ kernel + bias == pytest.approx(outputs, abs=1e-5)
 
     def test_weights_go_from_model_to_model_and_are_copies(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)

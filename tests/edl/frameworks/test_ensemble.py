@@ -30,6 +30,7 @@ from edl.spec import (
     Member,
     RegressionLabel,
     Rows,
+    extra_outputs,
 )
 from tests.edl.programs import loaded, rows_of, simple, trained, write
 
@@ -128,6 +129,12 @@ def test_it_predicts_the_weighted_mean_of_its_members(numbers: Made) -> None:
     assert scores.shape == (ROWS, 1)
     np.testing.assert_allclose(scores, numbers.mean, rtol=1e-6)
     assert not np.allclose(scores, numbers.scores[0])
+
+
+def test_the_scores_of_its_members_are_an_extra_output(numbers: Made) -> None:
+    scores, extra = numbers.adapter.predict_with(numbers.features, [extra_outputs.MEMBERS])
+    np.testing.assert_allclose(extra["members"], np.stack(numbers.scores, axis=1), rtol=1e-6)
+    assert np.array_equal(scores, numbers.adapter.predict(numbers.features))
 
 
 def test_it_predicts_mean_probabilities_of_classes_and_its_loss_is_their_log_loss(tmp_path: Path) -> None:

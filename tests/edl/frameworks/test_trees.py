@@ -251,6 +251,19 @@ def test_shapley_values_add_up_to_the_margin(tmp_path: Path, library: str) -> No
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_of_the_same_leaves_have_the_same_margin(tmp_path: Path, library: str) -> None:
+    subject = adapter(tmp_path, library)
+    grown(subject, rounds=2)
+    outputs, extra = subject.predict_with({"dense": MATRIX}, ["leaves"])
+    assert extra["leaves"].shape == (len(MATRIX), 2)
+    margins = {
+        tuple(leaves): value
+        for leaves, value in zip(extra["leaves"].tolist(), outputs[:, 0].tolist(), strict=True)
+    }
+    assert [margins[tuple(leaves)] for leaves in extra["leaves"].tolist()] == outputs[:, 0].tolist()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_importances_say_which_columns_split(tmp_path: Path, library: str) -> None:
     subject = adapter(tmp_path, library)
     grown(subject)

@@ -42,7 +42,7 @@ def test_an_ensemble_has_the_weighted_mean_of_its_scores(trained: Models) -> Non
     parts = [NetworkFile(each.archive.spec, each.archive.weights()) for each in members]
     file = EnsembleFile(whole, list(zip((0.25, 0.75), parts, strict=True)))
     [batch] = fresh.to_batches()
-    deep, linear = (each.model.predictor.scores(batch.select(each.model.schema.names)) for each in members)
+    deep, linear = (each.model.predictor.scores(batch.select(each.model.schema.names))[0] for each in members)
     np.testing.assert_allclose(scores(file, batch), 0.25 * deep + 0.75 * linear, rtol=1e-6, atol=1e-6)
 
 
@@ -56,7 +56,7 @@ def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> No
     table = pa.table({"amount": pa.array(amounts, pa.float64()), "ci ty": ["O'slo"] * len(amounts)})
     model = load_model(tmp_path / "m.zip")
     [batch] = table.to_batches()
-    wanted = model.predictor.scores(batch)
+    wanted = model.predictor.scores(batch)[0]
     near = {"rtol": 1e-6, "atol": 1e-6}
     np.testing.assert_allclose(scores(NetworkFile(found.spec, found.weights()), batch), wanted, **near)
     if activation == "gelu":

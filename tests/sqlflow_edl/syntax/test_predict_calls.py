@@ -64,10 +64,10 @@ def test_settings_are_attributes_of_the_statement() -> None:
         ("PREDICT(m,)", "PREDICT needs a query behind the model", "PREDICT(m,)"),
         ("PREDICT(1 + 2, t)", "this is no name of a model", "1 + 2"),
         ("PREDICT(m, a + b)", "PREDICT takes a query or the name of a table", "a + b"),
-        ("PREDICT(m, t, often)", "a setting of PREDICT is a name and a number", "often"),
+        ("PREDICT(m, t, often)", "a setting of PREDICT is a name and a number or text", "often"),
         (
             "PREDICT(m, t, threshold = high)",
-            "a setting of PREDICT is a name and a number",
+            "a setting of PREDICT is a name and a number or text",
             "threshold = high",
         ),
     ],

@@ -11,7 +11,7 @@ the next one. That is a call of Python, yet not a call of a `tf.function`, which
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -37,11 +37,13 @@ from edl.frameworks.adapter import (
     refuse_weights_for_scalar,
     unpacked,
 )
-from edl.frameworks.base import NetworkAdapter, called, checked_shapes
+from edl.frameworks.base import NetworkAdapter, called, checked_shapes, flat
 from edl.frameworks.keras.compiled import Variants, any_rows, compiled, spec_of
 from edl.frameworks.keras.embeddings import check_elsewhere, clipped, row_optimizer, with_rows_inside
 from edl.frameworks.keras.gradients import GradientParts
+from edl.frameworks.keras.last_layer import last_inputs
 from edl.program import Program
+from edl.spec.extra_outputs import EMBEDDING
 
 Tensor = Any
 Given = Mapping[str, Tensor]  # optional inputs of a call: weights, rates
@@ -82,6 +84,7 @@ class KerasAdapter(NetworkAdapter):
         self._trained = [by_id[id(variable)] for variable in model.trainable_variables]
         rows = map_arrays(any_rows, plain(features)), *_any_fetched(self._fetched(features, train=False))
         self._predict = compiled(self._infer, *rows)
+        self._predict_with = compiled(self._infer_with, *rows)
         if labels is not None:
             self._prepare_training(rows, labels, outputs)
 
@@ -163,6 +166,15 @@ class KerasAdapter(NetworkAdapter):
         with self._user_code("the prediction"):
             outputs: Array = self._predict(plain(features), fetched.blocks, fetched.places).numpy()
         return outputs
+
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        if EMBEDDING not in names:
+            return self.predict(features), {}
+        fetched = self._fetched(features, train=False)
+        with self._user_code("the prediction"):
+            outputs, inputs = self._predict_with(plain(features), fetched.blocks, fetched.places)
+        found = flat(inputs[-1].numpy() if inputs else None, len(outputs))
+        return outputs.numpy(), {EMBEDDING: found}
 
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
@@ -331,6 +343,12 @@ class KerasAdapter(NetworkAdapter):
 
     def _infer(self, features: Any, blocks: Blocks, places: list[Tensor]) -> Tensor:
         return self._call(features, blocks, places, training=False)
+
+    def _infer_with(self, features: Any, blocks: Blocks, places: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+        """Return the outputs, and the input of the last linear layer, if there is one."""
+        with last_inputs(self.model) as inputs:
+            outputs = self._infer(features, blocks, places)
+        return outputs, inputs[-1:]
 
     def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
         with self.tables.bound(features, blocks, places):

@@ -8,7 +8,7 @@ gradients update the tables.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from edl.frameworks.adapter import (
     refuse_weights_for_scalar,
     unpacked,
 )
-from edl.frameworks.base import NetworkAdapter, called
+from edl.frameworks.base import NetworkAdapter, called, flat
 from edl.frameworks.torch.embeddings import (
     RowBlock,
     check_elsewhere,
@@ -45,10 +45,12 @@ from edl.frameworks.torch.embeddings import (
     with_rows_inside,
 )
 from edl.frameworks.torch.gradients import GradientParts
+from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import Steps
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
+from edl.spec.extra_outputs import EMBEDDING
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
 _threads = 1
@@ -176,6 +178,13 @@ class TorchAdapter(NetworkAdapter):
         with self._inference():
             values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
         return values
+
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        if EMBEDDING not in names:
+            return self.predict(features), {}
+        with last_inputs(self.model) as inputs:
+            outputs = self.predict(features)
+        return outputs, {EMBEDDING: flat(inputs[-1].numpy() if inputs else None, len(outputs))}
 
     def get_random(self) -> bytes:
         return packed([torch.get_rng_state().numpy()])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from edl.frameworks.trees.objectives import mean_loss
 from edl.frameworks.trees.onnx import DENSE, by_column, encoded, results
 from edl.program import Program
 from edl.spec import source_columns
+from edl.spec.extra_outputs import LEAVES
 
 BOOSTER, ROUNDS = "booster", "rounds"
 
@@ -136,11 +137,19 @@ class TreeAdapter:
         self._check(matrix)
         return self._outputs(self.engine.margins(matrix, self.rounds))
 
+    def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        leaves = {LEAVES: self.engine.leaves(self._matrix(features), self.rounds)} if LEAVES in names else {}
+        return self.predict(features), leaves
+
     def contributions(self, features: Features) -> Array:
         """Return TreeSHAP values of the matrix's columns and the base margin, (n, outputs, columns + 1)."""
         matrix = matrix_of(features)
         self._check(matrix)
         return self.engine.contributions(matrix, self.rounds)
+
+    def _matrix(self, features: Features) -> Array:
+        """Return the array that the trees take."""
+        return matrix_of(features)
 
     @property
     def rounds(self) -> int:

@@ -114,6 +114,13 @@ class Engine(abc.ABC):
         """Return TreeSHAP values and the base margin, (n, outputs, columns + 1); they add up to the margins."""
 
     @abc.abstractmethod
+    def leaves(self, matrix: Array, last: int) -> Array:
+        """Return the leaf of each row in each tree of the first `last` rounds, whole numbers (n, trees).
+
+        The numbers are the library's own.
+        """
+
+    @abc.abstractmethod
     def dump(self, last: int) -> bytes:
         """Return the first `last` rounds as a file of the library."""
 

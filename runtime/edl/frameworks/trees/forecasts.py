@@ -139,6 +139,9 @@ class ForecastAdapter(TreeAdapter):
             hint="SELECT … TO PREDICT reads them from a query",
         )
 
+    def _matrix(self, features: Features) -> Array:
+        return _parts(features)[0]
+
     def contributions(self, features: Features) -> Array:
         """Return the values in the unit of the label; the level is all in the base."""
         matrix, level, scale = _parts(features)

@@ -198,6 +198,9 @@ class LightGBMEngine(Engine):
         found = self._predicted(matrix, last, pred_contrib=True)
         return found.reshape(len(matrix), self.outputs, self.model.width + 1)
 
+    def leaves(self, matrix: Array, last: int) -> Array:
+        return self._predicted(matrix, last, pred_leaf=True).reshape(len(matrix), -1)
+
     def _predicted(self, matrix: Array, count: int, **how: Any) -> Array:
         threads = threads_for(matrix, _threads, SCORING)
         return np.asarray(self._trees.predict(matrix, num_iteration=count, num_threads=threads, **how))

@@ -179,6 +179,10 @@ class XGBoostEngine(Engine):
         )
         return np.asarray(found, dtype=np.float64)
 
+    def leaves(self, matrix: Array, last: int) -> Array:
+        found = self._trees.predict(self._read(matrix), pred_leaf=True, iteration_range=(0, last))
+        return np.asarray(found).astype(np.int64).reshape(len(matrix), -1)
+
     def dump(self, last: int) -> bytes:
         return self.file(last, ".ubj")
 

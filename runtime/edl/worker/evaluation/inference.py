@@ -161,4 +161,5 @@ def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:
 
 def _no_rows(wanted: Results, schema: pa.Schema) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_pylist([], schema=schema)
-    return wanted.batch(batch, np.empty((0, wanted.scores)))
+    extra = {name: np.empty((0, 1)) for name in wanted.extra}
+    return wanted.batch(batch, np.empty((0, wanted.scores)), extra)

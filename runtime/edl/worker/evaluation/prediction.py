@@ -1,12 +1,15 @@
-"""Result of PREDICT: kept columns, the predicted value, the interval of a number, and the probabilities of classes."""
+"""Result of PREDICT: kept columns, the predicted value, the interval of a number, the probabilities of classes, and
+extra outputs of the model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from edl.arrays import Array
 from edl.data.names import fitting
@@ -24,6 +27,7 @@ from edl.spec import (
     Output,
     RegressionLabel,
 )
+from edl.spec.extra_outputs import is_number
 
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
 LONGEST_NAME = 63  # characters of a column name that every database accepts
@@ -37,7 +41,8 @@ class Results:
     the probability of the predicted class, and for at most `MOST_CLASSES` classes, or if the JobSpec says so, a
     column `<column>_prob_<class>` each, provided that the source allows such a name. For a cluster there is
     `<column>_distance`, that to its centre, for an anomaly `<column>_score`. For a number with an interval there are
-    `<column>_low` and `<column>_high`. The predicted column replaces a kept one of the same name; names differ in more
+    `<column>_low` and `<column>_high`. Each of the `extra` outputs is a column `<column>_<name>`: a number, or a text
+    of numbers separated by commas. The predicted column replaces a kept one of the same name; names differ in more
     than case.
     """
 
@@ -46,6 +51,7 @@ class Results:
     names: tuple[str, ...]  # names of the added columns
     interval: Interval | None
     threshold: float | None  # of the second of two classes
+    extra: tuple[str, ...]  # names of extra outputs
 
     @property
     def scores(self) -> int:
@@ -57,10 +63,16 @@ class Results:
             return spec.outputs
         return len(spec.classes) if isinstance(spec, ClassLabel) else 1
 
-    def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
-        """Return the result of some rows and their scores, (n, classes)."""
+    def batch(
+        self, rows: pa.RecordBatch, scores: Array, extra: Mapping[str, Array] | None = None
+    ) -> pa.RecordBatch:
+        """Return the result of some rows, their scores, (n, classes), and their extra outputs, (n, width) each."""
         kept = [rows.column(name) for name in self.keep]
-        return pa.RecordBatch.from_arrays([*kept, *self._added(scores)], names=[*self.keep, *self.names])
+        label, given = self.target.spec, extra or {}
+        more = [_joined(given[name], is_number(name, label)) for name in self.extra]
+        return pa.RecordBatch.from_arrays(
+            [*kept, *self._added(scores), *more], names=[*self.keep, *self.names]
+        )
 
     def _added(self, scores: Array) -> Iterator[pa.Array]:
         if not isinstance(self.target.spec, ClassLabel):
@@ -79,7 +91,9 @@ class Results:
         chosen = scores if self.threshold is None else decided(scores, self.threshold)
         yield self.target.decode(chosen)
         yield _numbers(np.take_along_axis(scores, chosen.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0])
-        yield from (_numbers(scores[:, position]) for position in range(len(self.names) - 2))
+        yield from (
+            _numbers(scores[:, position]) for position in range(len(self.names) - 2 - len(self.extra))
+        )
 
 
 def results(program: Program) -> Results:
@@ -92,7 +106,7 @@ def results(program: Program) -> Results:
     interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
     names = added_names(wanted.spec, column, output, keep, scheme, has_interval=interval is not None)
     threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
-    return Results(wanted, keep, names, interval, threshold)
+    return Results(wanted, keep, names, interval, threshold, output.extra)
 
 
 def added_names(
@@ -100,6 +114,7 @@ def added_names(
 ) -> tuple[str, ...]:
     """Return the names of the columns that PREDICT adds in a database of that scheme, `column` first."""
     others = (f"{column}_low", f"{column}_high") if has_interval else _class_columns(column, label, output)
+    others = (*others, *(f"{column}_{name}" for name in output.extra))
     return unique_names([column, *(fitting(name, scheme) for name in others)], taken=keep)
 
 
@@ -155,6 +170,19 @@ def probabilities(scores: Array, label: ClassLabel) -> Array:
             hint="scores(outputs) gives each class's probability, (n, classes)",
         )
     return scores
+
+
+def _joined(values: Array, number: bool) -> pa.Array:
+    """Return a number or a text of numbers for each row, (n, width); NULL where one is not finite."""
+    if number:
+        return _numbers(values[:, 0])
+    width = values.shape[1]
+    texts = pa.array(np.ascontiguousarray(values).reshape(-1)).cast(pa.string())
+    offsets = pa.array(np.arange(len(values) + 1, dtype=np.int32) * width)
+    unknown = pa.array(~np.isfinite(values).all(axis=1))
+    return pc.if_else(
+        unknown, pa.scalar(None, pa.string()), pc.binary_join(pa.ListArray.from_arrays(offsets, texts), ",")
+    )
 
 
 def _numbers(values: Array) -> pa.Array:

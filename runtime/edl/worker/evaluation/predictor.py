@@ -5,10 +5,11 @@ from __future__ import annotations
 import queue
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import repeat
 
 import msgspec
 import numpy as np
@@ -54,14 +55,18 @@ class Predictor:
         rows = program.spec.batch_size
         self.rows = -(-LEAST_ROWS // rows) * rows  # of a block
 
-    def results(self, interval: Interval | None = None, threshold: float | None = None) -> Results:
-        """Return the format of predictions with an interval around numbers, or a threshold of the second class.
+    def results(
+        self, interval: Interval | None = None, threshold: float | None = None, extra: tuple[str, ...] = ()
+    ) -> Results:
+        """Return the format of predictions with an interval around numbers, a threshold of the second class, or extra
+        outputs.
 
         Without a threshold it is that of the program.
         """
         spec = self._program.spec
         threshold = spec.threshold if threshold is None else threshold
-        spec = msgspec.structs.replace(spec, interval=interval, threshold=threshold)
+        output = msgspec.structs.replace(spec.output, extra=extra)
+        spec = msgspec.structs.replace(spec, interval=interval, threshold=threshold, output=output)
         return results(replace(self._program, spec=spec))
 
     def predict(self, batch: pa.RecordBatch, wanted: Results | None = None) -> pa.RecordBatch:
@@ -69,26 +74,29 @@ class Predictor:
 
         Raises SemanticError for a missing column or one of another kind.
         """
-        return (wanted or self.results()).batch(batch, self.scores(batch))
+        wanted = wanted or self.results()
+        return wanted.batch(batch, *self.scores(batch, wanted.extra))
 
-    def scores(self, batch: pa.RecordBatch) -> Array:
-        """Return the scores of the rows, (n, classes): numbers, or probabilities of classes.
+    def scores(self, batch: pa.RecordBatch, extra: Sequence[str] = ()) -> tuple[Array, dict[str, Array]]:
+        """Return the scores of the rows, (n, classes): numbers, or probabilities of classes; and the extra outputs.
 
         The rows are computed in the blocks of a PREDICT, and so to the same bits.
         """
         if not batch.num_rows:
-            return np.empty((0, self.results().scores))
+            return np.empty((0, self.results().scores)), {name: np.empty((0, 1)) for name in extra}
         blocks = [batch.slice(start, self.rows) for start in range(0, batch.num_rows, self.rows)]
         if len(blocks) == 1:
-            return self._block(batch)
+            return self._block(batch, extra)
         with ThreadPoolExecutor(self._copies) as threads:
-            return np.concatenate(list(threads.map(self._block, blocks)))
+            found = list(threads.map(self._block, blocks, repeat(extra)))
+        joined = {name: np.concatenate([more[name] for _, more in found]) for name in extra}
+        return np.concatenate([scores for scores, _ in found]), joined
 
-    def _block(self, batch: pa.RecordBatch) -> Array:
+    def _block(self, batch: pa.RecordBatch, extra: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         block = Blocks(self._program, BatchReader(batch)).read(0, batch.num_rows, "predict")
         scorer = self._idle.get()
         try:
-            return scorer.predict(block)
+            return scorer.predict_with(block, extra)
         finally:
             self._idle.put(scorer)
 

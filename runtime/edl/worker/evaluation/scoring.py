@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,8 @@ from edl.errors import JobError
 from edl.frameworks import Adapter
 from edl.metrics.calibration import tempered
 from edl.program import Program
-from edl.spec import ClassLabel
+from edl.spec import ENSEMBLE, ClassLabel
+from edl.spec.extra_outputs import DISTANCES, INNER, LOGITS, MEMBERS
 from edl.tasks.ranges import LEAST_ROWS, partition
 from edl.worker.evaluation.prediction import probabilities
 from edl.worker.input.blocks import Block
@@ -44,17 +46,60 @@ class Scorer:
         parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
         return self._scores([self.adapter.predict(part.features) for part in parts])
 
+    def predict_with(self, block: Block, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
+        """Return the scores of the block's rows, and by name extra outputs of the model, (n, width) each."""
+        if not names:
+            return self.predict(block), {}
+        parts = (block.part(first, last) for first, last in partition(0, block.rows, self.rows))
+        is_ensemble = self.program.spec.framework == ENSEMBLE
+        inner = [name for name in names if name in INNER or (is_ensemble and name == MEMBERS)]
+        found = [self.adapter.predict_with(part.features, inner) for part in parts]
+        outputs = np.concatenate([made for made, _ in found])
+        scores = self._scores([outputs])
+        extra = {name: np.concatenate([more[name] for _, more in found]) for name in inner}
+        if DISTANCES in names:
+            extra[DISTANCES] = scores
+        if LOGITS in names:
+            extra[LOGITS] = self._logits(outputs)
+        if MEMBERS in names:
+            extra[MEMBERS] = self._of_members(extra.get(MEMBERS, outputs))
+        return scores, {name: extra[name].reshape(block.rows, -1) for name in names}
+
+    def _logits(self, outputs: Array) -> Array:
+        """Return the logits of the second of two classes, or of each class, before a calibration.
+
+        Those of an ensemble are the logits of the mean of its probabilities.
+        """
+        if outputs.ndim == 2 and self.program.spec.framework != ENSEMBLE:
+            return outputs
+        with np.errstate(divide="ignore"):
+            found = np.log(self._uncalibrated(outputs))
+        return found[:, 1:] - found[:, :1] if found.shape[1] == 2 else found
+
+    def _of_members(self, found: Array) -> Array:
+        """Return the scores of each member: the number, the probability of the second of two classes, or all.
+
+        found: scores of an ensemble, or outputs of a network of members, (n, members, k).
+        """
+        rows, members = found.shape[:2]
+        if self.program.spec.framework != ENSEMBLE:
+            found = self._uncalibrated(found.reshape(rows * members, -1)).reshape(rows, members, -1)
+        return found[:, :, 1:] if found.shape[2] == 2 else found
+
     def _scores(self, outputs: list[Array]) -> Array:
         """Return the result of the program's `scores`, or the outputs themselves if it has no such function."""
-        joined = outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
+        scores = self._uncalibrated(outputs[0] if len(outputs) == 1 else np.concatenate(outputs))
+        label, temperature = self.program.spec.label, self.program.spec.temperature
+        if temperature == 1 or not isinstance(label, ClassLabel) or not self.program.has("scores"):
+            return scores
+        return tempered(probabilities(scores, label), temperature)
+
+    def _uncalibrated(self, outputs: Array) -> Array:
         if not self.program.has("scores"):
-            return joined
-        scores = self.program.call("scores", joined)
-        if not isinstance(scores, np.ndarray) or len(scores) != len(joined):
+            return outputs
+        scores: Array = self.program.call("scores", outputs)
+        if not isinstance(scores, np.ndarray) or len(scores) != len(outputs):
             raise JobError(
                 f"scores in {self.program.file} must return an array, a row for each row of outputs"
             )
-        label, temperature = self.program.spec.label, self.program.spec.temperature
-        if temperature == 1 or not isinstance(label, ClassLabel):
-            return scores
-        return tempered(probabilities(scores, label), temperature)
+        return scores

@@ -16,6 +16,7 @@ the probability of the class that is predicted for the row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -206,7 +207,9 @@ class Values(Results):
     def scores(self) -> int:
         return super().scores + len(self.explained)
 
-    def batch(self, rows: pa.RecordBatch, scores: Array) -> pa.RecordBatch:
+    def batch(
+        self, rows: pa.RecordBatch, scores: Array, extra: Mapping[str, Array] | None = None
+    ) -> pa.RecordBatch:
         own = len(self.explained)
         made = super().batch(rows, scores[:, :-own])
         values = [pa.array(column, mask=~np.isfinite(column)) for column in scores[:, -own:].T]
@@ -221,4 +224,4 @@ def row_values(program: Program) -> Values:
     scheme = spec.query.source.partition(":")[0]
     wanted = [f"{spec.label.column}_base", *(f"{name}_shap" for name in spec.columns)]
     names = unique_names([fitting(name, scheme) for name in wanted], taken=(*found.keep, *found.names))
-    return Values(found.target, found.keep, found.names, found.interval, found.threshold, names)
+    return Values(found.target, found.keep, found.names, found.interval, found.threshold, (), names)

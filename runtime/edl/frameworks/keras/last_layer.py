@@ -1,0 +1,42 @@
+"""The inputs of a network's last linear layer: the embedding of each row."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+
+from edl.frameworks.keras.real_mlp import NTPDense
+
+_LINEAR = (keras.layers.Dense, keras.layers.EinsumDense, NTPDense)
+
+
+@contextlib.contextmanager
+def last_inputs(model: keras.Model) -> Iterator[list[Any]]:
+    """Yield a list that calls of the model fill with the input of the last linear layer that has run.
+
+    A Dense layer without bias, as that of the wide part of a model, is not one.
+    """
+    found: list[Any] = []
+    layers = [each for each in model._flatten_layers() if isinstance(each, _LINEAR) and _has_bias(each)]
+    for layer in layers:
+        object.__setattr__(layer, "call", _watched(layer.call, found))
+    try:
+        yield found
+    finally:
+        for layer in layers:
+            object.__delattr__(layer, "call")
+
+
+def _watched(call: Callable[..., Any], found: list[Any]) -> Callable[..., Any]:
+    def watched(inputs: Any, *arguments: Any, **named: Any) -> Any:
+        found[:] = [inputs]
+        return call(inputs, *arguments, **named)
+
+    return watched
+
+
+def _has_bias(layer: Any) -> bool:
+    return bool(getattr(layer, "use_bias", True)) and getattr(layer, "bias_axes", "") is not None
