@@ -24,12 +24,14 @@ class GoneError(JobError):
 
 
 class CheckpointStore(Protocol):
-    """View of one instance on the checkpoints of its job. `folder` is where it writes and reads files itself.
+    """View of one instance on the checkpoints of its job. `folder` is where it writes and reads files itself; it is
+    `shared` if all instances see it.
 
     Methods may take long, and raise JobError or OSError if the store cannot be reached.
     """
 
     folder: Path
+    shared: bool
 
     def publish(self, name: str, *files: str) -> None:
         """Publish complete files of `folder / name`. Others see each of them whole or not at all.

@@ -12,6 +12,8 @@ from edl.checkpoints import GoneError
 class SharedFolder:
     """Store in a folder. `volume` is True if the folder is outside of the job's."""
 
+    shared = True
+
     def __init__(self, folder: Path, *, volume: bool = False) -> None:
         self.folder = folder
         self._volume = volume

@@ -16,6 +16,8 @@ class Copies(ABC):
     fetch.
     """
 
+    shared = False
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._fetched = ""

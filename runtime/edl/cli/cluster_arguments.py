@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
+from typing import get_args
 
 from edl.cli.arguments import positive
 from edl.errors import SemanticError, did_you_mean
 from edl.spec import Cluster
-from edl.spec.job import Strategy
+from edl.spec.job import DurableUpdates, Strategy
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
 from edl.spec.priorities import priority as priority_of
 from edl.spec.strategy import chosen, problems
@@ -26,6 +27,7 @@ _FLAGS = {
     "strategy": "--distribution_strategy",
     "local_steps": "--local_steps",
     "grads_to_wait": "--grads_to_wait",
+    "durable_updates": "--durable_updates",
 }  # field of Cluster -> option
 
 
@@ -71,6 +73,12 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sync: gradients per step (default: one of each worker)",
     )
+    group.add_argument(
+        "--durable_updates",
+        choices=get_args(DurableUpdates),
+        help="async: what acknowledged updates survive: none (the default), the end of a server's process, or of its "
+        "machine",
+    )
 
 
 def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
@@ -89,6 +97,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         strategy=_strategy(options),
         local_steps=options.local_steps or 1,
         grads_to_wait=options.grads_to_wait or 0,
+        durable_updates=options.durable_updates or "none",
         priority=options.priority or 0,
         task_timeout=options.task_timeout or 0.0,
     )

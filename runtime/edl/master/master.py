@@ -364,13 +364,16 @@ async def _until(done: Callable[[], bool], seconds: float) -> None:
 
 def mode_of(cluster: ClusterSpec) -> Mode:
     """Return the update mode of the parameter servers."""
-    return Mode("sync", cluster.grads_to_wait) if cluster.strategy == "sync" else Mode("async")
+    if cluster.strategy == "sync":
+        return Mode("sync", cluster.grads_to_wait)
+    return Mode("async", durable_updates=cluster.durable_updates)
 
 
 def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Checkpoints) -> Servers:
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
     count, training = spec.cluster.parameter_servers, spec.training
     steps = training.epochs * epoch_steps(training, spec.rows.training)
-    versions = min(steps, training.max_steps or steps) // local_steps if mode.kind == "async" else 0
+    loses = mode.kind == "async" and not mode.logs_updates
+    versions = min(steps, training.max_steps or steps) // local_steps if loses else 0
     checkpoints = CheckpointCoordinator(tasks, when, count, steps_per_version=local_steps, versions=versions)
     return Servers(tasks, mode, count, checkpoints)

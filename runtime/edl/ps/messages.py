@@ -30,6 +30,7 @@ from typing import Literal
 import msgspec
 
 from edl.embeddings import Optimizer, TableSpec
+from edl.spec.job import DurableUpdates
 from edl.tasks.task import Task
 
 
@@ -47,10 +48,18 @@ class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
 
 
 class Mode(msgspec.Struct, frozen=True):
-    """Rule that turns pushes into steps. `grads_to_wait` is the number of pushes of a round, in sync."""
+    """Rule that turns pushes into steps. `grads_to_wait` is the number of pushes of a round, in sync.
+
+    `durable_updates`: in async, what a push survives once it is acknowledged; see `edl.spec.Cluster`.
+    """
 
     kind: Literal["async", "sync"] = "async"
     grads_to_wait: int = 1
+    durable_updates: DurableUpdates = "none"
+
+    @property
+    def logs_updates(self) -> bool:
+        return self.durable_updates != "none"
 
 
 class Dense(msgspec.Struct, frozen=True, array_like=True):
@@ -329,7 +338,8 @@ class TakeCheckpoint(msgspec.Struct, frozen=True):
 
     Server 0 lets the others do the same (`alone`) at the same version, in sync between two rounds. A failed checkpoint
     is repeated in another folder. `wait` answers when it is complete, with its shards. `memory` keeps it in the memory
-    of this server and the next one; names of folders sort by time, and `kept` are earlier ones to keep in memory.
+    of this server and the next one. Names of folders sort by time, and `kept` are earlier ones to keep, in memory or
+    with the updates since them.
     Answer: `CheckpointTaken`.
     """
 
@@ -403,7 +413,7 @@ class Figures(msgspec.Struct, frozen=True):
     `rows` are counted by table. `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
     calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
     `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
-    which this one has restored, and their rows.
+    which this one has restored, and their rows. `logged` is the size of the update log since the last checkpoint.
     """
 
     index: int = -1
@@ -422,3 +432,4 @@ class Figures(msgspec.Struct, frozen=True):
     written: dict[str, Shard] = {}
     lost: int = 0
     lost_rows: int = 0
+    logged: int = 0

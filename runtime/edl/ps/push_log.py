@@ -86,6 +86,12 @@ class PushLog:
             if push.progress is not None:
                 self._progress[push.progress.task.attempt] = push.progress
 
+    def continued(self) -> None:
+        """Record that this log was brought up to date: the next push of each worker says what it lacks."""
+        with self._lock:
+            self._continues = True
+            self._compared.clear()
+
     def state(self) -> Floats:
         """Return the mean over workers of the state that each pushed last, weighted by the rows that each pushed."""
         with self._lock:

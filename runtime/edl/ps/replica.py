@@ -7,9 +7,10 @@ restored a checkpoint is both from the start.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from edl.embeddings.table import Floats, Ids
@@ -19,6 +20,7 @@ from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.rwlock import RWLock
 from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
+from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
 
 LONGEST_WAIT = 60.0  # seconds of a long poll
@@ -53,12 +55,16 @@ class _Staged(NamedTuple):
 
 
 class Replica:
-    """State of a server under one arrangement, restored from `start` or empty. Thread-safe."""
+    """State of a server under one arrangement, restored from `start` or empty. Thread-safe.
+
+    `updates`: pushes are written to it, if it is set, before they are applied.
+    """
 
     def __init__(self, arranged: msg.Arrange, start: Start | None) -> None:
         self.arranged = arranged
         self.lock = RWLock()
         self.push_log = start.push_log if start else PushLog(np.empty(0, np.float32))
+        self.updates: UpdateLog | None = None
         self._store = start.store if start else None
         self._step = start.step if start else 0
         self._open = start is not None
@@ -101,6 +107,8 @@ class Replica:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        if self.updates is not None:
+            self.updates.close()
 
     # Before training ---------------------------------------------------------------------------------------
 
@@ -181,11 +189,28 @@ class Replica:
                 self.check(push.generation)
                 if self._is_void(push):
                     return False
+                if self.updates is not None:
+                    self.updates.append(msgspec.structs.replace(push, pull=None), arrays)
                 if push.rows:
                     store.apply(gradients)
                     self._advance()
                 self.push_log.record(push, state)
         return True
+
+    def replay(self, pushes: Iterable[tuple[msg.Push, Sequence[Array]]]) -> None:
+        """Apply what the update log has beyond the restored checkpoint, before this replica answers.
+
+        A push may not have been applied by the process that logged it: it did not answer, and the worker repeats it.
+        """
+        store = self.trained()
+        for push, arrays in pushes:
+            gradients, state = self._parted(push, arrays)
+            store.check(gradients)
+            if push.rows:
+                store.apply(gradients)
+                self._advance()
+            self.push_log.record(push, state)
+        self.push_log.continued()
 
     def commit(self, step: int, tickets: Sequence[int]) -> None:
         """Apply the mean of the pushes with these tickets as the round `step`, once."""
@@ -209,11 +234,16 @@ class Replica:
         with self.lock.exclusive():
             return self.push_log.revoke(leases)
 
-    def copied(self, *, reported: bool = True) -> ReplicaSnapshot:
-        """Return a copy of everything between two pushes. See `PushLog.snapshot` for `reported`."""
+    def copied(self, name: str = "", *, reported: bool = True) -> ReplicaSnapshot:
+        """Return a copy of everything between two pushes, for the checkpoint of that name.
+
+        See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log.
+        """
         store = self.trained()
         room = store.room()  # allocated before the lock stops all calls
         with self.lock.exclusive():
+            if self.updates is not None and reported:
+                self.updates.begin(name)
             copied = store.copied(room)
             push_log, states = self.push_log.snapshot(reported=reported)
             return ReplicaSnapshot(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,6 +26,7 @@ from edl.ps.counters import Counters
 from edl.ps.peers import Peers
 from edl.ps.replica import Replica, ReplicaSnapshot, Start
 from edl.ps.round_coordinator import RoundCoordinator
+from edl.ps.update_log import UPDATES, UpdateLog, replay, take_over, trim
 from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
@@ -118,6 +120,7 @@ class Server:
             written=writer.written(),
             lost=replica.push_log.lost,
             lost_rows=replica.push_log.lost_rows,
+            logged=replica.updates.size if replica.updates else 0,
         )
         return figures, ()
 
@@ -132,6 +135,8 @@ class Server:
         peers = self._peers
         if asked.memory:
             self._memory.forget(asked.folder, asked.kept)
+        elif replica.updates is not None and asked.kept:
+            trim(self._updates(replica.arranged), asked.generation, asked.kept[0])
         write = self._replication.write if asked.memory else self._write
         alone = asked.alone or replica.arranged.index != 0
         others: list[msg.CheckpointTaken] = []
@@ -249,12 +254,34 @@ class Server:
         start = self._restored(asked) if asked.restore else None
         self._meet(asked)
         replica = Replica(asked, start)
+        if asked.mode.logs_updates:
+            self._continue_log(replica)
         leads = asked.index == 0 and asked.mode.kind == "sync"
         return Running(
             replica,
             CheckpointWriter(replica),
             RoundCoordinator(replica, lambda: self._peers) if leads else None,
         )
+
+    def _continue_log(self, replica: Replica) -> None:
+        """Bring the replica up to date from the logs of its predecessors, and begin one."""
+        asked = replica.arranged
+        if not self._store.shared:
+            raise JobError(
+                "updates can be logged only in a folder that all instances see",
+                hint="leave train.durable_updates out, or set EDL_CHECKPOINTS to a shared folder",
+            )
+        folder = self._updates(asked)
+        take_over(folder, asked.generation, asked.epoch)
+        if asked.restore:
+            manifest = manifests.read_manifest(self._store.fetch(asked.restore, manifests.MANIFEST))
+            since = asked.restore if manifest.at.generation == asked.generation else ""
+            replica.replay(replay(folder, asked.generation, since))
+        synced = asked.mode.durable_updates == "machine"
+        replica.updates = UpdateLog(folder, asked.generation, asked.epoch, synced=synced)
+
+    def _updates(self, arranged: msg.Arrange) -> Path:
+        return self._store.folder / UPDATES / f"server-{arranged.index}"
 
     def _restored(self, asked: msg.Arrange) -> Start:
         if asked.manifest is not None:

@@ -206,6 +206,10 @@ class Weights(Struct, frozen=True):
     mean: float = 1.0
 
 
+# What an acknowledged update survives: nothing, the end of its process, or that of its machine.
+DurableUpdates = Literal["none", "process", "machine"]
+
+
 class Cluster(Struct, frozen=True):
     """Number of instances and how they share the work. The strategy `auto` lets the compiler choose.
 
@@ -215,6 +219,8 @@ class Cluster(Struct, frozen=True):
     chooses missing settings. `priority` is relative to other jobs with the same quota of slots; higher is more
     urgent. `task_timeout` is the seconds without progress after which a worker is replaced; 0 derives them from the
     progress so far. `deadline` is the seconds after which a job that has not ended is stopped; 0 means none.
+    `durable_updates` (async): servers log updates before they acknowledge them, so that none is lost with the process
+    of a server, or with its machine.
     """
 
     workers: int = 0
@@ -225,6 +231,7 @@ class Cluster(Struct, frozen=True):
     priority: int = 0
     task_timeout: float = 0.0
     deadline: float = 0.0
+    durable_updates: DurableUpdates = "none"
 
 
 class Explanation(Struct, frozen=True):

@@ -46,6 +46,12 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         yield Problem(
             "local_steps", "local steps are taken between two pushes of the strategy async", "leave them out"
         )
+    if cluster.durable_updates != "none" and (strategy not in ("auto", "async") or cluster.grads_to_wait):
+        yield Problem(
+            "durable_updates",
+            "updates are logged in the strategy async; the others return to a checkpoint and lose none",
+            "leave it out",
+        )
     if cluster.grads_to_wait and strategy not in ("auto", "sync"):
         yield Problem("grads_to_wait", "only the strategy sync waits for gradients", "leave that out")
 
@@ -73,7 +79,7 @@ def chosen(cluster: Cluster, in_tables: int = 0) -> Cluster:
 def _strategy(cluster: Cluster, in_tables: int) -> Strategy:
     if cluster.grads_to_wait:
         return "sync"
-    if cluster.parameter_servers or cluster.local_steps > 1:
+    if cluster.parameter_servers or cluster.local_steps > 1 or cluster.durable_updates != "none":
         return "async"
     if cluster.workers <= 1:
         return "local"

@@ -144,6 +144,16 @@ TRAIN = (
         aliases=("grads_to_wait",),
     ),
     Attribute(
+        "train.durable_updates",
+        "text",
+        "async: what an update survives once a parameter server has acknowledged it. none: nothing, the "
+        "updates since the last checkpoint are lost with the server. process: the end of the server, by a log "
+        "of its updates. machine: also a crash of the machine, by a flush of the log to disk.",
+        "none",
+        choices=("none", "process", "machine"),
+        aliases=("durable_updates",),
+    ),
+    Attribute(
         "train.priority",
         "priority",
         "Priority of the job among those that share a quota of slots: low, normal, high, or a number; "

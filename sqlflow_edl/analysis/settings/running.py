@@ -20,6 +20,7 @@ _ATTRIBUTES = {
     "strategy": "train.strategy",
     "local_steps": "train.local_steps",
     "grads_to_wait": "train.grads_to_wait",
+    "durable_updates": "train.durable_updates",
     "priority": "train.priority",
     "task_timeout": "train.task_timeout",
 }  # field of spec.Cluster -> attribute
@@ -52,6 +53,10 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         message = "only parameter servers keep checkpoints in the memory of their peers"
         hint = "leave it out, or set train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
+    if in_memory and written.durable_updates != "none":
+        message = "updates are logged in files, and the checkpoints that they follow would be in memory"
+        hint = "leave out train.checkpoint_copies or train.durable_updates"
+        found.append(SemanticError(message, span=settings.span("train.durable_updates"), hint=hint))
     return found
 
 

@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from edl.jobs.failure import to_failed
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
@@ -49,10 +49,22 @@ WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train":
 Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: how often it is in
 
 
-class Server:
-    """One process. rows, progress, void: as `edl.ps` keeps them."""
+class Push(NamedTuple):
+    """One push: sender and sequence identify it, piece is what it adds."""
 
-    def __init__(self, index: int, incarnation: int) -> None:
+    sender: tuple[str, int]
+    sequence: int
+    piece: tuple[int, int, int]
+    progress: Progress
+
+
+class Server:
+    """One process. rows, progress, void, last: as `edl.ps` keeps them. log: what outlives it, by generation: pushes,
+    and names of checkpoints where they were taken."""
+
+    def __init__(self, index: int, incarnation: int, log: list[tuple[int, Push | str]]) -> None:
+        self.log = log
+        self.last: dict[tuple[str, int], int] = {}
         self.name = f"ps-{index}"
         self.incarnation = incarnation
         self.address = f"{self.name}:{incarnation}"
@@ -73,6 +85,26 @@ class Server:
         before = lease <= self.arranged.leased and lease not in self.arranged.valid
         return before or lease in self.void
 
+    def knows(self, push: Push) -> bool:
+        return push.sequence <= self.last.get(push.sender, 0)
+
+    def apply(self, push: Push) -> None:
+        if not self.knows(push):
+            self.last[push.sender] = push.sequence
+            self.progress[push.progress.task.attempt] = push.progress
+            self.step += 1
+            self.rows[push.piece] += 1
+
+    def replay(self, generation: int, since: str) -> None:
+        """Apply what the log has of the generation, behind the checkpoint if that is of it."""
+        entries = [entry for at, entry in self.log if at == generation]
+        for entry in entries[entries.index(since) + 1 if since else 0 :]:
+            if isinstance(entry, Push):
+                self.apply(entry)
+
+    def takes(self, push: Push) -> bool:
+        return self.knows(push) or not self.refuses(push.progress.task.attempt)
+
     @property
     def at(self) -> tuple[int, int]:
         return (self.arranged.generation, self.arranged.epoch) if self.arranged else (-1, -1)
@@ -83,6 +115,7 @@ class Saved:
 
     def __init__(self, servers: list[Server]) -> None:
         self.rows = [Counter(server.rows) for server in servers]
+        self.last = [dict(server.last) for server in servers]
         self.progress = [dict(server.progress) for server in servers]
         self.void = [set(server.void) for server in servers]
         self.generation = servers[0].at[0]
@@ -99,6 +132,8 @@ class Worker:
         self.mailbox = Outbox(name, incarnation)
         self.task: Task | None = None
         self.done = 0  # rows of it that are pushed
+        self.sequence = 0
+        self.pending: Push | None = None  # one that was not answered
 
 
 class World:
@@ -128,7 +163,8 @@ class World:
         self.durable = b""
         self.notes: list[str] = []
         self.checkpoints: dict[str, Saved] = {}
-        self.machines = [Server(index, 0) for index in range(servers)]
+        self.acknowledged: set[tuple[int, int, int, int]] = set()  # generation, and the piece
+        self.machines = [Server(index, 0, []) for index in range(servers)]
         self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
         self.calls: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
@@ -235,7 +271,7 @@ class World:
             return None
         if (header.generation, header.epoch) > machine.at:
             index = header.index
-            machine.rows, machine.progress, machine.void = Counter(), {}, set()
+            machine.rows, machine.progress, machine.void, machine.last = Counter(), {}, set(), {}
             machine.open = bool(header.restore)
             machine.step = 0
             if header.restore:
@@ -248,6 +284,10 @@ class World:
                     header.epoch > 0 and saved.generation == header.generation
                 ):  # it goes on for the leases of then
                     machine.progress, machine.void = dict(saved.progress[index]), set(saved.void[index])
+                    machine.last = dict(saved.last[index])
+                if self.mode.logs_updates:
+                    same = saved.generation == header.generation
+                    machine.replay(header.generation, header.restore if same else "")
         machine.arranged = header
         return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
 
@@ -269,6 +309,8 @@ class World:
         if not self.together or machine.at[0] != header.generation or not machine.open:
             return None
         self.checkpoints[header.folder] = Saved(self.machines)
+        for each in self.machines:
+            each.log.append((header.generation, header.folder))
         for each in self.machines if header.memory else ():
             each.memory = {
                 shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
@@ -327,7 +369,7 @@ class World:
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
-            worker.task, worker.done = worker.mailbox.take(*CONTROL, "train"), 0
+            worker.task, worker.done, worker.pending = worker.mailbox.take(*CONTROL, "train"), 0, None
         elif not worker.mailbox.valid(task):
             worker.task = None
         elif task.type != "train" or worker.done == task.rows:
@@ -348,11 +390,10 @@ class World:
             return
         for machine in self.machines:
             machine.open = True
-        start = task.start + task.skip + worker.done
-        rows = min(PIECE, task.rows - worker.done)
-        worker.done += rows
-        steps = -(-worker.done // 512)
-        progress = Progress(task, worker.done, steps, 2.0 * worker.done, float(worker.done))
+        push = worker.pending = worker.pending or self.next_push(worker, task)
+        if self.mode.logs_updates and self.deaths and self.random.random() < 0.03:
+            self.die_in(push)
+            return
         reached = self.machines
         if self.halves and self.random.random() < 0.02:  # it dies between two pushes
             reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
@@ -360,14 +401,34 @@ class World:
         if self.mode.kind == "sync":  # a ticket of server 0 is good on all
             taken = [] if first.refuses(task.attempt) else reached
         else:
-            taken = [machine for machine in reached if not machine.refuses(task.attempt)]
+            taken = [machine for machine in reached if machine.takes(push)]
         for machine in taken:
-            machine.progress[task.attempt] = progress
-            machine.step += 1
-            machine.rows[task.number, task.id, start] += 1
+            machine.log.append((machine.at[0], push))
+            machine.apply(push)
+        worker.pending = None
         if len(taken) < len(reached):
             worker.mailbox.report("given back", Report(task))
             worker.task = None
+        elif len(taken) == len(self.machines):
+            self.acknowledged.add((first.at[0], *push.piece))
+
+    def next_push(self, worker: Worker, task: Task) -> Push:
+        start = task.start + task.skip + worker.done
+        worker.done += min(PIECE, task.rows - worker.done)
+        worker.sequence += 1
+        progress = Progress(task, worker.done, -(-worker.done // 512), 2.0 * worker.done, float(worker.done))
+        box = worker.mailbox
+        return Push((box.instance, box.incarnation), worker.sequence, (task.number, task.id, start), progress)
+
+    def die_in(self, push: Push) -> None:
+        """A server is killed when it has logged a push that some others have taken, before or after it applied it."""
+        count = self.random.randrange(len(self.machines))
+        for machine in self.machines[: count + 1]:
+            if machine.takes(push):
+                machine.log.append((machine.at[0], push))
+                machine.apply(push)
+        machine.alive = False
+        self.see(machine)
 
     def replace(self, worker: Worker) -> None:
         new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
@@ -413,7 +474,7 @@ class World:
         index = self.machines.index(machine)
         if not machine.alive:
             self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
-            machine = self.machines[index] = Server(index, machine.incarnation + 1)
+            machine = self.machines[index] = Server(index, machine.incarnation + 1, machine.log)
         place = self.master.state.servers[index]
         if (place.incarnation, place.address) != (machine.incarnation, machine.address):
             assert self.servers.register(machine.name, machine.incarnation, machine.address, self.now)

@@ -92,6 +92,30 @@ def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pu
     assert missing  # what a server lost that was replaced alone, and the other half of a gradient
 
 
+@blocks(6, always=1)
+@pytest.mark.parametrize("servers", [1, 3])
+def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_dies(
+    servers: int, block: int
+) -> None:
+    incomplete, notes = 0, Counter[str]()
+    for seed in range(50 * block, 50 * block + 50):
+        mode = Mode("async", durable_updates="process")
+        world = run(seed, PLAN, mode, servers=servers, halves=True)
+        check_the_job(world)
+        assert world.acknowledged and not any(world.servers.losses)
+        found = [pieces(world, server) for server in range(servers)]
+        generation = world.master.state.generation  # one begins if a server dies before there is a checkpoint
+        acknowledged = Counter(
+            {(epoch, start): 1 for at, epoch, _, start in world.acknowledged if at == generation}
+        )
+        assert all(acknowledged <= each <= every_piece_once() for each in found)
+        assert set().union(*found) == set(every_piece_once())
+        incomplete += any(each != every_piece_once() for each in found)
+        notes.update("in its log" in note for note in world.notes)
+    assert bool(incomplete) == (servers > 1)  # gradients of workers that died before every server had them
+    assert notes[True]
+
+
 @blocks(4, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     for seed in range(50 * block, 50 * block + 50):

@@ -26,6 +26,7 @@ from edl.ps.messages import (
     Status,
     TakeCheckpoint,
 )
+from edl.ps.update_log import UPDATES
 from edl.reachability import Peer
 from edl.rpc.channel import AwayError
 
@@ -174,4 +175,4 @@ def _listed(store: CheckpointStore) -> tuple[set[str], set[str]]:
     """Return the names of all checkpoints to resume from, and those of the complete ones."""
     names = store.names()
     best = {name for name in names if name.startswith(manifests.BEST)}
-    return {*names} - best, {*store.names(manifests.MANIFEST)} - best
+    return {*names} - best - {UPDATES}, {*store.names(manifests.MANIFEST)} - best

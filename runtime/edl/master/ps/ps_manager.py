@@ -8,9 +8,10 @@ A slot is identified by its index; its `epoch` counts the processes that served 
 server, a worker stands in: it gives back its tasks and becomes a server in the same process and under its own name.
 Workers receive the addresses once every server is arranged with the addresses of all.
 
-In `async`, a lost server is replaced alone, from the last complete checkpoint. In `sync`, when all servers are lost at
-once, or before the first checkpoint, parameters and tasks go back together (`TaskManager.go_back`), and every server is
-arranged anew in the next generation. A checkpoint in memory is lost when a server and its replica peer are lost.
+In `async`, a lost server is replaced alone, from the last complete checkpoint, and from its update log if it keeps one
+(`Mode.durable_updates`). In `sync`, when all servers without logs are lost at once, or before the first checkpoint,
+parameters and tasks go back together (`TaskManager.go_back`), and every server is arranged anew in the next
+generation. A checkpoint in memory is lost when a server and its replica peer are lost.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ STATUS_SECS = 1.0  # interval of status calls to a server
 HASTY_SECS = 0.2  # the same while something depends on the answer
 RETRY_SECS = 0.2  # pause after a call without an answer
 LONG_SECS = 600.0  # timeout of restoring and of a checkpoint; status calls detect a lost server earlier
+LOGGED_BYTES = (
+    64_000_000  # least size of an update log, as that of the parameters, for which a checkpoint is due
+)
 _NUMBER = 20  # lower bits of a server list's number; the upper ones are the master's epoch
 
 
@@ -243,10 +247,8 @@ class Servers:
 
     def _take_checkpoint(self, name: str) -> TakeCheckpoint:
         state = self._tasks.state
-        if self.checkpoints.in_memory:
-            last = (state.checkpoint.folder,) if state.checkpoint else ()
-            return TakeCheckpoint(state.generation, name, memory=True, kept=last)
-        return TakeCheckpoint(state.generation, name)
+        last = (state.checkpoint.folder,) if state.checkpoint else ()
+        return TakeCheckpoint(state.generation, name, memory=self.checkpoints.in_memory, kept=last)
 
     @property
     def open(self) -> bool:
@@ -289,6 +291,8 @@ class Servers:
         for loss in self._tasks.state.losses:
             if figures.lost and (loss.index, loss.epoch) == (index, self._records[index].epoch):
                 loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
+        if figures.logged > max(LOGGED_BYTES, figures.bytes):
+            self.checkpoints.request()
         for name, shard in figures.written.items():
             if error := self.checkpoints.written(index, name, shard):
                 self._tasks.log(f"a checkpoint cannot be written: {error}")
@@ -332,14 +336,14 @@ class Servers:
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
         """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
         checkpoint = self._tasks.state.checkpoint
+        logged = self._mode.logs_updates
         others = any(slot.holds for slot in self._slots)
-        if self._mode.kind == "async" and checkpoint is not None and others:
+        if self._mode.kind == "async" and checkpoint is not None and (others or logged):
             steps = self.checkpoints.steps
-            lost = max(0, slot.step - steps[index]) if steps else 0
+            lost = max(0, slot.step - steps[index]) if steps and not logged else 0
             updates = f"{lost:,} updates" if steps else "updates"
-            self._tasks.log(
-                f"{what}; it resumes from the checkpoint {checkpoint.folder}: {updates} of it are lost"
-            )
+            rest = "the updates since then are in its log" if logged else f"{updates} of it are lost"
+            self._tasks.log(f"{what}; it resumes from the checkpoint {checkpoint.folder}: {rest}")
             state = self._tasks.state
             state.losses = [
                 *state.losses,

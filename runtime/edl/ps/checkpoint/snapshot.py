@@ -56,7 +56,7 @@ class CheckpointWriter:
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
-            copied = self._replica.copied(reported=reported)
+            copied = self._replica.copied(name, reported=reported)
             shard = self._writer.submit(_written, write, name, copied)
             taken = Taken(copied.version, copied.push_log.progress, shard)
             with self._lock:
