@@ -1,4 +1,4 @@
-"""Parameter servers alone: rows pulled and pushed per second, pause by a checkpoint, replacement time.
+"""Parameter servers alone: rows pulled and pushed per second, update logs, pause by a checkpoint, replacement time.
 
 Servers and clients are processes. Ids follow a Zipf distribution (1.05, of a million), each once in a call.
 Rows are 16 numbers, updated by Adagrad. A client's next call begins when all servers have answered the previous
@@ -8,13 +8,15 @@ one, so its own work (decoding, splitting ids, joining rows) is part of the figu
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,11 +30,13 @@ from edl.ps.channel import ServerChannel
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.ps.store import warm_up
+from edl.spec.job import DurableUpdates
 
 TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
 TOKEN = "benchmark"  # noqa: S105 - of servers that run for seconds
 SIZES = (1_000, 10_000, 40_000)
 AIMS = {"pull": 5e6, "push": 3e6}  # rows/s at 40,000 rows a call
+PLAIN = msg.Mode()
 MODEL = msg.Definition(
     Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
     dense=(msg.Dense("kernel", (1000, 100)),),
@@ -54,7 +58,29 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
                         found.setdefault((what, size), []).append(rate)
             for (what, size), rates in found.items():
                 table.append(_rate(what, size, servers, clients, rates))
-    return table + _checkpoint(folder, rounds) + _back(folder, rounds)
+    return table + _durable(folder, rounds, calls) + _checkpoint(folder, rounds) + _back(folder, rounds)
+
+
+def _durable(folder: Path, rounds: int, calls: int) -> list[Row]:
+    """Measure pushes to a server that logs them, as a ratio to one that does not."""
+    kinds = get_args(DurableUpdates)
+    rates: dict[tuple[str, int], list[float]] = {}
+    for number in range(rounds):
+        for kind in kinds:
+            mode, place = msg.Mode(durable_updates=kind), folder / f"{kind}-{number}"
+            with running(1, mode=mode, folder=place) as addresses:
+                for _, size, rate in measured(addresses, 2, calls, ("push",)):
+                    rates.setdefault((kind, size), []).append(rate)
+            shutil.rmtree(place, ignore_errors=True)
+    return [
+        Row(
+            f"servers: push {size:,} rows, 1 servers, 2 clients, durable_updates = {kind}",
+            f"{np.median(rates[kind, size]):,.0f} rows/s",
+            [ours / plain for ours, plain in zip(rates[kind, size], rates["none", size], strict=True)],
+        )
+        for kind in kinds[1:]
+        for size in SIZES
+    ]
 
 
 def _rate(what: str, size: int, servers: int, clients: int, rates: Sequence[float]) -> Row:
@@ -129,20 +155,22 @@ def _seconds(channel: ServerChannel, ids: Ids) -> float:
 
 
 @contextmanager
-def started(count: int) -> Iterator[list[str]]:
-    """Start servers in processes, and yield their addresses."""
+def started(count: int, folder: Path = Path("/")) -> Iterator[list[str]]:
+    """Start servers in processes, with checkpoints in the folder, and yield their addresses."""
     with ExitStack() as stack:
-        processes = [stack.enter_context(_process("serve")) for _ in range(count)]
+        processes = [stack.enter_context(_process("serve", str(folder))) for _ in range(count)]
         yield [_line(process) for process in processes]
 
 
 @contextmanager
-def running(count: int, restore: str = "") -> Iterator[list[str]]:
+def running(
+    count: int, restore: str = "", mode: msg.Mode = PLAIN, folder: Path = Path("/")
+) -> Iterator[list[str]]:
     """Start servers that are arranged and open, and yield their addresses."""
-    with started(count) as addresses:
+    with started(count, folder) as addresses:
         with connected(addresses) as channels:
             for index, channel in enumerate(channels):
-                order = msg.Arrange(index, 0, 0, tuple(addresses), msg.Mode(), restore)
+                order = msg.Arrange(index, 0, 0, tuple(addresses), mode, restore)
                 channel.call(order, (), msg.Arranged, SECONDS)
                 flat = np.zeros(partitioning.Placement(MODEL.dense, count).sizes[index], np.float32)
                 channel.call(msg.Define(0, MODEL), [flat], msg.Defined, SECONDS)
@@ -163,7 +191,9 @@ def connected(addresses: Sequence[str]) -> Iterator[list[ServerChannel]]:
         yield [stack.enter_context(ServerChannel(address, TOKEN)) for address in addresses]
 
 
-def measured(addresses: Sequence[str], clients: int, calls: int) -> Iterator[tuple[str, int, float]]:
+def measured(
+    addresses: Sequence[str], clients: int, calls: int, operations: Iterable[str] = AIMS
+) -> Iterator[tuple[str, int, float]]:
     """Measure clients side by side: yield operation, rows per call and total rows per second."""
     with ExitStack() as stack:
         processes = [
@@ -172,7 +202,7 @@ def measured(addresses: Sequence[str], clients: int, calls: int) -> Iterator[tup
         ]
         for process in processes:
             _line(process)  # the client is ready
-        for what in AIMS:
+        for what in operations:
             for size in SIZES:
                 for process in processes:
                     _say(process, json.dumps([what, size]))
@@ -196,9 +226,9 @@ def _say(process: subprocess.Popen[str], line: str) -> None:
     process.stdin.flush()
 
 
-def _serve() -> None:
+def _serve(folder: Path) -> None:
     threading.Thread(target=warm_up, daemon=True).start()
-    _, port = serve(Server(TOKEN, SharedFolder(Path("/"))), "127.0.0.1:0", TOKEN)
+    _, port = serve(Server(TOKEN, SharedFolder(folder)), "127.0.0.1:0", TOKEN)
     print(f"127.0.0.1:{port}", flush=True)
     sys.stdin.read()
 
@@ -256,6 +286,6 @@ def _zipf(rng: np.random.Generator, size: int) -> Ids:
 
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
-        _serve()
+        _serve(Path(sys.argv[2]))
     else:
         _client(sys.argv[2], int(sys.argv[3]), sys.argv[4:])

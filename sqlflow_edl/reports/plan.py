@@ -274,6 +274,8 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
         )
     else:
         yield "local_steps", f"{cluster.local_steps:,}", _origin(plan, "train.local_steps")
+        if cluster.durable_updates != "none":
+            yield "durable_updates", cluster.durable_updates, _origin(plan, "train.durable_updates")
 
 
 def _why_all_reduce(spec: JobSpec) -> str:

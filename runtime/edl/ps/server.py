@@ -268,8 +268,8 @@ class Server:
         asked = replica.arranged
         if not self._store.shared:
             raise JobError(
-                "updates can be logged only in a folder that all instances see",
-                hint="leave train.durable_updates out, or set EDL_CHECKPOINTS to a shared folder",
+                "updates are logged in a folder that all instances see, and EDL_CHECKPOINTS names none; "
+                "leave train.durable_updates out"
             )
         folder = self._updates(asked)
         take_over(folder, asked.generation, asked.epoch)

@@ -36,6 +36,7 @@ from edl.tasks.task import Task, TaskType
 from edl.worker.outbox import Outbox
 
 LEASE = 10.0
+LARGE = 100_000_000  # bytes of parameters
 PLAN = Plan("train", 6 * LEAST_ROWS, 0, Training(epochs=1, batch_size=512))
 WANT: dict[TaskType, int] = {"train": 1}
 
@@ -59,6 +60,7 @@ class Stage:
         self.steps_per_version = steps_per_version
         self.versions = versions
         self.full = False  # the disk
+        self.logged = 0  # bytes of the first server's update log
         self.count = servers
         self.now = 0.0
         self.notes: list[str] = []
@@ -137,7 +139,15 @@ class Stage:
             for one in self.asked
             if isinstance(one.header, TakeCheckpoint)
         }
-        return Figures(call.index, version.generation, version, open=self.is_open, written=written)
+        return Figures(
+            call.index,
+            version.generation,
+            version,
+            open=self.is_open,
+            bytes=LARGE,
+            written=written,
+            logged=0 if call.index else self.logged,
+        )
 
     def unmute(self) -> None:
         """All answer again, and what they did not answer has failed."""

@@ -16,9 +16,9 @@ from edl.tasks.protocol import Flag
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Conclusion, Report, Task, TaskType
 from edl.worker.outbox import Outbox
-from tests.edl.master.stage import LEASE, Stage
+from tests.edl.master.stage import LARGE, LEASE, Stage
 
-ASYNC, SYNC = Mode("async"), Mode("sync")
+ASYNC, SYNC, DURABLE = Mode("async"), Mode("sync"), Mode("async", durable_updates="process")
 MEMORY = Checkpoints(secs=10.0, copies="neighbours")
 
 
@@ -135,6 +135,42 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     assert (stage.leases.servers.generation, stage.leases.servers.ready) == (2, True)
     wanted = [stage.servers._wanted(index).restore for index in range(servers)]
     assert wanted == [checkpoint] * servers
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_servers_with_update_logs_lose_nothing_and_no_task_is_touched_if_all_are_lost(servers: int) -> None:
+    stage = Stage(DURABLE, servers)
+    stage.open()
+    checkpoint = stage.complete()
+    task = stage.take(stage.worker())
+    assert task is not None
+    stage.push(task, 512)
+    stage.talk(1.0)
+    stage.said(Arrange)
+    for index in range(servers):
+        stage.lose(index)
+        stage.register(index, 1)
+    stage.talk()
+    assert [call.header.restore for call in stage.said(Arrange)] == [checkpoint] * servers
+    assert list(stage.leases.state.leases) == [task.attempt]
+    assert (stage.leases.state.generation, stage.servers.losses) == (1, (0, 0))
+    assert (
+        f"ps-0 was killed; it resumes from the checkpoint {checkpoint}: the updates since then are in its log"
+        in stage.notes
+    )
+
+
+def test_an_update_log_that_is_larger_than_the_parameters_makes_a_checkpoint_due() -> None:
+    stage = Stage(DURABLE, when=Checkpoints(secs=600.0))
+    stage.open()
+    before = stage.complete()
+    stage.said(TakeCheckpoint)
+    for size, taken in ((LARGE, 0), (LARGE + 1, 1)):
+        stage.step += 1
+        stage.logged = size
+        stage.talk(2.0)
+        calls = stage.said(TakeCheckpoint)
+        assert [call.header.kept for call in calls] == [(before,)] * taken
 
 
 def test_without_a_checkpoint_training_begins_anew() -> None:

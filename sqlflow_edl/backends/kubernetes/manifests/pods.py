@@ -57,6 +57,7 @@ def manifest(
 
     files: the ConfigMaps with the job's files, by name. timeout: seconds of silence after which a master is replaced.
     """
+    _check_updates(spec, settings)
     pod = render(
         "pod",
         role=role,
@@ -155,6 +156,17 @@ def _checkpoints(settings: Settings) -> str:
     """Return a folder that all pods share, or a URL; empty if there is none."""
     on_volume = f"{VOLUME}/checkpoints" if settings.text("volume") else ""
     return settings.text("checkpoints") or on_volume
+
+
+def _check_updates(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
+    """Raise SemanticError if servers are to log updates where their replacements do not see them."""
+    place = _checkpoints(settings)
+    logged = isinstance(spec, JobSpec) and spec.cluster.durable_updates != "none"
+    if logged and (not place or "://" in place):
+        raise SemanticError(
+            "train.durable_updates needs a volume, on which parameter servers log updates",
+            hint="set kubernetes.volume and leave kubernetes.checkpoints out, or leave train.durable_updates out",
+        )
 
 
 def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[str, str]:

@@ -238,3 +238,12 @@ def test_a_limit_below_what_is_asked_for_is_refused() -> None:
     settings = configured(written=[("worker_memory", "4Gi"), ("worker_memory_limit", "2Gi")]).settings()
     with pytest.raises(SemanticError, match="worker_memory_limit = 2Gi is less than the request of 4Gi"):
         Objects(jobs.submission(settings=settings))
+
+
+@pytest.mark.parametrize("written", [[], [("volume", "claim"), ("checkpoints", "s3://bucket/cuts")]])
+def test_updates_are_logged_on_a_volume_only(written: list[tuple[str, str]]) -> None:
+    cluster = msgspec.structs.replace(jobs.with_workers(2, servers=2).cluster, durable_updates="process")
+    job = jobs.job_spec(cluster=cluster)
+    assert jobs.objects(job, configured(written=[("volume", "claim")]).settings())
+    with pytest.raises(SemanticError, match="durable_updates needs a volume, on which parameter servers log"):
+        jobs.objects(job, configured(written=written).settings())
