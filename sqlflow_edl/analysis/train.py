@@ -268,7 +268,9 @@ class TrainingPlan:
                 fitted.append(Placed(column, draft.input, draft.span))
                 self.decisions.append(made(draft, column))
             except SQLFlowError as error:
-                errors.append(error)
+                same = ((each.message, each.span) == (error.message, error.span) for each in errors)
+                if not any(same):  # an item that makes several features
+                    errors.append(error)
         return fitted
 
     def _left_out(self, statistics: Statistics) -> list[tuple[Draft, tuple[str, str] | None]]:

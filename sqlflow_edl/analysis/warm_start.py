@@ -210,7 +210,8 @@ def _signatures(feature: spec.Feature) -> set[str]:
     """Return the signatures by which a feature of the parent may be written; form and dimension may be omitted."""
     inner = _described(spec.category_of(feature))
     if isinstance(feature, spec.Embedding):
-        return {inner, f"embedding({inner})", f"embedding({inner}, {feature.dim})"}
+        shared = _shared(feature)
+        return {inner, f"embedding({inner}{shared})", f"embedding({inner}, {feature.dim}{shared})"}
     if isinstance(feature, spec.Encoding):
         return {_encoded(feature, inner)}
     if isinstance(feature, spec.Sequence):
@@ -230,7 +231,12 @@ def signature(column: Fitted) -> str:
     if not isinstance(column, spec.Embedding):
         return inner
     fitted = _has_vocabulary(column.category)  # its size, and so the dimension, come from the rows
-    return f"embedding({inner})" if fitted else f"embedding({inner}, {column.dim})"
+    shared = _shared(column)
+    return f"embedding({inner}{shared})" if fitted else f"embedding({inner}, {column.dim}{shared})"
+
+
+def _shared(feature: spec.Embedding) -> str:
+    return ", shared" if feature.table else ""
 
 
 def _encoded(feature: spec.Encoding, category: str) -> str:

@@ -367,6 +367,7 @@ def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expressio
     if isinstance(feature, Embedding):
         chosen = [("combiner", feature.combiner, "sum"), ("initial", feature.initial, "uniform")]
         more = [(key, literal(value)) for key, value, default in chosen if value != default]
+        more += [("table", literal(feature.table))] if feature.table else []
         category = _category(feature.category, name, stored)
         return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
     if isinstance(feature, Sequence):

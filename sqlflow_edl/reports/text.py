@@ -37,7 +37,8 @@ def feature(found: spec.Feature | spec.Category) -> str:
 def _embedding(found: spec.Embedding) -> str:
     combined = "" if found.combiner == "sum" else f", combined by {found.combiner}"
     start = "" if found.initial == "uniform" else f", starts {STARTS[found.initial]}"
-    return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}"
+    table = f", vectors of the shared table {found.table}" if found.table else ""
+    return f"embedding of {feature(found.category)}; {found.dim:,} wide{combined}{start}{table}"
 
 
 def _piecewise_linear(found: spec.PiecewiseLinear) -> str:

@@ -94,6 +94,44 @@ def test_vectors_start_alike_in_both(framework: str, initial: str, deviation: fl
     assert abs(vectors.mean()) < 0.001
 
 
+SHARED = fc.Features(
+    fc.one_hot(fc.vocabulary("type", ["a", "b"])),
+    *(fc.embedding(fc.category_id(name, 5), dim=4, table=1) for name in ("from", "to")),
+)
+PLACES = {"f0": np.array([0, 1]), "f1": np.array([3, 0]), "f2": np.array([4, 3])}
+
+
+def test_torch_has_one_table_for_columns_that_share_vectors() -> None:
+    frameworks.prepare("torch", 1)
+    import torch
+
+    from edl.torch import Concatenated, WeightedSum
+
+    tensors = {name: torch.from_numpy(array) for name, array in PLACES.items()}
+    module, linear = Concatenated(SHARED), WeightedSum(SHARED)
+    assert {name: tuple(array.shape) for name, array in module.state_dict().items()} == {"f1.weight": (6, 4)}
+    found, vectors = module(tensors).detach().numpy(), module.f1.weight.detach().numpy()
+    np.testing.assert_array_equal(found[:, 3:], np.hstack([vectors[PLACES["f1"]], vectors[PLACES["f2"]]]))
+    linear.ids.weight.data[:, 0] = torch.arange(9.0)
+    assert linear(tensors).tolist() == [[0 + 6 + 7], [1 + 3 + 6]]
+
+
+def test_keras_has_one_table_for_columns_that_share_vectors() -> None:
+    frameworks.prepare("keras", 1)
+    import keras
+
+    from edl.keras import concatenated, feature_inputs, weighted_sum
+
+    inputs = feature_inputs(SHARED)
+    [vectors] = (model := keras.Model(inputs, concatenated(SHARED, inputs))).get_weights()
+    assert vectors.shape == (6, 4)
+    found = model(PLACES).numpy()
+    np.testing.assert_array_equal(found[:, 3:], np.hstack([vectors[PLACES["f1"]], vectors[PLACES["f2"]]]))
+    linear = keras.Model(inputs, weighted_sum(SHARED, inputs))
+    linear.set_weights([np.arange(9.0)[:, None]])
+    assert linear(PLACES).numpy().tolist() == [[0 + 6 + 7], [1 + 3 + 6]]
+
+
 def test_neighbours_share_a_row_table_where_they_start_alike() -> None:
     large = fc.hash_bucket("x", LARGEST_IN_GRAPH)
     first = [

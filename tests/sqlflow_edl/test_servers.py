@@ -37,7 +37,8 @@ def train(framework: str, more: str, into: str) -> str:
     )
     return (
         f"SELECT * FROM visits TO TRAIN DeepFMClassifier WITH {settings}, {more} model.framework = {framework} "
-        f"COLUMN seconds, category_id(who, 100000), category_id(page, 100000) LABEL bought INTO {into}"
+        "COLUMN seconds, EMBEDDING([CATEGORY_ID(who, 100000), CATEGORY_ID(page, 100000)], 4), CATEGORY_ID(who, 90000) "
+        f"LABEL bought INTO {into}"
     )
 
 
@@ -67,6 +68,7 @@ def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     here, there = (archive(session, name, tmp_path) for name in ("alone", "served"))
     expected, found = here.weights(), there.weights()
     assert found.keys() == expected.keys()
+    assert {name for name in found if name.endswith(":ids")} == {"f1_embedding:ids", "f1_weights:ids"}
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
     assert [row["epoch"] for row in there.curve] == [row["epoch"] for row in here.curve]

@@ -26,26 +26,41 @@ def is_outside(num_ids: int, dim: int) -> bool:
 
 
 def grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return the entries in order. Adjacent embeddings of one width and initializer in tables share a table, except
+    """Return the entries in order, those together that one layer looks up, or several layers in one table.
+
+    They are embeddings of a shared table, and adjacent ones of one width and initializer outside of the graph, except
     lists.
     """
-    groups: list[list[Entry]] = []
-    for (width, _), neighbours in groupby(entries, key=lambda entry: (_shared(entry), initial_of(entry))):
-        run = list(neighbours)
-        groups += [run] if width else [[entry] for entry in run]
-    return groups
+    return [list(run) for _, run in groupby(entries, key=_together)]
 
 
 def is_table(group: Sequence[Entry]) -> bool:
-    """Return True if the group of `grouped` is one of row tables."""
-    return bool(_shared(group[0]))
+    """Return True if the group of `grouped` is one of row tables that one layer looks up."""
+    return bool(_outside(group[0]))
 
 
-def _shared(entry: Entry) -> int:
-    """Return the width of an embedding in a table, or 0 for any other entry."""
+def _together(entry: Entry) -> tuple[object, ...]:
+    if width := _outside(entry):
+        return width, initial_of(entry)
+    return ("table", table_of(entry)) if table_of(entry) else (entry.name,)
+
+
+def _outside(entry: Entry) -> int:
+    """Return the width of an embedding in a row table, or 0 for lists and any other entry."""
     embedded = isinstance(entry.feature, Embedding) and entry.kind == "category"
     outside = embedded and is_outside(entry.num_ids, entry.width)
     return entry.width if outside else 0
+
+
+def table_of(entry: Entry) -> int:
+    """Return the number of the table that the entry shares with others, or 0."""
+    return entry.feature.table if isinstance(entry.feature, Embedding) else 0
+
+
+def owners(entries: Sequence[Entry]) -> dict[str, str]:
+    """Map names of entries to the first one with which they share a table; it may be the entry itself."""
+    first: dict[object, str] = {}
+    return {entry.name: first.setdefault(table_of(entry) or entry.name, entry.name) for entry in entries}
 
 
 def combiner_of(entry: Entry) -> Combiner:
@@ -70,9 +85,14 @@ def refuse_sequence(entry: Entry) -> None:
 
 
 def firsts(entries: Sequence[Entry]) -> tuple[tuple[int, ...], int]:
-    """Return the first id of each category among those of all, and the total number of ids."""
-    first, total = [], 0
+    """Return the first id of each category among those of all, and the total number of ids.
+
+    Categories that share a table have the same first id.
+    """
+    first: dict[str, int] = {}
+    total, owner = 0, owners(entries)
     for entry in entries:
-        first.append(total)
-        total += entry.num_ids
-    return tuple(first), total
+        if owner[entry.name] == entry.name:
+            first[entry.name] = total
+            total += entry.num_ids
+    return tuple(first[owner[entry.name]] for entry in entries), total

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from edl.embeddings.placement import is_outside
-from edl.spec import Component, Embedding, JobSpec, num_ids
+from edl.spec import Component, JobSpec, num_ids
+from edl.spec.features import with_tables
 
 FLOAT_BYTES = 4
 
@@ -29,8 +30,7 @@ def slots(optimizer: Component) -> int:
 
 def in_tables(spec: JobSpec) -> int:
     """Return the numbers of parameters in row tables."""
-    embeddings = (feature for feature in spec.features if isinstance(feature, Embedding))
-    sizes = ((num_ids(feature.category), feature.dim) for feature in embeddings)
+    sizes = ((num_ids(feature.category), feature.dim) for feature in with_tables(spec.features))
     return sum(ids * dim for ids, dim in sizes if is_outside(ids, dim))
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Mapping
+from itertools import groupby, pairwise
 from typing import Any, TypeVar
 
 from edl.errors import SemanticError, did_you_mean
@@ -46,6 +46,7 @@ from edl.spec.features import (
     CROSSED_TYPES,
     INITIALS,
     ITEM_TYPES,
+    LIST_TYPES,
     OF_NUMBERS,
     PART_SIZES,
     PLAIN_TYPES,
@@ -301,6 +302,33 @@ def _embedding(column: Embedding) -> None:
     if column.initial not in INITIALS:
         hint = did_you_mean(str(column.initial), INITIALS)
         raise SemanticError(f"an embedding has no initial values {column.initial!r}", hint=hint)
+    if isinstance(column.table, bool) or not isinstance(column.table, int) or column.table < 0:
+        raise SemanticError(f"table of an embedding must be 0 or a positive integer, not {column.table!r}")
+
+
+def check_tables(columns: Iterable[Feature]) -> None:
+    """Raise SemanticError if features with one table are no neighbours, or their vectors differ in kind."""
+    seen: set[int] = set()
+    for table, run in groupby(columns, key=lambda each: each.table if isinstance(each, Embedding) else 0):
+        sharing = [each for each in run if isinstance(each, Embedding)]
+        names = ", ".join(str(source) for each in sharing for source in sources(each))
+        if table and table in seen:
+            raise SemanticError(
+                f"the embedding of {names} is apart from others of table {table}", hint="put them together"
+            )
+        if table and len(set(map(_vectors, sharing))) > 1:
+            raise SemanticError(
+                f"the embeddings of {names} share a table, and differ in their vectors or ids"
+            )
+        seen.add(table)
+
+
+def _vectors(column: Embedding) -> tuple[object, ...]:
+    """Return all that embeddings of one table have in common."""
+    category = column.category
+    weighted = category.weights != "" if isinstance(category, ListOf) else None
+    is_list = isinstance(category, LIST_TYPES)
+    return num_ids(category), column.dim, column.combiner, column.initial, is_list, weighted
 
 
 def _sequence(column: Sequence) -> None:

@@ -169,9 +169,14 @@ def one_hot(category: Category) -> OneHot:
     return check(OneHot(category))
 
 
-def embedding(category: Category, dim: int, combiner: str = "sum", initial: str = "uniform") -> Embedding:
-    """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros."""
-    return check(Embedding(category, dim, combiner, initial))
+def embedding(
+    category: Category, dim: int, combiner: str = "sum", initial: str = "uniform", table: int = 0
+) -> Embedding:
+    """Return a trained vector of `dim` values for each id. `initial` values: uniform, normal or zeros.
+
+    Neighbouring embeddings with one number of a `table` share their vectors.
+    """
+    return check(Embedding(category, dim, combiner, initial, table))
 
 
 def sequence(category: ListOf | NGrams, length: int) -> Sequence:

@@ -24,7 +24,7 @@ from edl.errors import SemanticError, did_you_mean
 from edl.features.arrays import Floats, numbers
 from edl.features.calendar import TIME_PARTS, parts, years
 from edl.features.categories import Encoder, Ids, encoder
-from edl.features.checks import check
+from edl.features.checks import check, check_tables
 from edl.features.computed import column as column_of
 from edl.features.encodings import Encoder as StatisticsEncoder
 from edl.features.lists import Lists
@@ -108,6 +108,7 @@ class Features:
             _check_feature(column)
         if not columns:
             raise SemanticError("a model needs at least one feature")
+        check_tables(columns)
         self.columns: tuple[Feature, ...] = columns
         self.entries: tuple[Entry, ...] = tuple(_entries(columns, prefix))
         self.source_columns: tuple[str, ...] = tuple(

@@ -14,7 +14,7 @@ instead, in which a missing value stays missing (NaN). Where a number is read, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, TypeVar
 
 import msgspec
@@ -249,12 +249,17 @@ INITIALS = ("uniform", "normal", "zeros")
 
 
 class Embedding(Column, frozen=True, tag="embedding"):
-    """Trained vector of the row's id, `dim` values."""
+    """Trained vector of the row's id, `dim` values.
+
+    Neighbouring features with one number of a `table` look their vectors up in the same one, where equal ids have equal
+    vectors; 0 is a table of its own.
+    """
 
     category: Category
     dim: int
     combiner: str = "sum"  # for several ids in one row; one of COMBINERS
     initial: str = "uniform"  # initial values; one of INITIALS
+    table: int = 0
 
 
 class Sequence(Column, frozen=True, tag="sequence"):
@@ -377,6 +382,15 @@ def width(feature: Feature) -> int:
     if isinstance(feature, TargetMean):
         return feature.outputs
     return feature.dim if isinstance(feature, Embedding) else 1
+
+
+def with_tables(features: Iterable[Feature]) -> Iterator[Embedding]:
+    """Yield the embeddings, of those that share a table the first one."""
+    seen: set[int] = set()
+    for feature in features:
+        if isinstance(feature, Embedding) and feature.table not in seen:
+            seen |= {feature.table} - {0}
+            yield feature
 
 
 def is_dense(feature: Feature) -> bool:

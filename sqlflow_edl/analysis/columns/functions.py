@@ -24,7 +24,8 @@ def _embedding(bound: Bound) -> Draft:
 
     def fit(statistics: Statistics) -> spec.Embedding:
         category = inner.fit(statistics)
-        return spec.Embedding(category, dim or embedding_dim(spec.num_ids(category)), combiner, initial)  # type: ignore[arg-type]
+        width = dim or embedding_dim(spec.num_ids(category))  # type: ignore[arg-type]
+        return spec.Embedding(category, width, combiner, initial, inner.table)  # type: ignore[arg-type]
 
     return replace(inner, fit=fit, span=bound.span, is_category=False)
 
@@ -116,11 +117,12 @@ FUNCTIONS = (
              ("TARGET_ENCODING", "TARGET_ENCODER")),
     Function("COUNT_ENCODE", "COUNT_ENCODE(x)", (_CATEGORY,), encodings.count_encode,
              ("COUNT_ENCODING", "FREQUENCY_ENCODE")),
-    Function("EMBEDDING", "EMBEDDING(x, dim) or EMBEDDING(VOCABULARIZE(x), dim)",
-             (_CATEGORY, Parameter("dim", "whole", ("dimension", "size"), required=False),
+    Function("EMBEDDING", "EMBEDDING(x, dim), or EMBEDDING([x, y], dim) of columns that share vectors",
+             (Parameter("category", "embedded", ("x", "column", "categories")),
+              Parameter("dim", "whole", ("dimension", "size"), required=False),
               Parameter("combiner", "text", required=False),
               Parameter("initializer", "text", ("initial",), required=False)),
-             _embedding, ("embedding_column",)),
+             _embedding, ("embedding_column", "shared_embedding_columns")),
     Function("SEQUENCE", "SEQUENCE(x, 20) or SEQUENCE(SPARSE(x, size), 20)",
              (_CATEGORY, Parameter("max_length", "buckets", ("length",))), _sequence),
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,

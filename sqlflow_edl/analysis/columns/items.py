@@ -24,6 +24,7 @@ from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Paramete
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.columns.numeric import numeric, standardized
+from sqlflow_edl.analysis.columns.shared import shared
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.errors.spans import at
@@ -54,6 +55,7 @@ class Resolver:
             str, spec.Computed
         ] = {}  # columns of expressions, which the query does not select
         self._columns_of: dict[str, str] = {}  # aliases of columns
+        self._tables = 0  # of vectors that several columns share
         self._named: set[str] = set()  # aliases of the clause, also of later items
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
@@ -168,6 +170,8 @@ class Resolver:
             return self._cells(value, function)
         if parameter.type == "category":
             return self._categories(value, function)
+        if parameter.type == "embedded":
+            return self._embedded(value, function)
         if parameter.type == "categories":
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(draft for item in items for draft in self._categories(item, function))]
@@ -175,6 +179,20 @@ class Resolver:
             items = value.items if isinstance(value, ast.ListValue) else (value,)
             return [tuple(part for item in items for part in self._crossed(item, function))]
         return [_converted(function, parameter, value)]
+
+    def _embedded(self, value: ast.Value, function: Function) -> list[Draft]:
+        """Return categories, of which those in brackets share their vectors."""
+        if not isinstance(value, ast.ListValue):
+            return self._categories(value, function)
+        if not value.items:
+            raise SemanticError(
+                f"{function.name} takes a category, or several in brackets",
+                span=value.span,
+                hint=f"write {function.usage}",
+            )
+        drafts = [draft for item in value.items for draft in self._categories(item, function)]
+        self._tables += 1
+        return shared(drafts, self._tables, value.span)
 
     def _crossed(self, value: ast.Value, function: Function) -> Sequence[str | Draft]:
         """Return columns by name, whose values are crossed, and categories, whose ids are."""
@@ -206,8 +224,7 @@ class Resolver:
             raise SemanticError(
                 f"{function.name} takes one category, here are {len(value.items)}",
                 span=value.span,
-                hint="CONCAT(a, b) makes one of several: an embedding adds up a vector of each. Columns cannot share "
-                "their vectors, unless the SELECT makes a list of them",
+                hint="CONCAT(a, b) makes one of several",
             )
         if isinstance(value, ast.Call) and not is_computed(value):
             drafts = self._calls(value)

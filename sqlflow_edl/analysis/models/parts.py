@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from edl import spec
 from edl.errors import Span
-from edl.spec.features import CATEGORY_TYPES
+from edl.spec.features import CATEGORY_TYPES, with_tables
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs, Placed, embedding_dim
 from sqlflow_edl.analysis.models.base import Assembler, Parameters
 from sqlflow_edl.analysis.settings.dictionary import Attribute
@@ -101,12 +101,11 @@ def linear_feature(column: Fitted, label: spec.Label) -> spec.Feature:
 
 def linear_size(features: Iterable[spec.Feature]) -> int:
     """Count the weights of a linear sum over the numbers and the ids, for one output."""
-    return sum(
-        spec.num_ids(feature.category)
-        if isinstance(feature, spec.OneHot | spec.Embedding)
-        else spec.width(feature)
-        for feature in features
-    )
+    features = list(features)
+    one_hot = [each.category for each in features if isinstance(each, spec.OneHot)]
+    embedded = [each.category for each in with_tables(features)]
+    numbers = (each for each in features if not isinstance(each, spec.OneHot | spec.Embedding))
+    return sum(map(spec.num_ids, one_hot + embedded)) + sum(map(spec.width, numbers))
 
 
 def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
@@ -123,10 +122,7 @@ def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
 
 def _embeddings_size(features: Iterable[spec.Feature]) -> int:
     """Count the vectors of ids, and the frequencies and linear functions of periodic embeddings."""
-    return sum(
-        spec.num_ids(feature.category) * feature.dim
-        if isinstance(feature, spec.Embedding)
-        else 2 * feature.frequencies * (feature.frequencies + 1)
-        for feature in features
-        if isinstance(feature, spec.Embedding | spec.Periodic)
-    )
+    features = list(features)
+    periodic = (each.frequencies for each in features if isinstance(each, spec.Periodic))
+    vectors = sum(spec.num_ids(each.category) * each.dim for each in with_tables(features))
+    return vectors + sum(2 * frequencies * (frequencies + 1) for frequencies in periodic)

@@ -57,7 +57,7 @@ def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
     An embedding of length one is that weight.
     """
     column = placed.column
-    if isinstance(column, spec.Embedding) and column.dim == 1 and column.combiner == "sum":
+    if isinstance(column, spec.Embedding) and (column.dim, column.combiner, column.table) == (1, "sum", 0):
         column = column.category
     if isinstance(column, spec.Embedding):
         raise SemanticError(

@@ -43,7 +43,12 @@ COLUMNS: list[Any] = [
     fc.embedding(fc.concat(fc.category_id("x", 3), fc.list_of(fc.category_id("y", 3))), dim=8),
     fc.embedding(fc.cross(["a", "b"], 100), dim=8, combiner="mean"),
     fc.embedding(fc.hash_bucket("x", 3), 2, initial="zeros"),
+    fc.embedding(fc.hash_bucket("x", 3), 2, table=1),
 ]
+
+
+def shared(column: str, size: int) -> spec.Embedding:
+    return fc.embedding(fc.hash_bucket(column, size), dim=2, table=1)
 
 
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
@@ -116,6 +121,15 @@ def test_a_constructor_gives_the_spec_of_that_column(column: spec.Feature) -> No
             "an embedding has no combiner 'avg'",
         ),
         (lambda: fc.embedding(fc.hash_bucket("x", 3), 2, initial="ones"), "no initial values 'ones'"),
+        (
+            lambda: fc.embedding(fc.hash_bucket("x", 3), 2, table=-1),
+            "table of an embedding must be 0 or a positive",
+        ),
+        (lambda: fc.Features(shared("x", 3), shared("y", 4)), "embeddings of x, y share a table, and differ"),
+        (
+            lambda: fc.Features(shared("x", 3), fc.numeric("z"), shared("y", 3)),
+            "the embedding of y is apart from others of table 1",
+        ),
         (lambda: fc.one_hot(spec.HashBucket("x", -1)), "size of column x must be a positive integer"),
     ],
 )

@@ -116,11 +116,20 @@ class RowCases:
     other_dim: tuple[str, str]
     own_optimizer: str
     bag: str  # a model of one table over lists of ids, with COMBINER and the inputs' SHAPE
-    helpers: str  # a model of the helpers, over the categories NAMES, with SGD and OPTIONS
+    helpers: str  # a model of the helpers, over a CATEGORY of each of NAMES in a TABLE, with SGD and OPTIONS
 
     def program(self, folder: Path, append: str = "", edit: tuple[str, str] = ("", "")) -> Program:
         assert edit[0] in self.model
         return program(folder, self.framework, append=self.model.replace(*edit) + append)
+
+    def helped(
+        self, names: str, table: int, category: str = "fc.category_id(name, 30)", options: str = ""
+    ) -> str:
+        given = {"OPTIONS": options, "NAMES": repr(names), "TABLE": str(table), "CATEGORY": category}
+        page = self.helpers
+        for word, text in given.items():
+            page = page.replace(word, text)
+        return page
 
     def bag_of(self, combiner: str, shape: str = "()") -> str:
         return self.bag.replace("COMBINER", combiner).replace("SHAPE", shape)
@@ -315,18 +324,19 @@ class RowCases:
 
     # With clipnorm, categories that share a table are clipped as the one parameter that they are.
     @pytest.mark.parametrize(
-        ("options", "names"),
+        ("options", "names", "table"),
         [
-            pytest.param("", "ab", marks=pytest.mark.soak),
-            pytest.param("clipnorm=0.02", "a", marks=pytest.mark.soak),
-            ("global_clipnorm=0.03", "ab"),
-            pytest.param("clipvalue=0.002", "ab", marks=pytest.mark.soak),
+            pytest.param("", "ab", 0, marks=pytest.mark.soak),
+            pytest.param("clipnorm=0.02", "a", 0, marks=pytest.mark.soak),
+            ("global_clipnorm=0.03", "ab", 0),
+            pytest.param("clipvalue=0.002", "ab", 0, marks=pytest.mark.soak),
+            ("clipnorm=0.02", "ab", 1),  # one shared table is one parameter in the graph too
         ],
     )
     def test_sgd_moves_rows_as_it_moves_embeddings_in_the_graph(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, names: str
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str, names: str, table: int
     ) -> None:
-        page = self.helpers.replace("OPTIONS", options).replace("NAMES", repr(names))
+        page = self.helped(names, table, options=options)
         subject = program(tmp_path, self.framework, append=page)
         features = {name: FEATURES[name] for name in ("f0", "f1")[: len(names)]}
         adapters = []
@@ -341,6 +351,25 @@ class RowCases:
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
             one, other = (adapter.train(Minibatches(features, LABELS, 20)) for adapter in adapters)
             np.testing.assert_allclose(one, other, rtol=1e-4)
+
+    def test_lists_of_two_columns_share_one_table(self, tmp_path: Path) -> None:
+        page = self.helped("ab", 1, "fc.list_of(fc.category_id(name, 30))")
+        lists = edl.Ragged(LISTS.values, LISTS.offsets)
+        features = {"f0": lists, "f1": edl.Ragged(LISTS.values[::-1] + 8, LISTS.offsets)}
+        subject = program(tmp_path, self.framework, append=page)
+        adapter = frameworks.create(
+            subject, {name: array[:2] for name, array in features.items()}, LABELS[:2], seed=1
+        )
+        adapter.train(Minibatches(features, LABELS, 20))
+        weights = adapter.get_weights()
+        tables = {name: array for name, array in weights.items() if name.endswith(":ids")}
+        assert set(tables) == {"f0_embedding:ids", "f0_weights:ids"}
+        assert tables["f0_embedding:ids"].tolist() == list(
+            range(28)
+        )  # 0 to 19 of one column, 8 to 27 of the other
+        padded = {name: array.padded() for name, array in features.items()}
+        alone = self.outputs(adapter.standalone(), padded)
+        np.testing.assert_allclose(alone, adapter.predict(features), rtol=1e-4, atol=1e-6)
 
 
 def in_graph(own: dict[str, Any], start: dict[str, Any]) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def optimizer():
 
 from edl.keras import weighted_sum
 
-FEATURES = fc.Features(*(fc.embedding(fc.category_id(name, 30), dim=4) for name in NAMES))
+FEATURES = fc.Features(*(fc.embedding(CATEGORY, dim=4, table=TABLE) for name in NAMES))
 
 
 def custom_model():

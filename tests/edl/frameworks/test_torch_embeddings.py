@@ -49,7 +49,7 @@ def optimizer(parameters):
 
 from edl.torch import WeightedSum, clipped
 
-FEATURES = fc.Features(*(fc.embedding(fc.category_id(name, 30), dim=4) for name in NAMES))
+FEATURES = fc.Features(*(fc.embedding(CATEGORY, dim=4, table=TABLE) for name in NAMES))
 
 
 class Model(nn.Module):

@@ -20,9 +20,11 @@ FEATURES = fc.Features(
         combiner="mean",
     ),
     fc.embedding(fc.hash_bucket("city", 9), dim=4, initial="normal"),
+    fc.embedding(fc.vocabulary("start", fc.stored(STORED / "f1.json")), dim=4, table=1),
+    fc.embedding(fc.vocabulary("goal", fc.stored(STORED / "f1.json")), dim=4, table=1),
     fc.embedding(fc.list_of(fc.hash_bucket("words", 1000), delimiter=" ", weights=":"), dim=8),
     fc.embedding(
-        fc.concat(fc.hour("seen"), fc.vocabulary("city", fc.stored(STORED / "f4_1.json"))),
+        fc.concat(fc.hour("seen"), fc.vocabulary("city", fc.stored(STORED / "f6_1.json"))),
         dim=4,
     ),
 )

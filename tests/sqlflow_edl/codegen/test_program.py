@@ -220,6 +220,10 @@ JOBS = {
                 spec.OneHot(spec.ListOf(spec.CategoryId("shelf", 10))),
                 spec.Embedding(spec.ListOf(spec.Vocabulary("tags", tuple(range(21))), "|"), 8, "mean"),
                 spec.Embedding(spec.HashBucket("city", 9), 4, "sum", "normal"),
+                *(
+                    spec.Embedding(spec.Vocabulary(name, tuple(range(21))), 4, table=1)
+                    for name in ("start", "goal")
+                ),
                 spec.Embedding(spec.ListOf(spec.HashBucket("words", 1000), " ", ":"), 8),
                 spec.Embedding(
                     spec.Concat((spec.DatePart("seen", "hour"), spec.Vocabulary("city", tuple(range(22))))), 4

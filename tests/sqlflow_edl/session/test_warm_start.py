@@ -14,6 +14,7 @@ from tests.workshops import Workshop
 
 OLD = "SELECT age, city, member, team FROM people WHERE age < 50 AND city <> 'oslo'"
 NEW = "SELECT city AS City, 1 AS more, member, age, team AS side FROM people WHERE age >= 50"
+SHARED = "embedding([hash(city, 9), hash(member, 9)], 2)"
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +23,7 @@ def workshop(workshop: Workshop) -> Workshop:
     fill(workshop.session, "people", tables()["people"])
     workshop.run(
         f"{OLD} TO TRAIN DNNClassifier WITH epochs = 2, hidden_units = [8], model.framework = {workshop.framework} "
-        "COLUMN age, hash(city, 20), vocabularize(city) VALIDATE 0 LABEL team INTO teams"
+        f"COLUMN age, hash(city, 20), vocabularize(city), {SHARED} VALIDATE 0 LABEL team INTO teams"
     )
     return workshop
 
@@ -66,9 +67,9 @@ def test_rows_that_are_far_from_those_of_the_model_are_noted(workshop: Workshop)
 
 def test_written_columns_are_those_of_the_model(workshop: Workshop) -> None:
     [compiled] = workshop.session.compile(
-        f"{OLD} TO TRAIN DNNClassifier COLUMN hash(city, 20), age LABEL team USING teams@1 INTO m"
+        f"{OLD} TO TRAIN DNNClassifier COLUMN hash(city, 20), {SHARED} LABEL team USING teams@1 INTO m"
     )
-    assert len(compiled.spec.features) == len(compiled.spec.inputs["features"]) == 4
+    assert len(compiled.spec.features) == len(compiled.spec.inputs["features"]) == 5
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,7 @@ def test_written_columns_are_those_of_the_model(workshop: Workshop) -> None:
         ("DNN WITH hidden_units = 9 LABEL team", r"hidden_units is \[8\] in teams@1", "leave model.hidden_units out"),
         ("DNN COLUMN hash(city, 21) LABEL team", r"no feature hash_bucket\(city, 21\)", "hash_bucket(city, 20)"),
         ("DNN COLUMN embedding(hash(city, 20), 3) LABEL team", "teams@1 has no feature embedding", "standardize(age)"),
+        ("DNN COLUMN embedding(hash(city, 9), 2) LABEL team", "teams@1 has no feature embedding", "leave COLUMN out"),
         ("DNN LABEL city", "city has classes that teams@1 does not know: 'bonn'", "known: blue"),
     ],
 )  # fmt: skip

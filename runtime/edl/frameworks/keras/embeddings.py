@@ -10,7 +10,6 @@ import tensorflow as tf
 from edl.embeddings.combiners import needed
 from edl.embeddings.model_tables import Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
-from edl.embeddings.table import Floats
 from edl.errors import JobError
 from edl.frameworks.keras.layers import Embedding, combined
 
@@ -76,12 +75,21 @@ def with_rows_inside(model: keras.Model, tables: Tables) -> keras.Model:
         return model
 
     listed: dict[int, bool] = {}  # inputs that are lists
+    vectors: dict[str, keras.layers.Embedding] = {}  # by table
 
     def inside(layer: Any) -> Any:
         if not isinstance(layer, Embedding):
             return layer
-        rows, weighted = tables.whole(layer.spec.name), tables.listed.get(layer.spec.name)
-        return _inside(layer, rows) if weighted is None else _inside_lists(layer, rows, weighted)
+        name = layer.spec.name
+        if name not in vectors:
+            rows = tables.whole(name)
+            vectors[name] = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
+        weighted = tables.listed.get(name)
+        return (
+            _inside(layer, vectors[name])
+            if weighted is None
+            else _inside_lists(layer, vectors[name], weighted)
+        )
 
     try:
         for layer in model.layers:
@@ -109,18 +117,17 @@ def _input_like(tensor: Any, weighted: bool | None) -> Any:
     return made
 
 
-def _inside(layer: Embedding, rows: Floats) -> keras.Model:
-    """Return an ordinary layer with the whole table of a row layer."""
+def _inside(layer: Embedding, embedding: keras.layers.Embedding) -> keras.Model:
+    """Return an ordinary layer over the whole table of a row layer."""
     given = layer.input if isinstance(layer.input, list) else [layer.input]
     inputs = [keras.Input(tensor.shape[1:], dtype="int64") for tensor in given]
     first = layer.first or (0,) * len(inputs)
     ids = [tensor + start for tensor, start in zip(inputs, first, strict=True)]
     stacked = keras.ops.stack(ids, axis=1) if len(ids) > 1 else ids[0]
-    embedding = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
     return keras.Model(inputs, combined(embedding(stacked), layer.combiner), name=f"{layer.name}_rows")
 
 
-def _inside_lists(layer: Embedding, rows: Floats, weighted: bool) -> keras.Model:
+def _inside_lists(layer: Embedding, embedding: keras.layers.Embedding, weighted: bool) -> keras.Model:
     """Return the same for lists of ids."""
     ops, combiner = keras.ops, needed(layer.combiner, layer.spec.name)
     shape, dtype = _PADDED[weighted]
@@ -129,7 +136,6 @@ def _inside_lists(layer: Embedding, rows: Floats, weighted: bool) -> keras.Model
     weights = ops.cast(ids >= 0, "float32")
     if weighted:
         weights = weights * ops.cast(ops.take(given, 1, axis=2), "float32")
-    embedding = keras.layers.Embedding(*rows.shape, weights=[rows], name=layer.name)
     vectors = embedding(ops.maximum(ids + (layer.first[0] if layer.first else 0), 0))
     vector = ops.sum(vectors * ops.expand_dims(weights, -1), axis=1)
     if combiner != "sum":

@@ -26,7 +26,9 @@ from edl.embeddings.placement import (
     initial_of,
     is_outside,
     is_table,
+    owners,
     refuse_sequence,
+    table_of,
 )
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry, Features, Inputs
@@ -112,11 +114,7 @@ def feature_inputs(features: Features | Inputs) -> dict[str, Any]:
 
 def concatenated(features: Features, inputs: dict[str, Any]) -> Any:
     """Return the features as one tensor, float32 (rows, features.width): the entries one after another."""
-    blocks = [
-        _rows(group, inputs) if is_table(group) else _block(group[0], inputs[group[0].name])
-        for group in grouped(features.entries)
-    ]
-    return _joined(blocks)
+    return _joined([block for group in grouped(features.entries) for block in _blocks(group, inputs)])
 
 
 def member_inputs(members: int, hidden: Any) -> Any:
@@ -170,7 +168,10 @@ def weighted_sum(features: Features, inputs: dict[str, Any], units: int = 1) -> 
             vectors = weights(keras.ops.stack(ids, axis=1) + keras.ops.convert_to_tensor(first, "int64"))
             parts.append(keras.ops.sum(vectors, axis=1))
     lists = [entry for entry in features.entries if entry.kind == "list"]
-    parts += [_list_rows(each, units, f"{each.name}_weights", inputs[each.name], "zeros") for each in lists]
+    owner = owners(lists)
+    parts += [
+        _list_rows(each, units, inputs[each.name], "zeros", owner[each.name], "weights") for each in lists
+    ]
     return parts[0] if len(parts) == 1 else keras.layers.Add()(parts)
 
 
@@ -194,6 +195,19 @@ def _input(entry: Entry) -> Any:
     return tensor
 
 
+def _blocks(group: Sequence[Entry], inputs: dict[str, Any]) -> list[Any]:
+    """Return the values of entries that `grouped` puts together: of each, or of all in one."""
+    if is_table(group):
+        return [_rows(group, inputs)]
+    first = group[0]
+    if not table_of(first):
+        return [_block(first, inputs[first.name])]
+    if first.kind == "list":
+        return [_list_vectors(entry, inputs[entry.name], first.name) for entry in group]
+    shared = _vectors(first)
+    return [shared(inputs[entry.name]) for entry in group]
+
+
 def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "dense":
         return tensor
@@ -203,9 +217,9 @@ def _block(entry: Entry, tensor: Any) -> Any:
     if entry.kind == "periodic":
         return _periodic(entry, tensor)
     if entry.kind == "list":
-        return _list_rows(entry, entry.width, f"{entry.name}_embedding", tensor, initial_of(entry))
+        return _list_vectors(entry, tensor, entry.name)
     if isinstance(entry.feature, EmbeddingFeature):
-        return _vectors(entry, tensor)
+        return _vectors(entry)(tensor)
     return keras.ops.one_hot(tensor, entry.num_ids, dtype="float32")
 
 
@@ -249,18 +263,23 @@ def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
     return keras.layers.Reshape((len(group) * width,))(layer([inputs[entry.name] for entry in group]))
 
 
-def _list_rows(entry: Entry, width: int, name: str, ids: Any, initial: Initial) -> Any:
-    """Return the vectors of lists of ids, combined."""
-    return Embedding(name, width, combiner_of(entry), initial=initial, num_ids=entry.num_ids, name=name)(ids)
+def _list_vectors(entry: Entry, ids: Any, owner: str) -> Any:
+    return _list_rows(entry, entry.width, ids, initial_of(entry), owner, "embedding")
 
 
-def _vectors(entry: Entry, ids: Any) -> Any:
+def _list_rows(entry: Entry, width: int, ids: Any, initial: Initial, owner: str, what: str) -> Any:
+    """Return the vectors of lists of ids, combined, from the table of the entry `owner`."""
+    name, table, size = f"{entry.name}_{what}", f"{owner}_{what}", entry.num_ids
+    return Embedding(table, width, combiner_of(entry), initial=initial, num_ids=size, name=name)(ids)
+
+
+def _vectors(entry: Entry) -> keras.layers.Embedding:
+    """Return the layer of vectors in the graph."""
     initializer = {
         "uniform": keras.initializers.RandomUniform(-EMBEDDING_SCALE, EMBEDDING_SCALE),
         "normal": keras.initializers.RandomNormal(0.0, EMBEDDING_SCALE),
         "zeros": keras.initializers.Zeros(),
     }[initial_of(entry)]
-    layer = keras.layers.Embedding(
+    return keras.layers.Embedding(
         entry.num_ids, entry.width, embeddings_initializer=initializer, name=f"{entry.name}_embedding"
     )
-    return layer(ids)

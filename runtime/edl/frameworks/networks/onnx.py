@@ -69,6 +69,7 @@ class _Graph:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
+        self._tables: dict[int, Value] = {}  # of vectors, which several blocks may share
 
     def outputs(self, network: Network) -> Value:
         """Return the outputs, float32 (rows, outputs), or (rows, members, outputs) of an ensemble."""
@@ -123,7 +124,9 @@ class _Graph:
             return self._periodic(self._joined(numbers), block.periodic, entry.width)
         found = self._ids(block)
         if block.table is not None:
-            return graph.add("Gather", self._constant(block.table), found, axis=0)
+            if (shared := id(block.table)) not in self._tables:
+                self._tables[shared] = self._constant(block.table)
+            return graph.add("Gather", self._tables[shared], found, axis=0)
         ends = graph.constant(np.array([0, 1], dtype=np.float32))
         return graph.add("OneHot", found, graph.constant(np.array(entry.num_ids)), ends)
 

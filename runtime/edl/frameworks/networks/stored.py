@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from edl.arrays import Array
+from edl.embeddings.placement import firsts, grouped, owners
 from edl.errors import JobError
 from edl.features import NUMBERS, Entry
 from edl.frameworks.networks.network import (
@@ -89,7 +91,7 @@ def _refuse_lists(entries: Sequence[Entry]) -> None:
 def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     prefix = "deep" if shape.wide is not None else "features"
     _refuse_lists(shape.deep.entries)
-    blocks = []
+    blocks, owner = [], owners(shape.deep.entries)
     for entry in shape.deep.entries:
         name = f"{prefix}.{entry.name}"
         if entry.kind == "periodic":
@@ -98,7 +100,8 @@ def _of_torch(shape: Shape, weights: Mapping[str, Floats]) -> Network:
             )
             blocks.append(Block(entry, periodic=Periodic(frequencies, weight, bias)))
         else:
-            blocks.append(Block(entry, weights[f"{name}.weight"] if _is_embedding(entry) else None))
+            table = weights[f"{prefix}.{owner[entry.name]}.weight"] if _is_embedding(entry) else None
+            blocks.append(Block(entry, table))
     last = weights["output.weight"]
     return Network(
         tuple(blocks),
@@ -148,9 +151,9 @@ def _wide_parts(
         for entry, weight in zip(numbers, split_rows(of_numbers(), numbers), strict=True):
             yield Block(entry), weight
     if ids:
-        bounds = np.cumsum([entry.num_ids for entry in ids])[:-1]
-        for entry, weight in zip(ids, np.split(of_ids(), bounds), strict=True):
-            yield Block(entry), weight
+        weights = of_ids()
+        for entry, first in zip(ids, firsts(ids)[0], strict=True):
+            yield Block(entry), weights[first : first + entry.num_ids]
 
 
 # Keras -----------------------------------------------------------------------------------------------------
@@ -195,7 +198,7 @@ def _of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
     left = _Numbered(weights)
     _refuse_lists(shape.deep.entries)
     wide = tuple(_keras_wide(shape, left))
-    blocks = tuple(_keras_block(entry, left) for entry in shape.deep.entries)
+    blocks = tuple(_keras_blocks(shape.deep.entries, left))
     width, hidden = shape.deep.width, []
     scales = left.take("kernel", shape.members, width) if shape.members > 1 else None
     for units in shape.units:
@@ -211,6 +214,12 @@ def _of_keras(shape: Shape, weights: Mapping[str, Floats]) -> Network:
         output = Layer(left.take("kernel", width, shape.outputs), left.take("bias", shape.outputs))
     left.end()
     return Network(blocks, tuple(hidden), output, scales, wide, shape.std, shape.mean)
+
+
+def _keras_blocks(entries: Sequence[Entry], left: _Numbered) -> Iterator[Block]:
+    for group in grouped(entries):
+        block = _keras_block(group[0], left)
+        yield from (replace(block, entry=entry) for entry in group)
 
 
 def _keras_block(entry: Entry, left: _Numbered) -> Block:
@@ -235,7 +244,7 @@ def _keras_wide(shape: Shape, left: _Numbered) -> Iterator[tuple[Block, Floats]]
     entries = shape.wide.entries
     _refuse_lists(entries)
     numbers = sum(entry.width for entry in entries if entry.kind in NUMBERS)
-    ids = sum(entry.num_ids for entry in entries if entry.kind == "category")
+    ids = firsts([entry for entry in entries if entry.kind == "category"])[1]
     yield from _wide_parts(
         entries,
         lambda: left.take_last("kernel", numbers, shape.outputs),

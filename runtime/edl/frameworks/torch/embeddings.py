@@ -105,12 +105,16 @@ def with_rows_inside(model: nn.Module, tables: Tables) -> nn.Module:
     if not tables:
         return model
     copied = copy.deepcopy(model)
+    vectors: dict[str, nn.Embedding] = {}  # by table
     for parent in list(copied.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, Embedding):
-                rows = torch.from_numpy(tables.whole(child.spec.name))
-                weighted = tables.listed.get(child.spec.name)
-                inside = _Inside(child, rows) if weighted is None else _InsideLists(child, rows, weighted)
+                table = child.spec.name
+                if table not in vectors:
+                    rows = torch.from_numpy(tables.whole(table))
+                    vectors[table] = nn.Embedding.from_pretrained(rows)
+                weighted, own = tables.listed.get(table), vectors[table]
+                inside = _Inside(child, own) if weighted is None else _InsideLists(child, own, weighted)
                 setattr(parent, name, inside)
     return copied
 
@@ -120,9 +124,9 @@ class _Inside(nn.Module):
 
     first: torch.Tensor
 
-    def __init__(self, layer: Embedding, rows: torch.Tensor) -> None:
+    def __init__(self, layer: Embedding, rows: nn.Embedding) -> None:
         super().__init__()
-        self.rows = nn.Embedding.from_pretrained(rows)
+        self.rows = rows
         self.combiner = layer.combiner
         self.register_buffer("first", torch.tensor(layer.first or (0,)), persistent=False)
 
@@ -134,9 +138,9 @@ class _Inside(nn.Module):
 class _InsideLists(nn.Module):
     """Embedding layer for lists of ids, as `Ragged.padded` returns them, with the whole row table inside."""
 
-    def __init__(self, layer: Embedding, rows: torch.Tensor, weighted: bool) -> None:
+    def __init__(self, layer: Embedding, rows: nn.Embedding, weighted: bool) -> None:
         super().__init__()
-        self.rows = nn.Embedding.from_pretrained(rows)
+        self.rows = rows
         self.combiner = needed(layer.combiner, layer.spec.name)
         self.first = layer.first[0] if layer.first else 0
         self.weighted = weighted

@@ -25,6 +25,7 @@ from edl.embeddings.placement import (
     initial_of,
     is_outside,
     is_table,
+    owners,
     refuse_sequence,
 )
 from edl.features import NUMBERS, Entry, Features
@@ -121,8 +122,12 @@ class Concatenated(nn.Module):
                 self.add_module(f"{entries[0].name}_one_hot", _OneHot(entries))
                 continue
             for each in grouped(entries):
-                block = _Rows(each) if is_table(each) else kind(each[0])
-                self.add_module(each[0].name, block)
+                if is_table(each) or kind is _Vectors:
+                    self.add_module(each[0].name, _Rows(each) if is_table(each) else _Vectors(each))
+                    continue
+                for entry in each:
+                    block = _ListRows(entry, each[0].name) if kind is _ListRows else kind(entry)
+                    self.add_module(entry.name, block)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         blocks = [block(features) for block in self.children()]
@@ -185,7 +190,10 @@ class WeightedSum(nn.Module):
                 self.ids = nn.Embedding(total, units)
                 nn.init.zeros_(self.ids.weight)
         lists = [entry for entry in features.entries if entry.kind == "list"]
-        self.lists = nn.ModuleList(_ListRows(each, units, "weights", "zeros") for each in lists)
+        owner = owners(lists)
+        self.lists = nn.ModuleList(
+            _ListRows(each, owner[each.name], units, "weights", "zeros") for each in lists
+        )
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
         blocks = [block(features) for block in self.blocks]
@@ -262,14 +270,19 @@ class _Rows(nn.Module):
 
 
 class _ListRows(nn.Module):
-    """The vectors of lists of ids, combined."""
+    """The vectors of lists of ids, combined, from the table of the entry `owner`."""
 
     def __init__(
-        self, entry: Entry, width: int = 0, what: str = "embedding", initial: Initial = "uniform"
+        self,
+        entry: Entry,
+        owner: str,
+        width: int = 0,
+        what: str = "embedding",
+        initial: Initial = "uniform",
     ) -> None:
         super().__init__()
         self.entry = entry.name
-        name, combiner = f"{entry.name}_{what}", combiner_of(entry)
+        name, combiner = f"{owner}_{what}", combiner_of(entry)
         self.rows = Embedding(name, width or entry.width, combiner, initial=initial, num_ids=entry.num_ids)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
@@ -278,10 +291,12 @@ class _ListRows(nn.Module):
 
 
 class _Vectors(nn.Embedding):
-    def __init__(self, entry: Entry) -> None:
-        self._initial = initial_of(entry)
-        super().__init__(entry.num_ids, entry.width)
-        self.entry = entry.name
+    """The vectors of a category, or of several that share them: (rows, their widths together)."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._initial = initial_of(entries[0])
+        super().__init__(entries[0].num_ids, entries[0].width)
+        self.entries = [entry.name for entry in entries]
 
     def reset_parameters(self) -> None:
         if self._initial == "uniform":
@@ -292,7 +307,8 @@ class _Vectors(nn.Embedding):
             nn.init.zeros_(self.weight)
 
     def forward(self, features: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return super().forward(features[self.entry])
+        vectors = [super(_Vectors, self).forward(features[name]) for name in self.entries]
+        return vectors[0] if len(vectors) == 1 else torch.cat(vectors, dim=1)
 
 
 class _OneHot(nn.Module):

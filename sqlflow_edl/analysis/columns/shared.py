@@ -1,0 +1,135 @@
+"""Columns that share one table of vectors: `EMBEDDING([a, b], 8)` fits them to the values of all of them together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from edl import spec
+from edl.errors import SemanticError, Span
+from sqlflow_edl.analysis.columns.cells import Cells
+from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
+from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, ValueCounts
+
+
+def shared(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft]:
+    """Return the categories with one set of ids, and the number of their table.
+
+    Raises SemanticError for a column that stands there twice.
+    """
+    drafts = list(drafts)
+    again = [columns for columns, times in Counter(draft.columns for draft in drafts).items() if times > 1]
+    if again:
+        raise SemanticError(
+            f"{', '.join(again[0])} stands twice among columns that share vectors",
+            span=span,
+            hint="name each column once",
+        )
+
+    def fitting(place: int) -> Draft:
+        def fit(statistics: Statistics) -> Fitted:
+            merged = _together(drafts, statistics)
+            fitted = [draft.fit(merged) for draft in drafts]
+            _check_alike(fitted, span)
+            return fitted[place]
+
+        return replace(drafts[place], fit=fit, table=table)
+
+    return [fitting(place) for place in range(len(drafts))]
+
+
+def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
+    """Return the statistics, in which the columns of the drafts have those of all their values.
+
+    Of categories over several columns each, the first ones are together, the second ones, and so on.
+    """
+    merged = dict(statistics)
+    for columns in zip(*(draft.columns for draft in drafts), strict=False):
+        found = [statistics[column] for column in columns]
+        merged |= {column: _with_values_of(found, statistics[column]) for column in columns}
+    return merged
+
+
+def _with_values_of(found: Sequence[ColumnStatistics], own: ColumnStatistics) -> ColumnStatistics:
+    """Return a column's own statistics with the values and numbers of all columns."""
+    numbers = [each for each in found if each.numbers]
+    counts = _counts([each.counts for each in found])
+    return replace(
+        own,
+        counts=counts,
+        distinct=len(counts.values) if counts else sum(each.distinct for each in found),
+        min=min((each.min for each in numbers), default=own.min),
+        max=max((each.max for each in numbers), default=own.max),
+        integers=all(each.integers for each in numbers),
+        sample=np.concatenate([each.sample for each in found]),
+        lists={cells: _of_items(cells, items, found) for cells, items in own.lists.items()},
+    )
+
+
+def _of_items(cells: Cells, own: ColumnStatistics, found: Sequence[ColumnStatistics]) -> ColumnStatistics:
+    """Return the statistics of the items in these cells, with those in the cells of the other columns."""
+    if own.error:
+        return own
+    alike = [
+        items
+        for each in found
+        for other, items in each.lists.items()
+        if (other.items, other.separator) == (cells.items, cells.separator) and not items.error
+    ]
+    return _with_values_of(alike, own)
+
+
+def _counts(found: Sequence[ValueCounts | None]) -> ValueCounts | None:
+    """Return the counts of all columns together, None if those of one are not known."""
+    total: Counter[tuple[str, str | int]] = Counter()
+    for counts in found:
+        if counts is None:
+            return None
+        words = ((type(value).__name__, value) for value in counts.values)  # 1 is not true
+        total.update(dict(zip(words, counts.counts, strict=True)))
+    ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))  # text in the order of its bytes
+    return ValueCounts(tuple(value for (_, value), _ in ordered), tuple(count for _, count in ordered))  # type: ignore[arg-type]
+
+
+def _check_alike(fitted: Sequence[Fitted], span: Span) -> None:
+    """Raise SemanticError if an id does not mean the same in all categories."""
+    plain = [_unnamed(each) for each in fitted]
+    for other, found in zip(plain[1:], fitted[1:], strict=True):
+        if other != plain[0]:
+            raise SemanticError(
+                "columns that share vectors must be categories of one kind and size; "
+                f"{_described(fitted[0])}; {_described(found)}",
+                span=span,
+                hint="write one function with one size, as in EMBEDDING([CATEGORY_ID(a, 9), CATEGORY_ID(b, 9)], 8)",
+            )
+    words = fitted[0].category if isinstance(fitted[0], spec.ListOf) else fitted[0]
+    if isinstance(words, spec.Vocabulary) and len(set(map(type, words.values))) > 1:
+        raise SemanticError(
+            f"columns that share vectors must have values of one type; {_described(fitted[0])} of texts and numbers",
+            span=span,
+            hint="cast them to one type in the SELECT",
+        )
+
+
+def _described(category: Fitted) -> str:
+    """Return such as `tags: list of vocabulary, 20 ids`."""
+    listed, item = ("list of ", category.category) if isinstance(category, spec.ListOf) else ("", category)
+    kind = str(item.__struct_config__.tag).replace("_", " ")
+    names = ", ".join(map(str, spec.sources(category)))
+    return f"{names}: {listed}{kind}, {spec.num_ids(category):,} ids"  # type: ignore[arg-type]
+
+
+def _unnamed(category: Fitted) -> Fitted:
+    """Return the category without what may differ in those that share vectors: columns and delimiters."""
+    names: Mapping[str, spec.Source] = {
+        column: f"f{place}" for place, column in enumerate(dict.fromkeys(map(str, spec.sources(category))))
+    }
+    found = spec.with_columns(category, names)
+    if isinstance(found, spec.ListOf):
+        return msgspec.structs.replace(found, delimiter=",", weights=":" if found.weights else "")
+    return found
