@@ -11,6 +11,7 @@ import re
 import shutil
 import threading
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,11 +42,17 @@ class Piece(NamedTuple):
 
 
 class Keeper:
-    """Store in `folder`, limited to `most` bytes, or by its disk if that is 0. Thread-safe."""
+    """Store in `folder`, limited to `most` bytes, or by its disk if that is 0. Thread-safe.
 
-    def __init__(self, folder: Path, most: int = 0) -> None:
+    `arrived` gets name, file and path of a file before it is acknowledged, and may raise JobError to refuse it.
+    """
+
+    def __init__(
+        self, folder: Path, most: int = 0, arrived: Callable[[str, str, Path], None] = lambda *_: None
+    ) -> None:
         self._folder = folder
         self._most = most
+        self._arrived = arrived
         self._lock = threading.Lock()
         self._arriving: dict[tuple[str, str], tuple[Sent, int]] = {}  # with the checksum so far
         self._sums: dict[tuple[str, str], int] = {}
@@ -130,6 +137,7 @@ class Keeper:
         if upto != sent.size or crc != sent.crc:
             partial.unlink()
             raise JobError(f"{sent.file} of the checkpoint {sent.name} arrived damaged")
+        self._arrived(sent.name, sent.file, partial)
         partial.replace(path)
         self._sums[sent.name, sent.file] = crc
 

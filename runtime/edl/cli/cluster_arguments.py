@@ -86,7 +86,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
 
     `in_tables`: see `edl.spec.strategy.chosen`.
     """
-    workers = options.num_workers or 0
+    workers = options.num_workers or (1 if getattr(options, "on", None) else 0)
     if options.kind != "train":
         return Cluster(
             workers=workers, priority=options.priority or 0, task_timeout=options.task_timeout or 0.0

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from edl.cli import distributed, model_zoo
+from edl.cli import distributed, elsewhere, model_zoo
 from edl.cli.cluster_arguments import cluster
 from edl.cli.output import check_suffix, write_rows
-from edl.cli.progress import Narrator, clear_line, shown
+from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.data.pinned import read_pinned, write_pinned
 from edl.data.results import ResultFolder
 from edl.embeddings.sizes import table_memory
@@ -41,6 +41,9 @@ _NO_CODE = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 def run_command(options: argparse.Namespace) -> None:
     """Pin the rows, run the job and print its outcome; or export a model, which needs no rows."""
+    if options.kind == "fetch":
+        elsewhere.fetch(options, _narrator(options), _finish)
+        return
     if getattr(options, "resume", None) is not None:
         _resume(options)
         return
@@ -74,6 +77,9 @@ def run_command(options: argparse.Namespace) -> None:
 def _run_module(options: argparse.Namespace) -> None:
     """Run a hand-written module; the command line replaces the settings of a program folder."""
     spec = model_zoo.job_spec(options)
+    if options.on is not None:
+        elsewhere.run_module(spec, options, _narrator(options), _finish)
+        return
     if options.kind == "predict":
         check_suffix(options.output)
     with job_folder(options.kind) as job:
@@ -82,7 +88,7 @@ def _run_module(options: argparse.Namespace) -> None:
             print(f"{pinned.rows:,} rows", file=sys.stderr)
             if options.weights is not None:
                 model_zoo.note_changes(spec, options.weights)
-            program = model_zoo.with_output(program, pinned)
+            program = model_zoo.with_output(program, pinned.schema)
             model_zoo.write_program(job.program, program.spec)
             spec = program.spec
             outcome = None if spec.cluster.workers else _run(program, job, options)
@@ -187,15 +193,9 @@ def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) 
     _FINISH[options.kind](outcome, job, options)
 
 
-def _print_figures(outcome: Outcome) -> None:
-    width = max(map(len, outcome.figures))
-    for name, value in outcome.figures.items():
-        print(f"{name:<{width}}  {shown(value)}")
-
-
 def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
     shutil.copyfile(job.path / outcome.archive, options.output)
-    _print_figures(outcome)
+    print_figures(outcome)
     rate = outcome.rows / max(outcome.seconds, 1e-9)
     print(
         f"measured on the {outcome.measured_on} rows; {outcome.steps:,} steps, {rate:,.0f} rows/s\n"
@@ -206,7 +206,7 @@ def _finish_train(outcome: Outcome, job: jobs.JobFolder, options: argparse.Names
 
 
 def _finish_evaluate(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:
-    _print_figures(outcome)
+    print_figures(outcome)
 
 
 def _finish_predict(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from edl.jobs.run_folder import ClusterFolder, Spec, master_timeout
 from edl.program import SPEC_FILE
 from edl.run.initial_weights import take
 from edl.run.training_client import available_cores
-from edl.spec import Checkpoints, JobSpec, to_json
+from edl.spec import JobSpec, to_json
 
 
 class Tell(Protocol):
@@ -32,8 +32,7 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) 
     """Run the program in the job folder, whose rows are pinned, with the workers of the JobSpec."""
     if options.weights is not None:
         take(job, options.weights)
-    changed = msgspec.structs.replace(spec, checkpoints=_checkpoints(spec.checkpoints, options))
-    return follow(job, changed, options.threads, tell, options.quota)
+    return follow(job, with_checkpoints(spec, options), options.threads, tell, options.quota)
 
 
 def follow(
@@ -67,11 +66,11 @@ def _follow(job: JobFolder, how: Spec, tell: Tell) -> Outcome:
         return running.follow(tell)
 
 
-def _checkpoints(written: Checkpoints, options: argparse.Namespace) -> Checkpoints:
+def with_checkpoints(spec: JobSpec, options: argparse.Namespace) -> JobSpec:
+    """Return the JobSpec with the settings of checkpoints on the command line."""
     given = {
         "steps": getattr(options, "checkpoint_steps", None),
         "keep": getattr(options, "keep_checkpoint_max", None),
     }
-    return msgspec.structs.replace(
-        written, **{name: value for name, value in given.items() if value is not None}
-    )
+    changes = {name: value for name, value in given.items() if value is not None}
+    return msgspec.structs.replace(spec, checkpoints=msgspec.structs.replace(spec.checkpoints, **changes))

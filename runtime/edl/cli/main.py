@@ -8,6 +8,8 @@
     edl train    --model_zoo DIR --model_def package.module.custom_model --training_data DATA [--output FILE]
     edl evaluate --model_zoo DIR --model_def … --validation_data DATA --weights ARCHIVE
     edl predict  --model_zoo DIR --model_def … --prediction_data DATA --weights ARCHIVE [--output FILE]
+    edl train    --on kubernetes[:PROFILE] --model_zoo DIR --model_def … --training_data DATA [--output FILE]
+    edl fetch    JOB [--output FILE]
     edl run      [--workers N] [--max_restarts N] script.py [argument …]
     edl quota    DIR [--slots N]
 
@@ -26,7 +28,7 @@ from pathlib import Path
 from traceback import format_exception
 
 from edl import exit_codes
-from edl.cli import quota, script
+from edl.cli import place, quota, script
 from edl.cli.arguments import add_model, add_training, check_flags, check_resume, check_use, positive
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
@@ -82,6 +84,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     if command is not None and arguments[0] != "run":  # the script has arguments of its own
         check_flags(arguments[1:], command)
     options = parser.parse_args(arguments)
+    if options.kind in _OF_ROWS:
+        place.check(options)
     if getattr(options, "resume", None) is not None:
         check_resume(arguments[1:])
     elif options.kind in _OF_ROWS:
@@ -108,11 +112,15 @@ def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParse
             _add_common(command, name)
         if name in _OF_ROWS:
             add_model(command, name)
+            place.add_arguments(command)
     _add_train(commands["train"])
     quota.add_arguments(commands["quota"])
     script.add_arguments(commands["run"])
     output = "a .csv, .parquet or .arrow file (default: CSV on standard output)"
     commands["predict"].add_argument("--output", type=Path, metavar="FILE", help=output)
+    commands["fetch"].add_argument("job", metavar="JOB", help="its id, or the end of it")
+    output = "archive of a training (default: model.zip), or file of predictions (default: standard output)"
+    commands["fetch"].add_argument("--output", type=Path, metavar="FILE", help=output)
     output = "FILE.keras or a folder (Keras), FILE.pt2 or FILE.onnx (PyTorch)"
     commands["export"].add_argument("--output", type=Path, metavar="FILE", required=True, help=output)
     return parser, commands
@@ -123,10 +131,11 @@ _COMMANDS = {
     "evaluate": "evaluate a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
+    "fetch": "follow a job of train, evaluate or predict with --on to its end, and write what it made",
     "run": "run a script in several workers, with the variables that torchrun sets, and restart them",
     "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
-_OF_NO_PROGRAM = ("quota", "run")
+_OF_NO_PROGRAM = ("fetch", "quota", "run")
 _OF_ROWS = ("train", "evaluate", "predict")
 
 

@@ -7,7 +7,7 @@ import ast
 import dataclasses
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -31,6 +31,7 @@ from edl.run.initial_weights import is_archive
 from edl.spec import (
     Component,
     Evaluation,
+    Field,
     JobSpec,
     Output,
     Query,
@@ -77,8 +78,11 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
     )
 
 
-def write_program(folder: Path, spec: JobSpec) -> None:
-    """Write the JobSpec and a copy of the module's source, for reference, into the job's folder."""
+def write_program(folder: Path, spec: JobSpec, where: str = "this environment") -> None:
+    """Write the JobSpec and a copy of the module's source, for reference, into the job's folder.
+
+    `where` says what the packages that the module requires are installed into.
+    """
     (folder / SPEC_FILE).write_bytes(to_json(spec))
     zoo = spec.zoo
     if zoo is None:
@@ -91,7 +95,7 @@ def write_program(folder: Path, spec: JobSpec) -> None:
         copy.write_bytes(source.read_bytes())
     if (Path(zoo.path) / REQUIREMENTS).is_file():
         print(
-            f"note: {Path(zoo.path) / REQUIREMENTS} is not read; install its packages into this environment",
+            f"note: {Path(zoo.path) / REQUIREMENTS} is not read; install its packages into {where}",
             file=sys.stderr,
         )
 
@@ -132,14 +136,14 @@ def pinned_rows(program: Program, options: argparse.Namespace, job: JobFolder) -
     return pinned
 
 
-def with_output(program: Program, pinned: Pinned) -> Program:
+def with_output(program: Program, schema: Iterable[Field]) -> Program:
     """Return the program with the output of a prediction: the columns to copy, and the name of the predicted column.
 
     The latter is that of the module's LABEL if it has one. Binary columns, such as records, are not copied.
     """
     label = program.module.__dict__.get("LABEL")
     column = label.spec.column if isinstance(label, Target) else PREDICTION
-    kept = tuple(field.name for field in pinned.schema if "binary" not in field.type and field.name != column)
+    kept = tuple(field.name for field in schema if "binary" not in field.type and field.name != column)
     output = msgspec.structs.replace(program.spec.output, column=column, keep=kept)
     return dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, output=output))
 

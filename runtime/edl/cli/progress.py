@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from edl.jobs.events import EpochEnd, Figures, JobEvent, Tally, TrialEnd
+from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import WAITING
 
 
@@ -43,6 +44,9 @@ class Narrator:
             text = f"{event.phase} {share:3.0f} %  {event.rows_per_second:,.0f} rows/s{loss}"
             print(f"\r\x1b[K{text}", end="", file=self._file, flush=True)
 
+    def note(self, text: str) -> None:
+        self._write(f"note: {text}")
+
     def _show_obstacles(self, tally: Tally) -> None:
         """Print once that no slot is free, and when instances are cut off."""
         if tally.waits and not self._tally.waits:
@@ -61,6 +65,13 @@ def clear_line(file: TextIO) -> None:
     """Remove the progress that a terminal shows, so that the next line begins at its left end."""
     if file.isatty():
         print("\r\x1b[K", end="", file=file, flush=True)
+
+
+def print_figures(outcome: Outcome) -> None:
+    """Print the figures of a job to standard output, one a line."""
+    width = max(map(len, outcome.figures))
+    for name, value in outcome.figures.items():
+        print(f"{name:<{width}}  {shown(value)}")
 
 
 def _listed(metrics: Figures) -> str:

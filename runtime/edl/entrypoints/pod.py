@@ -17,6 +17,9 @@ from edl.cluster.local.signals import block_sigterm
 from edl.data.server_url import SECRETS
 from edl.entrypoints.pod_folder import make_folder
 from edl.errors import SpecError, SQLFlowError
+from edl.jobs.event_log import EventStream
+from edl.jobs.failure import to_failed
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import Spec
 
 INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
@@ -28,9 +31,15 @@ def main(role: str) -> NoReturn:
     try:
         folder, passwords = make_folder(os.environ)
         spec = folder.spec()
+        if (job := JobFolder(folder.job)).unindexed.exists():
+            from edl.entrypoints.pod_rows import place_rows  # loads more than other jobs need
+
+            place_rows(job, role)
         module, *last = _command(role, spec)
     except SQLFlowError as error:
         print(f"error: {error.message}", file=sys.stderr)
+        if role == "master":  # whose output clients follow
+            EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)
     variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
     command = [sys.executable, "-P", "-m", module, str(folder.job), *last]

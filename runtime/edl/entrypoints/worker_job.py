@@ -12,7 +12,9 @@ from edl.arrays import Array
 from edl.checkpoints import factory
 from edl.cluster import Instance
 from edl.cluster.environment import own_host
+from edl.cluster.kubernetes.output_maps import TOO_LARGE
 from edl.data import Reader
+from edl.errors import JobError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import PartitionedAdapter, with_gradients
 from edl.jobs.events import PHASES, ProcessEvent
@@ -148,8 +150,7 @@ def _train(duty: Duty) -> None:
         begin=duty.tasks.begin_checkpoint,
         written=duty.tasks.end_checkpoint,
     )
-    trainer.worker.draining = duty.draining
-    trainer.run()
+    _run(duty, trainer)
 
 
 def _train_on_servers(duty: Duty) -> None:
@@ -173,8 +174,7 @@ def _train_on_servers(duty: Duty) -> None:
     trainer = Trainer(
         program, reader, rows, tasks, _silent, export, cancelled=threading.Event(), strategy=strategy
     )
-    trainer.worker.draining = duty.draining
-    trainer.run()
+    _run(duty, trainer)
 
 
 def _train_in_groups(duty: Duty) -> None:
@@ -218,8 +218,7 @@ def _train_in_groups(duty: Duty) -> None:
             may=lambda: tasks.leads,
             unconcluded=lambda: tasks.unconcluded,
         )
-        trainer.worker.draining = duty.draining
-        trainer.run()
+        _run(duty, trainer)
 
 
 def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
@@ -227,6 +226,18 @@ def _training(duty: Duty) -> tuple[Reader, Rows, Export]:
     pinned, reader = job_runner.rows_of(duty.program, duty.job)
     rows, write = job_runner.training(duty.program, duty.job, pinned, reader)
     return reader, rows, lambda outcome, weights: duty.storage.keep(write(outcome, weights))
+
+
+def _run(duty: Duty, trainer: Trainer) -> None:
+    """Train to the end. Raises JobError at once if the model is larger than what can be stored."""
+    size = sum(each.nbytes for each in trainer.adapter.get_weights().values()) if duty.storage.most else 0
+    if size > duty.storage.most:
+        raise JobError(
+            f"the model has {size / 1e6:,.0f} MB; {duty.storage.most / 1e6:.0f} MB come back through the cluster",
+            hint=TOO_LARGE,
+        )
+    trainer.worker.draining = duty.draining
+    trainer.run()
 
 
 def _silent(event: ProcessEvent) -> None:

@@ -103,6 +103,16 @@ class JobFolder:
         return self.rows / "held-out"
 
     @property
+    def unindexed(self) -> Path:
+        """Names of files that only pods see, which they index themselves (`edl.entrypoints.pod_rows`)."""
+        return self.rows / "written.json"
+
+    @property
+    def zoo(self) -> Path:
+        """Copy of a model zoo that travels with the job."""
+        return self.path / "zoo"
+
+    @property
     def model(self) -> Path:
         """Archive with the weights that the job uses or starts from, if it needs one."""
         return self.path / "model.zip"
@@ -140,6 +150,11 @@ class JobFolder:
     def own(self) -> Path:
         """Folder with a folder for each instance, of files to be sent elsewhere."""
         return self.path / "own"
+
+    @property
+    def relayed(self) -> Path:
+        """Folder of files that pods send to each other, or to the client, through the master."""
+        return self.path / "relayed"
 
     @property
     def archive(self) -> Path:

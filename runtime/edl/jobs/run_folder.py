@@ -39,6 +39,9 @@ SCRIPT_WORKER = "edl.entrypoints.script_worker:main"
 MASTER_SECS = 30.0  # default silence of a master before it is replaced
 MASTER_TIMEOUT = "EDL_MASTER_TIMEOUT"  # variable with another number of seconds
 DEPLOYMENT = "kubernetes.json"  # deployment of a job whose instances are pods
+# Names under which pods send files through the master that are no checkpoints.
+ROWS, OUTPUT, SCRIPT = "rows", "output", "script"
+RELAYED = (ROWS, OUTPUT, SCRIPT)
 Role = Literal["supervisor", "master", "commit"]
 # Variables that the instances of a resumed job find as those of the first run did.
 _REMEMBERED = ("EDL_CHECKPOINTS", "EDL_CHECKPOINTS_BYTES", "SQLFLOW_MODEL_PATH", "SQLFLOW_MODEL_PACKAGES")

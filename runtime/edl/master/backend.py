@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from edl.checkpoints.master_store import Keeper
 from edl.cluster import Cluster, Wishes
 from edl.jobs.event_log import Event
 from edl.jobs.failure import Failed
@@ -50,6 +51,7 @@ class Backend:
     and `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
     `metrics_port` the port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none),
     `interval` the seconds between two progress events, `register_secs` the time for a running process to register.
+    `relayed` holds the output and other files of a job whose client sees no folder of its instances.
     """
 
     cluster: Cluster
@@ -68,3 +70,4 @@ class Backend:
     supervised: bool = True
     end_instances: Callable[[], None] = lambda: None
     show_end: Callable[[End], None] = lambda end: None
+    relayed: Keeper | None = None

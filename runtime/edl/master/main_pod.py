@@ -1,7 +1,8 @@
 """The master of a job on Kubernetes: `python -m edl.master.main_pod JOB_FOLDER`, in the pod of the job's Job.
 
 Nothing on its disk matters: the durable and the present state are ConfigMaps, events go to its standard output among
-other lines, and what the job made to its data source. A master that dies is followed by another one, of the same Job.
+other lines, and what the job made to its data source, or to ConfigMaps for its client. A master that dies is followed
+by another one, of the same Job.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from edl import exit_codes
+from edl.checkpoints.master_store import Keeper
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import Deployment, read_deployment
+from edl.cluster.kubernetes.output_maps import OutputMaps
 from edl.cluster.kubernetes.state_store import ConfigMapStateStore
 from edl.cluster.kubernetes.status_map import StatusMap
 from edl.cluster.kubernetes.wishes import JobWishes
@@ -25,7 +28,7 @@ from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
-from edl.master.backend import Backend
+from edl.master.backend import Backend, ClientResultStore, ResultStore
 from edl.master.main import parser
 from edl.master.master import run
 from edl.master.result_store import SourceResultStore
@@ -61,12 +64,16 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
         closing(StatusMap(api, deployment)) as board,
         closing(JobWishes(api, deployment)) as wishes,
         closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
+        closing(OutputMaps(api, deployment)) as output,
     ):
+        job = JobFolder(folder.job)
+        result_store: ResultStore = SourceResultStore(job, intent) if intent.source else ClientResultStore()
         backend = Backend(
             cluster=cluster,
             state_store=state_store,
             events=events,
-            result_store=SourceResultStore(JobFolder(folder.job), intent),
+            result_store=result_store,
+            relayed=None if intent.source else Keeper(job.relayed, arrived=output.put),
             show=board.show,
             show_end=board.end,
             wishes=wishes.read,

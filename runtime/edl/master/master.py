@@ -173,7 +173,12 @@ class Master:
             loop.add_signal_handler(number, self._cancel if self._backend.supervised else self._leaving.set)
         await self._state_loop.write()  # the new epoch must be durable before any instance sees it
         service = Service(
-            self._state_loop, self._reporter.snapshot_bytes, self._scale, self._keeper, self._stopper.begin
+            self._state_loop,
+            self._reporter.snapshot_bytes,
+            self._scale,
+            self._keeper,
+            self._stopper.begin,
+            self._backend.relayed,
         )
         server, _ = await serve(service, self._backend.address, self._folder.token())
         if self._backend.wishes is not None and (await asyncio.to_thread(self._backend.wishes)).paused:

@@ -14,6 +14,7 @@ from grpc import aio
 from edl.checkpoints import GoneError
 from edl.checkpoints.master_store import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
+from edl.jobs.run_folder import RELAYED
 from edl.master.state_loop import StateLoop
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
@@ -30,7 +31,8 @@ class Service(MasterServicer):
     """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
     and returns the number until now; `pause` begins to stop the job.
 
-    `keeper` stores the checkpoints of instances that share no disk; it is None if they do.
+    `keeper` stores the checkpoints of instances that share no disk, None if they do; `relayed` the other files of a
+    job whose client waits for its output, see `edl.jobs.run_folder.RELAYED`.
     """
 
     def __init__(
@@ -40,12 +42,14 @@ class Service(MasterServicer):
         scale: Callable[[int], Awaitable[int]],
         keeper: Keeper | None = None,
         pause: Callable[[], None] = lambda: None,
+        relayed: Keeper | None = None,
     ) -> None:
         self._state_loop = state_loop
         self._snapshot = snapshot
         self._scale = scale
         self._keeper = keeper
         self._pause = pause
+        self._relayed = relayed
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
         instance, incarnation = request.instance, request.incarnation
@@ -95,34 +99,40 @@ class Service(MasterServicer):
     async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
         sent = Sent(request.name, request.file, request.size, request.crc)
         try:
-            upto = await self._kept(context, Keeper.keep, sent, request.start, request.data)
+            upto = await self._kept(
+                context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
+            )
         except (JobError, OSError) as error:
-            self._state_loop.tasks.log(f"a checkpoint cannot be stored: {error}")
+            self._state_loop.tasks.log(f"{sent.file} cannot be stored: {error}")
             return pb.KeepResponse(refused=str(error))
         return pb.KeepResponse(upto=upto)
 
     async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
         try:
-            piece = await self._kept(context, Keeper.read, request.name, request.file, request.start)
+            store = self._store_of(request.name)
+            piece = await self._kept(context, store, Keeper.read, request.name, request.file, request.start)
         except GoneError:
             return pb.FetchResponse(gone=True)
         return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
 
     async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
-        found = await self._kept(context, Keeper.files)
+        found = await self._kept(context, self._keeper, Keeper.files)
         folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
         return pb.ListKeptResponse(folders=folders)
 
     async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
-        await self._kept(context, Keeper.remove, request.name)
+        await self._kept(context, self._keeper, Keeper.remove, request.name)
         return pb.DiscardResponse()
 
-    async def _kept(self, context: Any, do: Callable[..., T], *arguments: object) -> T:
-        """Call the checkpoint store in a thread: disks may be slow."""
-        if self._keeper is None:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no checkpoints")
+    def _store_of(self, name: str) -> Keeper | None:
+        return self._relayed if name in RELAYED else self._keeper
+
+    async def _kept(self, context: Any, store: Keeper | None, do: Callable[..., T], *arguments: object) -> T:
+        """Call a store of files in a thread: disks may be slow."""
+        if store is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no such files")
         try:
-            return await asyncio.to_thread(do, self._keeper, *arguments)
+            return await asyncio.to_thread(do, store, *arguments)
         except SpecError as error:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
             raise

@@ -59,8 +59,9 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Destination of a job's output.
 
     `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
-    URL of the model store (empty for the registry in the source). With a `rival` a model becomes current only if it is
-    not worse.
+    URL of the model store (empty for the registry in the source). Without a source, the client of a job on Kubernetes
+    fetches the output, unless `name` is a path of pods to which they write it. With a `rival` a model becomes current
+    only if it is not worse.
     """
 
     kind: Kind

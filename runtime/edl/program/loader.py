@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import msgspec
+
 from edl.errors import JobError
 from edl.program.contract import check
 from edl.program.digest import is_edited
@@ -76,8 +78,9 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
     folder = Path(folder).absolute()
     spec = spec or read_spec(folder)
     if spec.zoo is not None:
-        module = import_zoo(spec.zoo)
-        return Program(folder, spec, module, zoo_functions(spec, spec.zoo, module), edited=True)
+        zoo = msgspec.structs.replace(spec.zoo, path=str(folder.parent / spec.zoo.path))
+        module = import_zoo(zoo)
+        return Program(folder, spec, module, zoo_functions(spec, zoo, module), edited=True)
     if spec.own is not None:
         spec = with_digest(spec)
         make_importable(spec.model.name)

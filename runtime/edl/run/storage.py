@@ -1,31 +1,46 @@
 """Storage in which a worker finds its job's model and stores the job's output.
 
 For processes of one machine it is the job folder, which the client shares. Pods have no folder that outlives the job:
-a worker reads from the data source itself, and stages its output there until the master commits it.
+a worker reads from the data source itself, and stages its output there until the master commits it; or it sends the
+output to the master, from which the client gets it.
 """
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from edl.cluster.kubernetes.deployment import read_deployment
+from edl.cluster.kubernetes.output_maps import ROOM
 from edl.data import Source, connect
 from edl.data.results import ResultFolder, ResultSink, ResultTable
 from edl.data.retry import insisting
-from edl.errors import SpecError
+from edl.errors import JobError, SpecError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import OUTPUT, ClusterFolder
 from edl.models.pending import Intent, read_intent, registry_of
 from edl.models.registry.base import Registry
 from edl.run import initial_weights
 from edl.spec import JobSpec
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from edl.checkpoints.master_client import Relay
+
 
 class Storage(Protocol):
+    @property
+    def most(self) -> int:
+        """Limit of a model in bytes, or 0."""
+        ...
+
     def model(self) -> Path | None:
         """Return the archive or weights that the job uses or starts from, or None if it needs none."""
         ...
@@ -42,6 +57,8 @@ class Storage(Protocol):
 class InFolder:
     """Storage in the job folder."""
 
+    most = 0
+
     def __init__(self, job: JobFolder) -> None:
         self._job = job
 
@@ -57,6 +74,8 @@ class InFolder:
 
 class SourceResultStore:
     """Storage in the job's data source, over one connection that is opened on demand."""
+
+    most = 0
 
     def __init__(self, job: JobFolder, spec: JobSpec, intent: Intent) -> None:
         self._job = job
@@ -96,14 +115,69 @@ class SourceResultStore:
         return registry_of(self._intent, self._source)
 
 
+class ThroughMaster(InFolder):
+    """Storage of a pod whose client gets the output through the master; or on `path`, which only pods see."""
+
+    def __init__(self, job: JobFolder, path: str, most: int) -> None:
+        super().__init__(job)
+        self._path = Path(path) if path else None
+        self.most = most
+
+    def results(self) -> ResultSink:
+        if self._path is not None:
+            return ResultFolder(self._path)
+        return _RelayedResults(relay_of(self._job))
+
+    def keep(self, outcome: Outcome) -> Outcome:
+        archive = self._job.archive
+        if self._path is not None:
+            partial = self._path.with_name(f"{self._path.name}.partial")
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(archive, partial)
+                partial.replace(self._path)
+            except OSError as error:
+                raise JobError(f"the model cannot be written to {self._path}: {error.strerror}") from None
+            return msgspec.structs.replace(outcome, archive="", stored=str(self._path))
+        relay = relay_of(self._job)
+        sent = relay.folder / OUTPUT / archive.name
+        sent.parent.mkdir(parents=True, exist_ok=True)
+        archive.replace(sent)
+        relay.publish(OUTPUT, archive.name)
+        return outcome
+
+
+class _RelayedResults:
+    """Sink that sends the rows of each task to the master."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+        self._folder = ResultFolder(relay.folder / OUTPUT)
+
+    def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        rows = self._folder.stage(task, attempt, batches)
+        self._relay.publish(OUTPUT, self._folder.staged()[task].name)
+        return rows
+
+
+def relay_of(job: JobFolder) -> Relay:
+    """Return the connection over which a pod sends and fetches the job's files."""
+    from edl.checkpoints.master_client import Relay  # imports gRPC
+
+    folder = ClusterFolder(job.path)
+    return Relay(job.relayed, folder.address(), folder.token())
+
+
 def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
     """Return the job's storage.
 
     Raises SpecError if the job runs in pods without a stored destination of its output.
     """
-    if read_deployment(job.path) is None:
+    if (deployment := read_deployment(job.path)) is None:
         return InFolder(job)
     intent = read_intent(job.path)
     if intent is None:
         raise SpecError(f"there is no output destination for job {job.id}")
-    return SourceResultStore(job, spec, intent)
+    if intent.source:
+        return SourceResultStore(job, spec, intent)
+    return ThroughMaster(job, intent.name, deployment.outputs * ROOM)

@@ -131,10 +131,10 @@ class Own(Struct, frozen=True):
 class Zoo(Struct, frozen=True):
     """Hand-written module of a model zoo, used instead of a program's model.py.
 
-    `path` is the folder of the zoo on the machine of the job. `module` and `attribute` name the function or class
-    that makes the model, with the parameters of `JobSpec.model`. `digest` is the SHA-256 of the module's source.
-    `functions` maps functions of the contract that have another name, or are in another module: `my_loss`,
-    `losses.my_loss`. `reader_params` are keyword arguments of custom_data_reader.
+    `path` is the folder of the zoo on the machine of the job, or relative to the job folder. `module` and `attribute`
+    name the function or class that makes the model, with the parameters of `JobSpec.model`. `digest` is the SHA-256
+    of the module's source. `functions` maps functions of the contract that have another name, or are in another
+    module: `my_loss`, `losses.my_loss`. `reader_params` are keyword arguments of custom_data_reader.
     """
 
     path: str

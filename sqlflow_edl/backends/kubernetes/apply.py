@@ -20,6 +20,7 @@ from edl.data.server_url import parse_server
 from edl.errors import ClusterError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
+from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import permissions
@@ -71,7 +72,8 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings)
     folder = ClusterFolder(job.path)
     folder.make_token()
     queries = (spec.query, *([spec.validation] if spec.validation else []))
-    urls = (parse_server(query.source).with_password() for query in queries)
+    is_zoo = isinstance(spec, JobSpec) and spec.zoo is not None  # its queries name files
+    urls = () if is_zoo else (parse_server(query.source).with_password() for query in queries)
     return Submission(
         job=job.id,
         spec=spec,
@@ -89,11 +91,13 @@ def namespace_of(settings: Settings) -> str:
 
 
 def _files(job: JobFolder) -> dict[str, bytes]:
-    """Return the files that are sent with the job: its program, its pinned rows, and the intent for its results."""
-    found = [
-        path for folder in (job.program, job.rows) for path in sorted(folder.rglob("*")) if path.is_file()
-    ]
-    found += [path for path in [job.path / "intent.json"] if path.is_file()]
+    """Return the files that are sent with the job: its program, its pinned rows, and the intent for its results; of a
+    module of a model zoo also its source, and the weights that it uses.
+    """
+    folders = (job.program, job.rows, job.zoo)
+    found = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    single = [job.path / INTENT, *((job.model, job.weights) if job.zoo.is_dir() else ())]
+    found += [path for path in single if path.is_file()]
     return {path.relative_to(job.path).as_posix(): path.read_bytes() for path in found}
 
 

@@ -28,7 +28,7 @@ class Identity:
 
     @classmethod
     def of(cls, job: str, spec: JobSpec | RunnableSpec, settings: Settings, namespace: str) -> Identity:
-        called = spec.output.name if spec.kind == "train" else spec.kind
+        called = (spec.output.name or spec.kind) if spec.kind == "train" else spec.kind
         name = names.job_name(called, job)
         return cls(name, namespace, job, settings.pairs("labels"), settings.pairs("annotations"))
 

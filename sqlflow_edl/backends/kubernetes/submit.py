@@ -26,7 +26,11 @@ def settings_of(statement: Statement, place: Configuration, source: str, models:
 
     Raises SemanticError if it cannot run there or a setting is wrong, ClusterError if the cluster does not allow jobs.
     """
-    settings = statements.settings_of(statement, place, source, models)
+    return with_context(statements.settings_of(statement, place, source, models))
+
+
+def with_context(settings: Settings) -> Settings:
+    """Return the settings with the name of their context. Raises ClusterError if the cluster does not allow jobs."""
     # The current context may have changed when the job is looked up.
     context = settings.text("context") or current_context()
     settings = replace(settings, values={**settings.values, "context": context})
@@ -42,41 +46,57 @@ def run(
     An interrupt cancels it. Raises LostSightError if contact with a continuing job is lost.
     """
     try:
-        handle = _started(job, spec, pinned, settings)
+        handle = _started_on(pinned, job, spec, settings)
     except BaseException:
         forget_intent(job.path)  # the caller gets the error, so no later session needs it
         raise
+    return followed(handle, follower, cancels=True)
+
+
+def followed(handle: KubernetesJobHandle, follower: Follower, *, cancels: bool) -> Outcome:
+    """Follow the job to its end; see `run`. cancels: an interrupt cancels it."""
     try:
         return handle.follow(follower)
     except KeyboardInterrupt:
-        handle.cancel()
+        if cancels:
+            handle.cancel()
         raise
     except (RefusedError, UnreachableError) as error:
-        raise LostSightError(job.id, error.message) from None
+        raise LostSightError(handle.folder.id, error.message) from None
 
 
 def leave(
     job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings, follower: Follower
 ) -> None:
     """Start the job, and return when its master runs."""
-    handle = _started(job, spec, pinned, settings)
+    wait_for_start(_started_on(pinned, job, spec, settings), follower)
+
+
+def wait_for_start(handle: KubernetesJobHandle, follower: Follower) -> None:
+    """Return when the master runs; an interrupt cancels the job."""
     try:
         handle.wait_for_start(follower)
     except KeyboardInterrupt:
         handle.cancel()
         raise
     except (RefusedError, UnreachableError) as error:
-        raise LostSightError(job.id, error.message) from None
+        raise LostSightError(handle.folder.id, error.message) from None
 
 
-def _started(
-    job: JobFolder, spec: JobSpec | RunnableSpec, pinned: Pinned, settings: Settings
+def _started_on(
+    pinned: Pinned, job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings
 ) -> KubernetesJobHandle:
+    """Submit a job whose rows are in a data source."""
     if pinned.table is None:
         raise SemanticError(
             "the rows could not be pinned in the data source, where pods would read them",
             hint="its user may not create tables there; ask an administrator for that permission",
         )
+    return started(job, spec, settings)
+
+
+def started(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings) -> KubernetesJobHandle:
+    """Submit the job in the folder."""
     job.update(place=STARTING)  # from now on the job may exist in the cluster
     try:
         deployment = apply(job, spec, settings)

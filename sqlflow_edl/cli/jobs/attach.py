@@ -80,6 +80,8 @@ def _ending(job: JobFolder, outcome: Outcome) -> str:
         text += f"; stored {stored}"
         if intent is not None and intent.rival is not None:
             text += f"; {intent.rival.verdict(outcome.figures, stored)}"
+    if status.state == "done" and job.zoo.is_dir():
+        text += f"; `edl fetch {job.id}` gets what it made"
     if status.state == "failed":
         text += f"\nits result could not be stored: {status.error}"
     if status.unclaimed:

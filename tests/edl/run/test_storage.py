@@ -11,7 +11,7 @@ import pytest
 from edl.cluster.kubernetes.deployment import Deployment, write_deployment
 from edl.data import connect
 from edl.data.results import ResultFolder
-from edl.errors import SpecError
+from edl.errors import JobError, SpecError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.models.pending import Intent, Rival, write_intent
@@ -127,3 +127,28 @@ def test_results_wait_in_the_source_for_the_master(job: JobFolder, url: str) -> 
 def test_a_job_in_pods_says_what_is_to_become_of_it(job: JobFolder) -> None:
     with pytest.raises(SpecError, match=f"there is no output destination for job {job.id}"):
         storage_of(job, SPEC)
+
+
+def test_a_model_that_goes_to_a_path_of_pods_is_there_whole_and_nowhere_else(
+    job: JobFolder, tmp_path: Path
+) -> None:
+    target = tmp_path / "volume" / "models" / "m.zip"
+    write_intent(job.path, Intent("train", "", str(target)))
+    kept = storage_of(job, SPEC).keep(OUTCOME)
+    assert (kept.archive, kept.stored, target.read_bytes()) == ("", str(target), b"weights")
+    assert [path.name for path in target.parent.iterdir()] == ["m.zip"]
+
+
+def test_a_path_of_pods_that_cannot_be_written_fails_the_job_with_its_name(
+    job: JobFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    write_intent(job.path, Intent("train", "", str(tmp_path / "file" / "m.zip")))
+    with pytest.raises(JobError, match=r"cannot be written to .*m\.zip"):
+        storage_of(job, SPEC).keep(OUTCOME)
+
+
+def test_a_model_that_comes_back_is_limited_by_the_config_maps_of_the_job(job: JobFolder) -> None:
+    write_deployment(job.path, Deployment("n", "ns", job.id, {}, {}, outputs=2))
+    write_intent(job.path, Intent("train", "", ""))
+    assert storage_of(job, SPEC).most == 1_800_000

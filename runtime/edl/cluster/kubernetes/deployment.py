@@ -44,7 +44,8 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `name` is that of the Job, see `edl.cluster.kubernetes.names`, and `uid` its uid, empty until it is known to exist.
     `job` is the job's id. `context` is that of the client's kubeconfig, empty for the current one. `worker` and `ps`
     are pod manifests; the master adds name, labels, owner, EDL_INSTANCE, priority class and, after a pod ran out of it,
-    memory. In each, the first container is the instance's. `first` is the role of the pod of the Job itself.
+    memory. In each, the first container is the instance's. `first` is the role of the pod of the Job itself. `outputs`
+    is the number of ConfigMaps in which the output of the job comes back to its client.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Deployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy: Policy = Policy()
     priorities: Priorities = Priorities()
     first: Literal["master", "program"] = "master"
+    outputs: int = 0
     version: Literal[1] = 1
 
     @property

@@ -50,6 +50,11 @@ def status(job: str) -> str:
     return f"{job}-status"
 
 
+def output(job: str, number: int) -> str:
+    """Return the name of a ConfigMap for the output that comes back to the client."""
+    return f"{job}-output-{number}"
+
+
 def secrets(job: str) -> str:
     return f"{job}-secrets"
 

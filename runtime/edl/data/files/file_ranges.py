@@ -39,10 +39,10 @@ Columns = tuple[str, ...] | None
 class FileIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Index of the pieces of one file.
 
-    `size` (bytes) and `modified` (nanoseconds) are the file's when it was indexed. `starts` holds the first row of
-    each piece, then the number of rows. `offsets` holds the byte at which each piece begins, then the end of the
-    last; it is empty for Parquet, where pieces are row groups. `checksum` covers the contents that the index has
-    read.
+    A relative `path` is that of a copy beside the index, sent with the job. `size` (bytes) and `modified`
+    (nanoseconds) are the file's when it was indexed. `starts` holds the first row of each piece, then the number of
+    rows. `offsets` holds the byte at which each piece begins, then the end of the last; it is empty for Parquet, where
+    pieces are row groups. `checksum` covers the contents that the index has read.
     """
 
     path: str
@@ -123,7 +123,20 @@ def open_files(pinned: Pinned, folder: Path) -> RangeReader:
         raise SpecError(f"{folder / pinned.file} is damaged: {error}") from None
     if found.format not in FORMATS:
         raise SpecError(f"{folder / pinned.file} is damaged: there is no format {found.format}")
-    return RangeReader(found)
+    return RangeReader(
+        msgspec.structs.replace(found, files=tuple(_placed(each, folder) for each in found.files))
+    )
+
+
+def _placed(file: FileIndex, folder: Path) -> FileIndex:
+    """Return the index with the location of a copy that was sent, and the time at which it arrived."""
+    if Path(file.path).is_absolute():
+        return file
+    path = folder / file.path
+    try:
+        return msgspec.structs.replace(file, path=str(path), modified=path.stat().st_mtime_ns)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}") from None
 
 
 class RangeReader:

@@ -16,6 +16,8 @@ from edl.errors import ClusterError
 LARGEST = 900_000  # bytes in a ConfigMap, whose limit is 1 MiB
 MOST = 32_000_000  # bytes of all files of a job
 
+_REMEDIES = dict.fromkeys(("rows", "zoo"), "put data on a volume, and name them as pod:/edl/volume/…")
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -62,7 +64,8 @@ def pack(files: Mapping[str, bytes]) -> list[Map]:
         largest = max(files, key=lambda path: len(files[path]))
         raise ClusterError(
             f"the files of this job are {total / 1e6:.0f} MB, and the limit is {MOST / 1e6:.0f} MB",
-            hint=f"the largest is {largest} with {len(files[largest]) / 1e6:.0f} MB; hash categories with many values",
+            hint=f"the largest is {largest} with {len(files[largest]) / 1e6:.0f} MB; "
+            + _REMEDIES.get(largest.partition("/")[0], "hash categories with many values"),
         )
     maps = [Map()]
     keys: set[str] = set()

@@ -12,6 +12,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
+from edl.cluster.kubernetes.output_maps import MAPS
 from edl.jobs.run_folder import Spec, master_timeout
 from edl.models.pending import FILE as INTENT
 from edl.models.pending import Intent
@@ -67,6 +68,8 @@ class Objects:
             )  # it imports no framework
         else:
             how, files = Spec(spec.framework, threads_each, detached=True, master_timeout=timeout), {}
+        intent = submission.files.get(INTENT)
+        self._intent = msgspec.json.decode(intent, type=Intent) if intent else None
         packed = pack({**submission.files, **files, "cluster/spec.json": msgspec.json.encode(how)})
         # Number 0 is the deployment's, which names all others.
         self._files = {names.files(self.name, number): each for number, each in enumerate(packed, 1)}
@@ -77,6 +80,13 @@ class Objects:
             role: pods.manifest(role, self._identity, spec, settings, mounted, timeout)
             for role in (self._first, *others)
         }
+
+    @property
+    def _outputs(self) -> int:
+        """Number of ConfigMaps for output that comes back to the client."""
+        intent = self._intent
+        comes_back = intent is not None and not intent.source and not intent.name
+        return MAPS if comes_back and self._of.spec.kind in ("train", "predict") else 0
 
     @property
     def queue(self) -> dict[str, str]:
@@ -114,6 +124,7 @@ class Objects:
             worker=self._pods.get("worker", {}),
             ps=self._pods.get("ps", {}),
             first=self._first,
+            outputs=self._outputs,
             uid=uid,
             context=settings.text("context"),
             policy=Policy(
@@ -144,9 +155,14 @@ class Objects:
             *maps,
             self._config_map(names.state_store(self.name), uid),
             self._config_map(names.status(self.name), uid),
+            *(self._config_map(name, uid) for name in self._output_maps),
             self._secret(uid),
             *([] if self._settings.text("service_account") else self._rights(uid)),
         ]
+
+    @property
+    def _output_maps(self) -> list[str]:
+        return [names.output(self.name, number) for number in range(self._outputs)]
 
     def _service(self, uid: str) -> Object:
         selector = {names.NAME: self.name, names.ROLE: "master"}
@@ -158,8 +174,7 @@ class Objects:
         return render("config_map", metadata=metadata, data=content.data, binary_data=content.binary_data)
 
     def _network_policies(self, uid: str) -> list[Object]:
-        spec, intent = self._of.spec, self._of.files.get(INTENT)
-        store = msgspec.json.decode(intent, type=Intent).store if intent else ""
+        spec, store = self._of.spec, self._intent.store if self._intent is not None else ""
         validation = spec.validation.source if isinstance(spec, JobSpec) and spec.validation else ""
         urls = (spec.query.source, validation, store, self._settings.text("checkpoints"))
         return network.policies(self.name, self._first, lambda name: self._metadata(name, uid), urls)
@@ -172,7 +187,7 @@ class Objects:
     def _rights(self, uid: str) -> list[Object]:
         """Return the account and permissions of the master; other pods have none."""
         metadata = self._metadata(self.name, uid)
-        maps = [names.state_store(self.name), names.status(self.name)]
+        maps = [names.state_store(self.name), names.status(self.name), *self._output_maps]
         return [
             render("service_account", metadata=metadata),
             render("role", metadata=metadata, config_maps=maps, job=self.name),

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from edl.data import Pinned, open_reader
 from edl.data.files import file_ranges
-from edl.data.files.file_ranges import RangeReader, pin_files
+from edl.data.files.file_ranges import FileSet, RangeReader, pin_files
 from edl.data.recordio import RecordWriter
 from edl.errors import SourceError, SpecError
 
@@ -171,3 +173,21 @@ def test_an_index_that_is_damaged_is_named(tmp_path: Path) -> None:
     (tmp_path / "job" / "files.json").unlink()
     with pytest.raises(SourceError, match="is missing"):
         open_reader(pinned, tmp_path / "job")
+
+
+def test_copies_beside_the_index_are_read_wherever_the_folder_lies(name: str, tmp_path: Path) -> None:
+    pinned = pin_files(write_both(name, tmp_path / "data"), tmp_path / "job")
+    index = tmp_path / "job" / file_ranges.FILE
+    files = msgspec.json.decode(index.read_bytes(), type=FileSet)
+    copies = []
+    for each in files.files:
+        shutil.copyfile(each.path, tmp_path / "job" / Path(each.path).name)
+        copies.append(msgspec.structs.replace(each, path=Path(each.path).name))
+    index.write_bytes(msgspec.json.encode(msgspec.structs.replace(files, files=tuple(copies))))
+    shutil.move(tmp_path / "job", tmp_path / "elsewhere")
+    reader = open_reader(pinned, tmp_path / "elsewhere")
+    assert isinstance(reader, RangeReader)
+    assert values(reader, 50, 70, FORMATS[name][1]) == [f"text {n}" for n in range(50, 70)]
+    (tmp_path / "elsewhere" / Path(files.files[0].path).name).unlink()
+    with pytest.raises(SourceError, match=r"cannot read .*elsewhere"):
+        open_reader(pinned, tmp_path / "elsewhere")

@@ -1,0 +1,93 @@
+"""`edl train | evaluate | predict --on PLACE`, and `edl fetch ID`: jobs of hand-written modules elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from edl.cli import travelling
+from edl.cli.distributed import with_checkpoints
+from edl.cli.output import check_suffix
+from edl.cli.place import IN_PODS, open_place, place_named
+from edl.cli.progress import Narrator, clear_line, print_figures
+from edl.errors import SemanticError
+from edl.jobs import job_folder as jobs
+from edl.jobs.outcome import Outcome
+from edl.models.pending import read_intent
+from edl.program import SPEC_FILE
+from edl.run import job_runner
+from edl.run.training_client import available_cores
+from edl.spec import JobSpec, to_json
+
+Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]
+
+
+def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
+    """Submit the job of a module, and follow it; with --detach only until it runs."""
+    _check_output(options)
+    place = open_place(options)
+    if not options.dry_run:
+        place.check()
+    job = jobs.create(options.kind, spec.statement)
+    try:
+        with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
+            spec = with_checkpoints(travelling.fill(job, program, options, place.most), options)
+            (job.program / SPEC_FILE).write_bytes(to_json(spec))
+        if options.dry_run:
+            print(place.objects(job, spec), end="")
+            return
+        place.start(job, spec, tell)
+        print(f"job {job.id}", file=sys.stderr)
+        if options.detach:
+            print(f"it continues; `edl fetch {job.id}` gets what it makes", file=sys.stderr)
+            return
+        _finish(place.follow(job, tell, cancels=True), job, options, finish)
+    finally:
+        if not job.status().place:  # nothing of it is anywhere else
+            job.remove()
+
+
+def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
+    """Follow a job to its end, and write what it made."""
+    job = jobs.find(options.job)
+    place = job.status().place.partition(" ")[0]
+    if not place or not job.zoo.is_dir():
+        raise SemanticError(
+            f"job {job.id} has no output to fetch",
+            hint="edl fetch is for jobs of edl train, evaluate and predict with --on; see sqlflow jobs",
+        )
+    kind = job.status().kind
+    options.kind, options.on = kind, place
+    if options.output is None and kind == "train":
+        options.output = Path("model.zip")
+    _check_output(options)
+    _finish(place_named(place).follow(job, tell, cancels=False), job, options, finish)
+
+
+def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, finish: Finish) -> None:
+    """Write the output, which does not stay in the job folder."""
+    intent = read_intent(job.path)
+    try:
+        if intent is None or not intent.name:
+            finish(outcome, job, options)
+            return
+        clear_line(sys.stderr)
+        if outcome.figures:
+            print_figures(outcome)
+        print(f"{outcome.rows:,} rows; pods have written {intent.name}", file=sys.stderr)
+    finally:
+        job.remove_data()
+        job.archive.unlink(missing_ok=True)
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    """Raise SemanticError for an output that could not be written at the end of the job."""
+    output: Path | None = getattr(options, "output", None)
+    if output is None or str(output).startswith(IN_PODS):
+        return
+    if options.kind == "predict":
+        check_suffix(output)
+    if not output.absolute().parent.is_dir():
+        raise SemanticError(f"there is no folder {output.parent} for --output", hint="make it first")

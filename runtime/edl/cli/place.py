@@ -1,0 +1,116 @@
+"""Places other than this machine where jobs of the `edl` command run: `--on NAME[:PROFILE]`.
+
+A place is an entry point of the group `edl.places`: a function of a profile and settings, which returns a `Place`.
+So this package needs no client of any cluster.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from importlib.metadata import entry_points
+from typing import Protocol, cast
+
+from edl.errors import SemanticError, did_you_mean
+from edl.jobs.events import JobEvent
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.spec import JobSpec
+
+GROUP = "edl.places"
+IN_PODS = "pod:"  # begins a path that only the job's instances see
+_NEEDS_PLACE = ("namespace", "image", "set", "detach", "dry_run")
+_INSTEAD = {
+    "quota": "a cluster has quotas of its own, and queues",
+    "threads": "--set worker_cpu=N gives each worker N cores",
+    "resume": "sqlflow resume ID continues a paused job there",
+    "program": "--model_def names a hand-written module; sqlflow run submits programs of SQL",
+}
+
+
+class Listener(Protocol):
+    """Receiver of the events of a job, and of notes for the user."""
+
+    def __call__(self, event: JobEvent) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+class Place(Protocol):
+    """Place where jobs run. Raises ClusterError if it refuses one, SemanticError for a wrong setting."""
+
+    @property
+    def most(self) -> int:
+        """Largest size in bytes of all files of a job together."""
+
+    def check(self) -> None:
+        """Check access."""
+
+    def objects(self, job: JobFolder, spec: JobSpec) -> str:
+        """Return a description of all that the job would make there."""
+
+    def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
+        """Submit the job in the folder, which is complete, and return when it runs; an interrupt cancels it."""
+
+    def follow(self, job: JobFolder, listener: Listener, *, cancels: bool) -> Outcome:
+        """Follow a submitted job to its end, and place its output into the folder.
+
+        cancels: an interrupt cancels the job, and does not only end the wait.
+        """
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("jobs elsewhere")
+    group.add_argument(
+        "--on", metavar="kubernetes[:PROFILE]", help="run the job on Kubernetes, see docs/kubernetes.md"
+    )
+    group.add_argument("--namespace", metavar="NAME", help="its namespace (default: that of the context)")
+    group.add_argument("--image", metavar="IMAGE", help="image of every container")
+    group.add_argument(
+        "--set",
+        type=_assignment,
+        action="append",
+        metavar="NAME=VALUE",
+        help="a setting of docs/kubernetes.md, such as worker_memory=4Gi; may be repeated",
+    )
+    group.add_argument(
+        "--detach", action="store_true", help="return when the job runs; edl fetch ID gets what it makes"
+    )
+    group.add_argument("--dry-run", action="store_true", help="print the job's objects, and submit nothing")
+
+
+def check(options: argparse.Namespace) -> None:
+    """Raise SemanticError if options conflict with the place of the job."""
+    if options.on is None:
+        for name in _NEEDS_PLACE:
+            if getattr(options, name, None):
+                flag = f"--{name.replace('_', '-')}"
+                raise SemanticError(f"{flag} applies to jobs elsewhere", hint="add --on kubernetes")
+        return
+    for name, instead in _INSTEAD.items():
+        if getattr(options, name, None) is not None:
+            raise SemanticError(f"--{name} applies to jobs on this machine, not to --on", hint=instead)
+
+
+def open_place(options: argparse.Namespace) -> Place:
+    """Return the place that the options name."""
+    name, _, profile = options.on.partition(":")
+    named = [(each, getattr(options, each)) for each in ("namespace", "image") if getattr(options, each)]
+    return place_named(name, profile, [*named, *(options.set or ())])
+
+
+def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]] = ()) -> Place:
+    """Return the place. Raises SemanticError if nothing installed offers it."""
+    found = {each.name: each for each in entry_points(group=GROUP)}
+    if name not in found:
+        hint = did_you_mean(name, found) or "pip install 'sqlflow-edl[kubernetes]' offers kubernetes"
+        raise SemanticError(f"jobs cannot run on {name!r}", hint=hint)
+    opened = cast(Callable[[str, list[tuple[str, str]]], Place], found[name].load())
+    return opened(profile, [*settings])
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
+    return name, value

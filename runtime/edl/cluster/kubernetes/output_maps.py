@@ -1,0 +1,108 @@
+"""Output of a job in ConfigMaps, for the client that waits for it: an archive, or the results of tasks.
+
+The client makes the ConfigMaps, empty, because the master may change only those that are named in its Role. A file is
+cut into parts, each a key FILE.part-NN-of-NN of any ConfigMap with room.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.deployment import Deployment
+from edl.errors import JobError
+from edl.jobs.run_folder import OUTPUT
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+ROOM = 900_000  # bytes in a ConfigMap, whose limit is 1 MiB
+MAPS = 36  # of a job whose output comes back: as much as its files may have
+TOO_LARGE = "write it where pods keep it: --output pod:/edl/volume/…, with --set volume=CLAIM"
+PATIENCE = 120.0  # seconds without the API server after which a file is refused
+_PART = re.compile(r"(.+)\.part-(\d+)-of-(\d+)")
+
+
+class OutputMaps:
+    """Writer of the output. Not thread-safe: the store of arriving files calls it one at a time."""
+
+    def __init__(self, api: ApiClient, deployment: Deployment) -> None:
+        self._calls = Calls(api, PATIENCE)
+        self._paths = paths(deployment)
+        self._keys: list[dict[str, int]] = []  # key -> bytes, of each map
+
+    def put(self, name: str, file: str, path: Path) -> None:
+        """Store a file of the output durably; other files are ignored. Raises JobError if there is no room."""
+        if name != OUTPUT or not self._paths:
+            return
+        content = path.read_bytes()
+        pieces = [content[at : at + ROOM] for at in range(0, len(content), ROOM)] or [b""]
+        if not self._keys:
+            self._keys = [
+                {key: len(each) for key, each in read_map(self._calls, path).items()} for path in self._paths
+            ]
+        for number, piece in enumerate(pieces):
+            key = f"{file}.part-{number:02}-of-{len(pieces):02}"
+            self._put(self._place(key, len(piece)), key, piece)
+
+    def close(self) -> None:
+        self._calls.close()
+
+    def _place(self, key: str, size: int) -> int:
+        """Return the number of the map that has the key, else of the first one with room."""
+        for number, keys in enumerate(self._keys):
+            if key in keys:
+                return number
+        for number, keys in enumerate(self._keys):
+            if sum(keys.values()) + size <= ROOM:
+                return number
+        raise JobError(
+            f"the output of this job is larger than the {ROOM * MAPS / 1e6:.0f} MB that come back through the cluster",
+            hint=TOO_LARGE,
+        )
+
+    def _put(self, number: int, key: str, piece: bytes) -> None:
+        while True:
+            found: dict[str, Any] = msgspec.json.decode(self._calls.ask("GET", self._paths[number]))
+            data = {**(found.get("binaryData") or {}), key: base64.b64encode(piece).decode()}
+            try:
+                self._calls.ask("PUT", self._paths[number], {**found, "binaryData": data})
+            except RefusedError as error:
+                if error.status == 409:  # someone has changed its labels
+                    continue
+                raise
+            self._keys[number][key] = len(piece)
+            return
+
+
+def paths(deployment: Deployment) -> list[str]:
+    """Return the API paths of the job's ConfigMaps for output."""
+    folder = f"/api/v1/namespaces/{deployment.namespace}/configmaps"
+    return [f"{folder}/{names.output(deployment.name, number)}" for number in range(deployment.outputs)]
+
+
+def read_map(calls: Calls, path: str) -> dict[str, bytes]:
+    """Return the parts in one ConfigMap, by key."""
+    found = msgspec.json.decode(calls.ask("GET", path)).get("binaryData") or {}
+    return {key: base64.b64decode(text) for key, text in found.items()}
+
+
+def joined(parts: dict[str, bytes]) -> dict[str, bytes]:
+    """Return the files whose parts are all there."""
+    found: dict[str, dict[int, bytes]] = {}
+    counts: dict[str, int] = {}
+    for key, content in parts.items():
+        if match := _PART.fullmatch(key):
+            found.setdefault(match[1], {})[int(match[2])] = content
+            counts[match[1]] = int(match[3])
+    return {
+        file: b"".join(pieces[number] for number in sorted(pieces))
+        for file, pieces in found.items()
+        if len(pieces) == counts[file]
+    }

@@ -1,0 +1,58 @@
+"""Rows of files that only pods see: the master's pod makes their index, and instances fetch it from there.
+
+rows/written.json    client: paths of the files in pods, by folder of the job
+rows.msgpack         master: the index and the JobSpec with the number of rows, relayed to instances
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from edl.data.files.file_ranges import FILE as INDEX
+from edl.data.files.file_ranges import pin_files
+from edl.data.pinned import RECORD, write_pinned
+from edl.errors import SpecError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.run_folder import ROWS
+from edl.run.file_rows import with_rows
+from edl.run.storage import relay_of
+from edl.spec import from_json, to_json
+
+BUNDLE = "rows.msgpack"
+SPEC = "program/job.json"
+
+
+def place_rows(job: JobFolder, role: str) -> None:
+    """Complete the job folder of a pod by the rows that the client could not see.
+
+    Raises SourceError if they cannot be read.
+    """
+    if role == "master":
+        _index(job)
+        return
+    found = relay_of(job).fetch(ROWS, BUNDLE) / BUNDLE
+    for name, content in msgspec.msgpack.decode(found.read_bytes(), type=dict[str, bytes]).items():
+        path = job.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _index(job: JobFolder) -> None:
+    try:
+        written = msgspec.json.decode(job.unindexed.read_bytes(), type=dict[str, str])
+    except msgspec.MsgspecError as error:
+        raise SpecError(f"the names of this job's files cannot be read: {error}") from None
+    pinned = {}
+    for name, data in written.items():
+        pinned[name] = pin_files(data, job.path / name)
+        write_pinned(job.path / name, pinned[name])
+    first, *others = pinned.values()
+    spec = from_json((job.path / SPEC).read_bytes())
+    (job.path / SPEC).write_bytes(to_json(with_rows(spec, first, sum(each.rows for each in others))))
+    names = [SPEC, *(f"{name}/{file}" for name in written for file in (INDEX, RECORD))]
+    bundle = msgspec.msgpack.encode({name: (job.path / name).read_bytes() for name in names})
+    target: Path = job.relayed / ROWS / BUNDLE
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(bundle)

@@ -1,0 +1,97 @@
+"""Jobs of the `edl` command on Kubernetes: the place `kubernetes` of `edl.cli.place`."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from edl.cli.place import Listener
+from edl.cluster.kubernetes.api_calls import Calls
+from edl.cluster.kubernetes.connect import connect
+from edl.cluster.kubernetes.deployment import read_deployment
+from edl.cluster.kubernetes.output_maps import joined, paths, read_map
+from edl.data.results import ResultFolder
+from edl.errors import ClusterError
+from edl.jobs.events import JobEvent, Output, StatementEvent
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.spec import JobSpec
+from sqlflow_edl.backends.kubernetes import dry_run, submit
+from sqlflow_edl.backends.kubernetes.apply import AT_ONCE, namespace_of, submission
+from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
+from sqlflow_edl.backends.kubernetes.manifests import pods
+from sqlflow_edl.backends.kubernetes.manifests.config_maps import MOST
+from sqlflow_edl.backends.kubernetes.settings import Settings, configured
+
+
+def place(profile: str, written: list[tuple[str, str]]) -> KubernetesPlace:
+    """Return the place with the settings of a profile, and of name=value of the command line."""
+    settings = configured(profile, written=written).settings()
+    pods.check(settings)
+    return KubernetesPlace(settings)
+
+
+class KubernetesPlace:
+    """Kubernetes as a `edl.cli.place.Place`."""
+
+    most = MOST
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def check(self) -> None:
+        self._settings = submit.with_context(self._settings)
+
+    def objects(self, job: JobFolder, spec: JobSpec) -> str:
+        found = replace(submission(job, spec, self._settings), job=dry_run.JOB, token=dry_run.HIDDEN)
+        return dry_run.described(replace(found, namespace=namespace_of(self._settings)))
+
+    def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
+        submit.wait_for_start(submit.started(job, spec, self._settings), _Follower(listener))
+
+    def follow(self, job: JobFolder, listener: Listener, *, cancels: bool) -> Outcome:
+        """Follow the job, and place its output into the folder, as if it had run there.
+
+        Raises ClusterError if the output is gone.
+        """
+        handle = KubernetesJobHandle(job)
+        outcome = submit.followed(handle, _Follower(listener), cancels=cancels)
+        if outcome.archive or (outcome.kind == "predict" and outcome.tasks):
+            _fetch_output(job, outcome)
+        return outcome
+
+
+class _Follower:
+    """Receiver of a job's events and notes for a listener of the `edl` command."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+
+    def note(self, text: str) -> None:
+        self._listener.note(text)
+
+    def progress(self, event: StatementEvent) -> None:
+        if isinstance(event, JobEvent) and not isinstance(event, Output):
+            self._listener(event)
+
+
+def _fetch_output(job: JobFolder, outcome: Outcome) -> None:
+    """Write the output from the job's ConfigMaps into its folder. Raises ClusterError if a part is gone."""
+    deployment = read_deployment(job.path)
+    if deployment is None:
+        raise ClusterError(f"job {job.id} is not in the cluster")
+    if not deployment.outputs:  # pods have written it themselves
+        return
+    calls = Calls(connect(deployment.context))
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = pool.map(lambda path: read_map(calls, path), paths(deployment))
+        files = joined({key: content for parts in found for key, content in parts.items()})
+    folder = job.path if outcome.archive else job.results
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    there = (
+        job.archive.exists() if outcome.archive else len(ResultFolder(job.results).staged()) >= outcome.tasks
+    )
+    if not there:
+        raise ClusterError(f"the output of job {job.id} is not complete in its ConfigMaps")

@@ -1,0 +1,31 @@
+"""Objects of a job as YAML, without a cluster: `--dry-run --on kubernetes`.
+
+Values that exist only with a real job have placeholders: the job id, the uid of the Job, the token and the passwords.
+"""
+
+from __future__ import annotations
+
+from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
+from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, shown
+
+JOB = "00000000-000000-000000-000000"
+UID = "00000000-0000-0000-0000-000000000000"
+HIDDEN = "(not shown)"
+
+_HEAD = f"""\
+# The objects of the job, in the order in which they are made. The job id {JOB},
+# the uid {UID}, the token and passwords stand in for what comes with the job.
+"""
+
+
+def described(submission: Submission) -> str:
+    """Return the YAML of a submission, which has the placeholders."""
+    objects = Objects(submission)
+    return _HEAD + shown([_queued(objects), *objects.owned(UID)])
+
+
+def _queued(objects: Objects) -> Object:
+    """Return the Job with the labels of its queue, which it gets when all other objects exist."""
+    job = objects.job()
+    job["metadata"]["labels"] |= objects.queue
+    return job
