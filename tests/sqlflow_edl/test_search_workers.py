@@ -80,11 +80,12 @@ def without_seconds(trials: tuple[Trial, ...]) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(SEARCH, marks=pytest.mark.soak, id="list"),
-        pytest.param(SPACE.format(halving="false"), marks=pytest.mark.soak, id="chosen"),
+        pytest.param(SEARCH, id="list"),
+        pytest.param(SPACE.format(halving="false"), id="chosen"),
         pytest.param(SPACE.format(halving="true"), id="halving"),
     ],
 )

@@ -97,6 +97,7 @@ def output(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.soak
 def test_a_program_gives_the_same_with_workers_as_without(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -142,7 +142,8 @@ def optimizer(parameters):
 """
 
 
-@pytest.mark.parametrize("mode", ["async", pytest.param("sync", marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("mode", ["async", "sync"])
 def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     """Every parameter falls by the rate with each step, whatever the others are: so it counts steps."""
     cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]

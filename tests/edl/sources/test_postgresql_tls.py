@@ -51,6 +51,7 @@ def test_rows_are_read_from_a_trusted_server_in_secret(
         assert [batch["a"].to_pylist() for batch in open_reader(pinned, tmp_path).read(0, 1)] == [[1]]
 
 
+@pytest.mark.soak
 def test_rows_are_read_in_secret_after_an_import_of_tensorflow(server: Server) -> None:
     """TensorFlow's BoringSSL has global symbols; a process that takes them for OpenSSL's aborts."""
     program = (

@@ -73,12 +73,15 @@ def named(program: Program) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "framework"), EACH)
-def test_a25_no_text_of_a_jobspec_becomes_code(name: str, framework: str) -> None:
+def test_a25_no_text_of_a_jobspec_becomes_code(
+    name: str, framework: str, request: pytest.FixtureRequest
+) -> None:
+    each = 1 if request.config.getoption("--soak") else 4
     encoded = to_json(job(framework, **JOBS[name]))  # type: ignore[arg-type]
     good = named(generate(from_json(encoded)))
     made = refused = 0
-    for kind, path in places(json.loads(encoded)):
-        for shape in SHAPES:
+    for turn, (kind, path) in enumerate(places(json.loads(encoded))):
+        for shape in SHAPES[turn % each :: each]:
             try:
                 program = generate(from_json(changed(encoded, kind, path, shape.format(CODE))))
                 new = named(program) - good
@@ -90,8 +93,8 @@ def test_a25_no_text_of_a_jobspec_becomes_code(name: str, framework: str) -> Non
             # The name of a user's own model is looked up, and compared with its archive, before it is imported.
             assert "evil" not in new or path[0] in ("own", "model", "inputs"), (path, shape, new)
             assert all(FILE.fullmatch(file) for file in program.files), (path, shape, program.files)
-    assert made > 50
-    assert refused > 50
+    assert made > 50 / each
+    assert refused > 50 / each
 
 
 def test_a25_a_stored_model_of_a_zoo_makes_no_program() -> None:
@@ -133,8 +136,8 @@ def test_a25_a_member_or_a_candidate_with_hostile_names_makes_no_program() -> No
 def test_a25_no_text_of_an_ensemble_becomes_code() -> None:
     encoded = to_json(searched())
     good = named(generate(from_json(encoded)))
-    for kind, path in places(json.loads(encoded)):
-        for shape in SHAPES[:3]:
+    for turn, (kind, path) in enumerate(places(json.loads(encoded))):
+        for shape in SHAPES[turn % 3 : 3 : 3]:
             try:
                 program = generate(from_json(changed(encoded, kind, path, shape.format(CODE))))
                 new = named(program) - good
