@@ -8,23 +8,20 @@ import select
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from edl.errors import ClusterError
 from edl.jobs.run_folder import Spec
 from edl.models.archive import read_archive
 from edl.program import read_spec
-from edl.spec import CategoryId, Checkpoints, Cluster, Embedding, Numeric, to_json
+from edl.spec import Checkpoints, Cluster, to_json
 from edl.testing import OUTAGE, SEVER
-from tests.edl.end_to_end.distributed import Job, kill, table
+from tests.edl.end_to_end import counting
+from tests.edl.end_to_end.distributed import Job, kill
 
 DEADLINE = 30.0
 ROWS, EPOCHS, BATCH = 4096, 2, 64
 OFTEN = Checkpoints(steps=10, secs=0)
-IDS = 200_000  # so that their vectors are rows on the servers, and not in the graph
-FEATURES = (Numeric("x"), Embedding(CategoryId("id", IDS), 2))
-AS_TEXT = {"fc.numeric('x')": f"fc.numeric('x'), fc.embedding(fc.category_id('id', {IDS}), dim=2)"}
 
 
 def with_environment(how: Spec, name: str, value: str) -> Spec:
@@ -44,23 +41,18 @@ OPTIMIZERS = {
 }
 
 
-def with_ids(rows: int) -> pa.Table:
-    """An id of four rows each, so that every minibatch sees new ones, and earlier ones in the next epoch."""
-    return table(rows).append_column("id", pa.array(np.arange(rows) // 4 * 37 % IDS))
-
-
 def trains_ids(optimizer: str, servers: int, how: Spec | None = None) -> Job:
     cluster = Cluster(1, servers, "sync", grads_to_wait=1)
     return Job(
-        with_ids(ROWS),
+        counting.data(ROWS, per_id=4),  # every minibatch sees new ones, and the next epoch earlier ones
         epochs=EPOCHS,
         batch_size=BATCH,
         replace={
-            **AS_TEXT,
+            **counting.AS_TEXT,
             "Adam(parameters, lr, fused=True)": OPTIMIZERS[optimizer],
         },
         how=how,
-        spec={"cluster": cluster, "checkpoints": OFTEN, "inputs": {"features": FEATURES}},
+        spec={"cluster": cluster, "checkpoints": OFTEN, "inputs": {"features": counting.FEATURES}},
     )
 
 
@@ -111,36 +103,6 @@ def test_a14_a16_other_servers_go_on_as_if_nothing_had_been_rows_not_yet_seen_in
 
 # A23 -----------------------------------------------------------------------------------------------------------
 
-RATE = 2.0**-10
-COUNTING = f"""
-
-from edl.torch import Embedding
-
-
-class Counting(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.one = nn.Parameter(torch.zeros(600))
-        self.other = nn.Parameter(torch.zeros(500))
-        self.rows = Embedding("rows", 2, initial="zeros")
-
-    def forward(self, features):
-        total = self.one.sum() + self.other.sum() + 0 * features["dense"]
-        return total + self.rows(features["f1"]).sum(dim=1, keepdim=True)
-
-
-def custom_model():
-    return Counting()
-
-
-def loss(labels, predictions):
-    return predictions
-
-
-def optimizer(parameters):
-    return torch.optim.SGD(parameters, {RATE})
-"""
-
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", ["async", "sync"])
@@ -149,21 +111,15 @@ def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     cluster = Cluster(1, 2, mode, grads_to_wait=int(mode == "sync"))  # type: ignore[arg-type]
     lost = "ps-0/0 after a push 20;ps-1/0 after a push 50;ps-1/0 in a push 80;ps-0/0 after a push 120"
     job = Job(
-        with_ids(ROWS),
+        counting.data(ROWS),
         epochs=EPOCHS,
-        batch_size=BATCH,
-        replace=AS_TEXT,
-        append=COUNTING,
         how=with_environment(kill(), SEVER, lost),
-        spec={"cluster": cluster, "checkpoints": OFTEN, "inputs": {"features": FEATURES}},
+        **counting.program(cluster=cluster, checkpoints=OFTEN),
     )
     outcome = job.run()
     steps = EPOCHS * ROWS // BATCH
     assert outcome.steps == steps, job.logs()
     assert job.logs().count("all connections are closed") == 4
-    found = weights(job)
-    assert {name: set(found[name].tolist()) for name in ("one", "other")} == {
-        "one": {-RATE * steps},
-        "other": {-RATE * steps},
-    }
-    assert set(found["rows:rows"].ravel().tolist()) == {-RATE * EPOCHS * 4 / BATCH}
+    found = counting.counts(job)
+    assert found.steps == (steps, steps)
+    assert (len(found.ids), set(found.rows.tolist())) == (ROWS, {EPOCHS})
