@@ -14,6 +14,7 @@ from typing import Any
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns import json_values
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
@@ -144,7 +145,7 @@ class Resolver:
         """Return the drafts of a call: one, or one per column that a regular expression in it matches."""
         function = BY_NAME.get(call.function.casefold())
         if function is None:
-            raise _unknown_function(call)
+            raise _unknown_function(call, self.schema)
         arguments = _arguments(call, function)
         _check_required(call, function, arguments)
         expanded: list[dict[str, Any]] = [{}]
@@ -210,7 +211,7 @@ class Resolver:
             return [Cells(column) for column in self._columns(value)]
         inner = BY_NAME.get(value.function.casefold())
         if inner is None:
-            raise _unknown_function(value)
+            raise _unknown_function(value, self.schema)
         if inner.reads:
             return [draft.cells for draft in self._calls(value)]
         raise SemanticError(
@@ -268,10 +269,15 @@ class Resolver:
                 error.hint = f"AS {name.text} names a feature, and a column is needed here"
             elif alias in self._named:
                 error.hint = f"put the item with AS {name.text} before this one"
+            elif (json := json_values.of_path(name, self.schema)) is not None:
+                raise json from None
             raise
 
     def _compute(self, value: ast.Value) -> str:
         """Return the name of the expression's column, its text, under which its statistics are collected."""
+        for call in ast.calls(value):
+            if json_values.is_json(call.function):
+                raise json_values.refused(call, self.schema)
         found = computed(value, self._operand)
         name = expressions.Written(found)
         while name in self.schema.names:  # SELECT x / y has a column of that name
@@ -381,16 +387,15 @@ def _no_category(function: Function, given: str, span: Span) -> SemanticError:
     )
 
 
-def _unknown_function(call: ast.Call) -> SemanticError:
+def _unknown_function(call: ast.Call, schema: Schema | None = None) -> SemanticError:
     if call.function.upper() == COMBINE:
         return SemanticError(
             "COMBINE holds items of COLUMN, and is no argument",
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )
-    if call.function.upper().startswith("JSON"):
-        hint = "read the value in the SELECT, under a name of its own, and write that name here"
-        return SemanticError("COLUMN reads no JSON", span=call.function_span, hint=hint)
+    if json_values.is_json(call.function):
+        return json_values.refused(call, schema)
     known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
     names = [COMBINE, *known, *(each.name for each in COMPUTED)]
     hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
