@@ -84,7 +84,7 @@ def prediction(
         )
     keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
     return msgspec.structs.replace(
-        _used(trained, "predict", statement, reference, query, renamed),
+        _used(trained, "predict", statement, reference, query, renamed, attributes),
         weights=None,
         output=spec.Output(table, column, keep, probabilities, extra),
         report=report,
@@ -148,6 +148,7 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
         search=None,
         output=spec.Output(column=trained.label.column),
         trained_model=reference,
+        device="cpu",
         threshold=uncertainty.threshold_of_training(model),
         temperature=uncertainty.temperature(model),
     )
@@ -197,7 +198,7 @@ def evaluation(
     threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), model, reference, errors)
     raise_all(errors)
     return msgspec.structs.replace(
-        _used(trained, "evaluate", statement, reference, query, renamed),
+        _used(trained, "evaluate", statement, reference, query, renamed, attributes),
         report=report,
         threshold=threshold,
         temperature=uncertainty.temperature(model),
@@ -292,7 +293,7 @@ def explanation(
     label = trained.label.column
     keep = tuple(name for name in schema.names if name.casefold() != label.casefold()) if of_rows else ()
     return msgspec.structs.replace(
-        _used(trained, "explain", statement, reference, query, renamed),
+        _used(trained, "explain", statement, reference, query, renamed, attributes),
         weights=None,
         metrics=(),
         temperature=uncertainty.temperature(model),
@@ -374,6 +375,7 @@ def _used(
     reference: str,
     query: spec.Query,
     renamed: Mapping[str, str],
+    attributes: Mapping[str, Resolved],
 ) -> spec.JobSpec:
     if trained.forecast is not None:
         trained = _renamed_series(trained, renamed)
@@ -386,7 +388,20 @@ def _used(
         inputs=renamed_inputs(trained, renamed),
         members=tuple(_renamed(member, renamed) for member in trained.members),
         trained_model=reference,
+        device=_device(trained, kind, attributes),
     )
+
+
+def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
+    """Return the device, whatever that of the training was. Raises SemanticError if trees have to use a GPU."""
+    written = attributes.get(f"{kind}.device")
+    if written is None:
+        return "auto"
+    if written.value == "cuda" and trained.framework in spec.TREES:
+        raise SemanticError(
+            "trees compute on the CPU", span=written.written.value.span, hint=f"leave {kind}.device out"
+        )
+    return written.value  # type: ignore[return-value]  # of the choices of the attribute
 
 
 def _read(trained: spec.JobSpec) -> list[str]:

@@ -246,6 +246,9 @@ def _settings(plan: TrainingPlan, spec: JobSpec) -> Rows:
     training = spec.training
     for name, value in text.settings(training):
         yield name, value, _origin(plan, f"train.{name}")
+    for name, value in (("device", spec.device), ("precision", spec.precision)):
+        if f"train.{name}" in plan.settings.resolved:
+            yield name, value, WRITTEN
     if spec.weights is not None:
         yield "weight_column", spec.weights.column, WRITTEN
     yield from _sharing(plan, spec)

@@ -19,6 +19,7 @@ from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.signals import end_hung, leave
 from edl.entrypoints.worker_job import Duty
+from edl.frameworks.device import set_local_rank
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
@@ -39,6 +40,7 @@ def main(job: Path, instance: Instance) -> int:
     """Run a worker of the job. Return the exit code, or `TAKE_OVER`."""
     begun, draining = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set() if begun.is_set() else leave())
+    set_local_rank(instance.name)
     folder = ClusterFolder(job)
     spec = read_spec(JobFolder(job).program)
     log = folder.shown_log(instance.name)

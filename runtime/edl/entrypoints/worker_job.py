@@ -27,6 +27,7 @@ from edl.run.search.trial_store import TrialStore
 from edl.run.search.worker import SearchWorker
 from edl.run.storage import Storage
 from edl.spec import TREES, Rows
+from edl.spec.precision import FLOAT16_ON_SERVERS
 from edl.worker.checkpointing import keep_only, read_checkpoint
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.evaluation.measuring import training_metrics
@@ -156,6 +157,8 @@ def _train(duty: Duty) -> None:
 def _train_on_servers(duty: Duty) -> None:
     """Train with parameter servers, which hold the parameters; the master coordinates their checkpoints."""
     program, tasks, instance = duty.program, duty.tasks, duty.instance
+    if program.spec.precision == "float16":  # the size of its tables has chosen the strategy
+        raise JobError(FLOAT16_ON_SERVERS[0], hint=FLOAT16_ON_SERVERS[1])
     reader, rows, export = _training(duty)
     duty.describe(training_metrics(program))
 

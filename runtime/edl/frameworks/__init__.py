@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from edl.errors import JobError, did_you_mean
 from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
+from edl.frameworks.device import begin_log
 
 if TYPE_CHECKING:
     from edl.arrays import Array, Features
@@ -30,6 +31,7 @@ ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "2",
     "TORCH_CPP_LOG_LEVEL": "ERROR",
     "TORCHINDUCTOR_DETERMINISTIC": "1",
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # without it products of matrices on a GPU are not deterministic
 }
 
 _MODULES = {
@@ -60,6 +62,7 @@ def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
     framework is unknown or not installed.
     """
     _framework(framework).start(threads)
+    begin_log(own_process=own_process)
     if own_process and framework == "torch":
         importlib.import_module("edl.frameworks.torch.imports").skip_compiler_import()
 

@@ -11,10 +11,12 @@ An ensemble is the result of a search and is not trained as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -53,6 +55,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
     adapters = {}
     for (name, member), folds in zip(model.programs.items(), model.folds, strict=True):
         frameworks.prepare(member.spec.framework, _threads)
+        member = replace(member, spec=msgspec.structs.replace(member.spec, device=program.spec.device))
         for fold in range(folds):
             found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)
             adapters[name, f"{fold}"] = found

@@ -11,6 +11,7 @@ A job that fails or is cancelled leaves neither results nor an archive.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -145,6 +146,7 @@ def export(program: Program, weights: Path, path: Path) -> str:
     nulls = {name: pa.nulls(2) for name in program.spec.columns}  # the replacement of NULL is a valid example
     exact = program.spec.framework in TREES
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
+    program = dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, device="cpu"))
     adapter = frameworks.create(program, features, None, seed=program.spec.training.seed)
     trained = trained_weights(weights)
     adapter.set_weights(trained)

@@ -26,6 +26,8 @@ Report = Literal[
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
 SplitBy = Literal["random", "time", "group", "stratified"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
+Device = Literal["auto", "cpu", "cuda"]
+Precision = Literal["float32", "bfloat16", "float16"]
 Scalar = bool | int | float | str | None
 Parameter = Scalar | tuple[Scalar, ...]
 
@@ -351,6 +353,8 @@ class JobSpec(Struct, frozen=True):
     output: Output = Output()
     trained_model: str = ""  # name@version of the model in use; TRAIN: of the initial weights
     batch_size: int = BLOCK  # PREDICT, EVALUATE, EXPLAIN: rows of one forward pass
+    device: Device = "auto"  # of a network; auto: a GPU if there is one
+    precision: Precision = "float32"  # of a network's arithmetic; its weights are float32
     explanation: Explanation | None = None  # of EXPLAIN
     report: Report = "figures"  # of EVALUATE and PREDICT
     interval: Interval | None = None  # of PREDICT

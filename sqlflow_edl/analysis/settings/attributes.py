@@ -9,6 +9,17 @@ _TASK_TIMEOUT = (
     "one; by default 20 times the longest time between two signs of progress so far, at least 600, and 3,600 before "
     "the first."
 )
+_DEVICE = (
+    "Device of a network: cpu, cuda for a GPU, one to each worker of a machine, or auto, which takes a GPU if there is "
+    "one."
+)
+
+
+def _device(verb: str) -> Attribute:
+    return Attribute(
+        f"{verb}.device", "text", _DEVICE, "auto", choices=("auto", "cpu", "cuda"), aliases=("device",)
+    )
+
 
 TRAIN = (
     Attribute(
@@ -162,6 +173,16 @@ TRAIN = (
         aliases=("priority",),
     ),
     Attribute("train.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    _device("train"),
+    Attribute(
+        "train.precision",
+        "text",
+        "Precision of a network's arithmetic, in training and whenever the model is used; weights, gradients and "
+        "losses are float32. float16 needs a GPU.",
+        "float32",
+        choices=("float32", "bfloat16", "float16"),
+        aliases=("precision", "mixed_precision"),
+    ),
     Attribute(
         "train.checkpoint_steps",
         "integer",
@@ -419,6 +440,7 @@ PREDICT = (
         aliases=("num_workers", "predict.workers"),
     ),
     Attribute("predict.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    _device("predict"),
 )
 
 EXPLAIN = (
@@ -451,6 +473,7 @@ EXPLAIN = (
         aliases=("num_workers", "explain.workers"),
     ),
     Attribute("explain.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    _device("explain"),
 )
 
 EVALUATE = (
@@ -482,6 +505,7 @@ EVALUATE = (
         aliases=("num_workers", "evaluate.workers"),
     ),
     Attribute("evaluate.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    _device("evaluate"),
     Attribute(
         "validation.metrics",
         "texts",

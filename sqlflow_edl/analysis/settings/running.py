@@ -9,6 +9,7 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
+from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import Settings
@@ -46,6 +47,8 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         SemanticError(problem.message, span=settings.span(_ATTRIBUTES[problem.field]), hint=problem.hint)
         for problem in strategy.problems(written)
     ]
+    if settings.get("train.precision") == "float16" and not found:
+        found += _of_float16(settings, strategy.chosen(written))
     if settings.is_trees and not found:
         found += _of_trees(settings, strategy.chosen(written))
     in_memory = checkpoints(settings).copies == "neighbours"
@@ -58,6 +61,19 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         hint = "leave out train.checkpoint_copies or train.durable_updates"
         found.append(SemanticError(message, span=settings.span("train.durable_updates"), hint=hint))
     return found
+
+
+def _of_float16(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:
+    """Return the error for float16 where it cannot be: on the CPU, in Keras, and with parameter servers."""
+    if settings.get("train.device") == "cpu":
+        message, hint = FLOAT16_ON_CPU
+    elif settings.framework == "keras":
+        message, hint = FLOAT16_IN_KERAS
+    elif written.parameter_servers:
+        message, hint = FLOAT16_ON_SERVERS
+    else:
+        return []
+    return [SemanticError(message, span=settings.span("train.precision"), hint=hint)]
 
 
 def _of_trees(settings: Settings, written: spec.Cluster) -> list[SQLFlowError]:

@@ -38,6 +38,8 @@ from edl.frameworks.adapter import (
     unpacked,
 )
 from edl.frameworks.base import NetworkAdapter, called, checked_shapes, flat
+from edl.frameworks.device import tell
+from edl.frameworks.keras import device as devices
 from edl.frameworks.keras.compiled import Variants, any_rows, compiled, spec_of
 from edl.frameworks.keras.embeddings import check_elsewhere, clipped, row_optimizer, with_rows_inside
 from edl.frameworks.keras.gradients import GradientParts
@@ -48,6 +50,7 @@ from edl.spec.extra_outputs import EMBEDDING
 Tensor = Any
 Given = Mapping[str, Tensor]  # optional inputs of a call: weights, rates
 Blocks = dict[str, Tensor]  # rows of each table, (u, dim)
+_HALF = (tf.bfloat16, tf.float16)
 
 
 def start(threads: int) -> None:
@@ -63,15 +66,24 @@ def seed(value: int) -> None:
 
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
-    model = called(program, "custom_model", keras.Model, "keras.Model")
-    return KerasAdapter(program, model, features, labels, seed)
+    device = devices.chosen(program.spec.device)
+    tell(device.strip("/") or "cpu", program.spec.precision)
+    with devices.placed(device), devices.precision(program.spec.precision):
+        model = called(program, "custom_model", keras.Model, "keras.Model")
+        return KerasAdapter(program, model, features, labels, seed, device)
 
 
 class KerasAdapter(NetworkAdapter):
     framework = "keras"
 
     def __init__(
-        self, program: Program, model: keras.Model, features: Features, labels: Array | None, seed: int
+        self,
+        program: Program,
+        model: keras.Model,
+        features: Features,
+        labels: Array | None,
+        seed: int,
+        device: str,
     ) -> None:
         super().__init__(program, model, seed)
         tensors = map_arrays(tf.convert_to_tensor, plain(features))
@@ -83,12 +95,12 @@ class KerasAdapter(NetworkAdapter):
         by_id = {id(weight): name for name, weight in self._variables().items()}
         self._trained = [by_id[id(variable)] for variable in model.trainable_variables]
         rows = map_arrays(any_rows, plain(features)), *_any_fetched(self._fetched(features, train=False))
-        self._predict = compiled(self._infer, *rows)
-        self._predict_with = compiled(self._infer_with, *rows)
+        self._predict = compiled(devices.on(device, self._infer), *rows)
+        self._predict_with = compiled(devices.on(device, self._infer_with), *rows)
         if labels is not None:
-            self._prepare_training(rows, labels, outputs)
+            self._prepare_training(rows, labels, outputs, device)
 
-    def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor) -> None:
+    def _prepare_training(self, rows: tuple[Any, ...], labels: Array, outputs: Tensor, device: str) -> None:
         check_outputs(labels.shape, tuple(outputs.shape), labels.dtype.kind == "i")
         wanted = keras.optimizers.Optimizer
         self.optimizer = called(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
@@ -97,19 +109,19 @@ class KerasAdapter(NetworkAdapter):
             self.tables.follow(row_optimizer(self.optimizer))
         self._row_specs = rows[1:]
         label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
-        self._train = Variants(self._steps, rows[0], label, size)
-        self._gradients = Variants(self._clipped_gradients, *rows, label)
+        self._train = Variants(devices.on(device, self._steps), rows[0], label, size)
+        self._gradients = Variants(devices.on(device, self._clipped_gradients), *rows, label)
         trainable = list(map(spec_of, self.model.trainable_variables))
         self._assign_all = compiled(self._assign_trainable, trainable)
-        self._applied = compiled(self._apply, trainable, rows[1])
+        self._applied = compiled(devices.on(device, self._apply), trainable, rows[1])
         self._gradient_parts = GradientParts(
             self.model.trainable_variables,
             list(self._buffers().values()),
             (*rows, label),
-            self._loss_and_gradients,
-            self._apply,
+            devices.on(device, self._loss_and_gradients),
+            devices.on(device, self._apply),
         )
-        self._evaluate = Variants(self._outputs_and_loss, *rows, label)
+        self._evaluate = Variants(devices.on(device, self._outputs_and_loss), *rows, label)
 
     def train(self, rows: Minibatches) -> Floats:
         with self._user_code("the training step"):
@@ -348,11 +360,12 @@ class KerasAdapter(NetworkAdapter):
         """Return the outputs, and the input of the last linear layer, if there is one."""
         with last_inputs(self.model) as inputs:
             outputs = self._infer(features, blocks, places)
-        return outputs, inputs[-1:]
+        return outputs, [tf.cast(each, tf.float32) for each in inputs[-1:]]
 
     def _call(self, features: Any, blocks: Blocks, places: list[Tensor], *, training: bool) -> Tensor:
         with self.tables.bound(features, blocks, places):
-            return self.model(features, training=training)
+            outputs = self.model(features, training=training)
+        return tf.cast(outputs, tf.float32) if outputs.dtype in _HALF else outputs
 
     def _loss(self, labels: Tensor, outputs: Tensor, given: Given) -> Tensor:
         whole, shape = labels.dtype.is_integer, tuple(outputs.shape)

@@ -57,19 +57,19 @@ class GradientParts:
         flat = self._gather(
             plain(rows.features), fetched.blocks, fetched.places, rows.labels, share, weights=rows.weights
         )
-        return GradientPart(flat._numpy(), flat)  # a view of its memory; `numpy` copies
+        return _part(flat)
 
     def nothing(self, fetched: Fetched) -> GradientPart:
         """Return the part of no rows."""
         size = sum(self._sizes) + sum(block.size for block in fetched.blocks.values())
-        flat = tf.zeros(size)
-        return GradientPart(flat._numpy(), flat)
+        return _part(tf.zeros(size))
 
     def apply(self, total: GradientPart, fetched: Fetched, rate: float | None) -> tuple[float, Blocks, float]:
         """Take the step; return the loss, the clipped gradients of the rows and their learning rate."""
         counts = {name: len(block) for name, block in fetched.blocks.items()}
         rates = None if rate is None else np.array([rate], np.float32)
-        loss, moving, used = self._spread(total.held, counts, rates=rates)
+        flat = total.numbers if total.held is None else total.held
+        loss, moving, used = self._spread(flat, counts, rates=rates)
         return float(loss), moving, float(used)
 
     # In the graph ----------------------------------------------------------------------------------------
@@ -97,6 +97,12 @@ class GradientParts:
             buffer.assign(_like(buffer, next(pieces)))
         blocks = {name: tf.reshape(next(pieces), (counts[name], self._widths[name])) for name in names}
         return loss, *self._apply(gradients, blocks, given)
+
+
+def _part(flat: Tensor) -> GradientPart:
+    """Return the tensor as a part. On the CPU its memory is summed in place; a GPU's is copied, and copied back."""
+    on_cpu = "CPU" in flat.device
+    return GradientPart(flat._numpy(), flat if on_cpu else None)  # `numpy` would copy here too
 
 
 def _like(variable: Any, flat: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Adapter of PyTorch on CPUs: eager steps over views of one block.
+"""Adapter of PyTorch: eager steps over views of one block, on the CPU or on one GPU (`edl.frameworks.torch.device`).
 
 Overhead besides arithmetic is kept small for the sake of small models; `edl.frameworks.torch.threads` chooses the
 number of threads of their operations. The table rows that a minibatch reads are leaves of its graph; their
@@ -8,6 +8,7 @@ gradients update the tables.
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,16 +31,16 @@ from edl.frameworks.adapter import (
     check_outputs,
     check_own_outputs,
     count_members,
-    packed,
     refuse_weights_for_scalar,
-    unpacked,
 )
 from edl.frameworks.base import NetworkAdapter, called, flat
+from edl.frameworks.device import tell
+from edl.frameworks.torch import device as devices
+from edl.frameworks.torch.device import RandomNumbers, array_of, own_tensor, transfer_to
 from edl.frameworks.torch.embeddings import (
     RowBlock,
     check_elsewhere,
     gradient_of,
-    own_tensor,
     row_optimizer,
     with_gradient,
     with_rows_inside,
@@ -48,6 +49,7 @@ from edl.frameworks.torch.gradients import GradientParts
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import Steps
+from edl.frameworks.torch.precision import LossScale, network
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
@@ -79,12 +81,20 @@ class TorchAdapter(NetworkAdapter):
         self, program: Program, model: nn.Module, features: Features, labels: Array | None, seed: int
     ) -> None:
         super().__init__(program, model, seed)
+        self._device = devices.chosen(program.spec.device)
+        self._tensor = transfer_to(self._device)
+        self._random = RandomNumbers(self._device)
         self._threads = Threads(_threads, 0)
         self._normalising = [module for module in model.modules() if isinstance(module, _BATCH_NORM)]
-        tensors = _tensors(features)
+        self.model.cpu()  # of a script, it may be elsewhere
+        tensors = map_arrays(own_tensor, plain(features))
         with self.tables.discovered(features, tensors), self._inference():
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         check_own_outputs(program, tuple(outputs.shape))
+        self.model.to(self._device)
+        self._network = network(model, program.spec.precision, self._device)
+        tell(devices.described(self._device), program.spec.precision)
+        self._scale = LossScale() if program.spec.precision == "float16" else None
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
@@ -93,7 +103,7 @@ class TorchAdapter(NetworkAdapter):
             if self.tables:
                 self.tables.follow(row_optimizer(self.optimizer))
             self._steps = Steps(self.optimizer)
-            self._gradient_parts = GradientParts(model)
+            self._gradient_parts = GradientParts(model, self._device)
 
     def train(self, rows: Minibatches) -> Floats:
         self._threads.take(rows.size)
@@ -102,7 +112,7 @@ class TorchAdapter(NetworkAdapter):
         keys = self.tables.keys(rows.features)
         with self._user_code("the training step"):
             turns = self._turns(rows)
-            for number, (features, labels, weights) in enumerate(_minibatches(rows)):
+            for number, (features, labels, weights) in enumerate(self._minibatches(rows)):
                 if rows.rates is not None:
                     self.set_learning_rate(float(rows.rates[number]))
                 start = number * rows.size
@@ -113,8 +123,7 @@ class TorchAdapter(NetworkAdapter):
                 self._step(block.gradients())
                 if turns is not None:
                     turns.end()
-        values: Floats = torch.stack(losses).numpy()
-        return values
+        return array_of(torch.stack(losses))
 
     def gradients(
         self,
@@ -125,13 +134,13 @@ class TorchAdapter(NetworkAdapter):
     ) -> Gradients:
         self._threads.take(len(labels))
         self.model.train()
-        block = RowBlock(fetched, True) if fetched is not None else self._block_of(features, train=True)
+        block = self._rows(fetched, True) if fetched is not None else self._block_of(features, train=True)
         with self._user_code("the training step"):
-            loss = self._backward(_tensors(features), block, own_tensor(labels), _optional(weights))
+            loss = self._backward(self._tensors(features), block, *self._targets(labels, weights))
             blocks = self._blocks(block.gradients())
             self._clip()
         values: dict[str, Any] = {
-            name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            name: (torch.zeros_like(parameter) if parameter.grad is None else parameter.grad).cpu()
             for name, parameter in self._trainable().items()
         }
         return Gradients(float(loss), values | blocks())
@@ -139,11 +148,11 @@ class TorchAdapter(NetworkAdapter):
     def apply(self, gradients: Mapping[str, Any]) -> None:
         for name, parameter in self.model.named_parameters():
             if name in gradients:
-                parameter.grad = torch.as_tensor(gradients[name])
+                parameter.grad = torch.as_tensor(gradients[name]).to(self._device)
         self._step({name: gradients[name] for name in self.tables.tables})
 
     def share(self, rows: Minibatches, fetched: Fetched, share: float) -> GradientPart:
-        block = RowBlock(fetched, True)
+        block = self._rows(fetched, True)
         blocks = list(block.rows.values())
         count = len(rows.labels)
         if not count:
@@ -151,15 +160,15 @@ class TorchAdapter(NetworkAdapter):
         self._threads.take(count)
         if not self.model.training:  # `train()` visits every module
             self.model.train()
-        features, labels, weights = _tensors(rows.features), own_tensor(rows.labels), _optional(rows.weights)
+        features, targets = self._tensors(rows.features), self._targets(rows.labels, rows.weights)
         with self._user_code("the training step"), self._gradient_parts.unmoved():
-            loss = self._backward(features, block, labels, weights, share)
+            loss = self._backward(features, block, *targets, share)
             return self._gradient_parts.gathered(loss, blocks, share)
 
     def take_step(self, total: GradientPart, fetched: Fetched, rate: float | None) -> float:
         if rate is not None:
             self.set_learning_rate(rate)
-        block = RowBlock(fetched, False)
+        block = self._rows(fetched, False)
         loss = self._gradient_parts.spread(total, block.rows)
         self._step(block.gradients())
         return loss
@@ -168,31 +177,29 @@ class TorchAdapter(NetworkAdapter):
         self._threads.take(len(labels))
         block = self._block_of(features, train=False)
         with self._inference():
-            outputs = self._call(_tensors(features), block)
-            loss = self._loss(own_tensor(labels), outputs, _optional(weights))
-        return Evaluated(outputs.numpy(), float(loss))
+            outputs = self._call(self._tensors(features), block)
+            targets, row_weights = self._targets(labels, weights)
+            loss = self._loss(targets, outputs, row_weights)
+        return Evaluated(array_of(outputs), float(loss))
 
     def predict(self, features: Features) -> Array:
         self._threads.take(count_rows(features))
         block = self._block_of(features, train=False)
         with self._inference():
-            values: Array = _one_tensor(self._call(_tensors(features), block)).numpy()
-        return values
+            return array_of(_one_tensor(self._call(self._tensors(features), block)))
 
     def predict_with(self, features: Features, names: Sequence[str]) -> tuple[Array, dict[str, Array]]:
         if EMBEDDING not in names:
             return self.predict(features), {}
         with last_inputs(self.model) as inputs:
             outputs = self.predict(features)
-        return outputs, {EMBEDDING: flat(inputs[-1].numpy() if inputs else None, len(outputs))}
+        return outputs, {EMBEDDING: flat(array_of(inputs[-1].float()) if inputs else None, len(outputs))}
 
     def get_random(self) -> bytes:
-        return packed([torch.get_rng_state().numpy()])
+        return self._random.pack()
 
     def set_random(self, state: bytes) -> None:
-        own = torch.get_rng_state().numpy()
-        (found,) = unpacked(state, [(own.shape, own.dtype.str)])
-        torch.set_rng_state(torch.from_numpy(found.copy()))
+        self._random.unpack(state)
 
     def diverge(self, seed: int) -> None:
         torch.manual_seed(seed)
@@ -205,18 +212,19 @@ class TorchAdapter(NetworkAdapter):
         return float(self.optimizer.param_groups[0]["lr"])
 
     def standalone(self) -> Any:
-        return with_rows_inside(self.model, self.tables)
+        model = self.model if self._device.type == "cpu" else copy.deepcopy(self.model).cpu()
+        return with_rows_inside(model, self.tables)
 
     def get_state(self) -> dict[str, Array]:
         kept = self.optimizer.state_dict()
         slots = {
-            f"slot.{position}.{name}": torch.as_tensor(value).detach().numpy().copy()
+            f"slot.{position}.{name}": array_of(torch.as_tensor(value)).copy()
             for position, values in kept["state"].items()
             for name, value in values.items()
         }
         rates = {f"rate.{number}": np.array(group["lr"]) for number, group in enumerate(kept["param_groups"])}
-        generator = {"generator": torch.get_rng_state().numpy().copy()}
-        return {**slots, **rates, **generator, **self.tables.get_state()}
+        scale = {} if self._scale is None else self._scale.get_state()
+        return {**slots, **rates, **self._random.state(), **scale, **self.tables.get_state()}
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         kept = self.optimizer.state_dict()
@@ -233,7 +241,9 @@ class TorchAdapter(NetworkAdapter):
         except (KeyError, ValueError) as error:
             raise JobError(f"the optimizer's state does not fit: {error}") from None
         self.tables.set_state(state)
-        torch.set_rng_state(torch.from_numpy(np.array(state["generator"])))
+        self._random.set_state(state)
+        if self._scale is not None:
+            self._scale.set_state(state)
 
     def set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -241,13 +251,15 @@ class TorchAdapter(NetworkAdapter):
 
     def _turns(self, rows: Minibatches) -> Turns | None:
         """Return the chooser of the threads of each step, or None if a trial step could have side effects on the
-        model.
+        model, or the steps are not those of the CPU.
         """
         spec = self._program.spec
+        if self._device.type != "cpu":
+            return None
         mine = not self._program.edited and spec.own is None and not self.tables
         if not mine or len(rows.labels) < rows.size or not self._threads.may_vary(rows.size):
             return None
-        return self._threads.turns(rows.size, lambda: self._tried(*next(_minibatches(rows))))
+        return self._threads.turns(rows.size, lambda: self._tried(*next(self._minibatches(rows))))
 
     def _tried(self, features: Any, labels: torch.Tensor, weights: torch.Tensor | None) -> list[torch.Tensor]:
         """Return the gradients of a minibatch as in a step, and restore all state."""
@@ -257,7 +269,7 @@ class TorchAdapter(NetworkAdapter):
         torch.set_rng_state(random)
         for buffer, before in zip(self.model.buffers(), buffers, strict=True):
             buffer.copy_(before)
-        return [each.grad for each in self._trainable().values() if each.grad is not None]
+        return self._present_gradients()
 
     def _variables(self) -> Mapping[str, torch.Tensor]:
         state: Mapping[str, torch.Tensor] = self.model.state_dict(keep_vars=True)
@@ -269,28 +281,53 @@ class TorchAdapter(NetworkAdapter):
         }
 
     def _array(self, variable: torch.Tensor) -> Array:
-        values: Array = variable.detach().numpy()
-        return values
+        return array_of(variable)
 
     def _assign(self, variable: torch.Tensor, values: Array) -> None:
-        np.copyto(self._array(variable), values, casting="unsafe")
+        if variable.is_cpu:
+            np.copyto(self._array(variable), values, casting="unsafe")
+        else:
+            variable.detach().copy_(torch.from_numpy(np.array(values)))
+
+    def _tensors(self, features: Features) -> Any:
+        return map_arrays(self._tensor, plain(features))
+
+    def _targets(self, labels: Array, weights: Array | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+        return self._tensor(labels), None if weights is None else self._tensor(weights)
+
+    def _minibatches(self, rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
+        """Yield views of the rows, `size` at a time."""
+        labels = self._tensor(rows.labels).split(rows.size)
+        weights = (
+            [None] * len(labels) if rows.weights is None else self._tensor(rows.weights).split(rows.size)
+        )
+        features = map_arrays(lambda array: iter(self._tensor(array).split(rows.size)), plain(rows.features))
+        for label, weight in zip(labels, weights, strict=True):
+            yield map_arrays(next, features), label, weight
+
+    def _rows(self, fetched: Fetched, train: bool) -> RowBlock:
+        return RowBlock(fetched, train, self._tensor)
 
     def _block_of(self, features: Features, *, train: bool) -> RowBlock:
-        return RowBlock(self._fetched(features, train=train), train) if self.tables else _NO_ROWS
+        return self._rows(self._fetched(features, train=train), train) if self.tables else _NO_ROWS
 
     def _block(self, keys: Keys, start: int, end: int, *, train: bool) -> RowBlock:
         if not self.tables:
             return _NO_ROWS
-        return RowBlock(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
+        return self._rows(self.tables.fetch(self.tables.need(keys, start, end), train=train), train)
 
     def _call(self, features: Any, block: RowBlock) -> Any:
         if not self.tables:
-            return self.model(features)
+            return self._network(features)
         with self.tables.bound(features, block.rows, block.places):
-            return self.model(features)
+            return self._network(features)
 
     def _step(self, gradients: Mapping[str, RowGradients]) -> None:
         """Update parameters by their gradients, and rows by these, which a clipping optimizer clips too."""
+        if self._scale is not None:
+            of_rows = [each.values for each in gradients.values()]
+            if not self._scale.passes([*self._present_gradients(), *of_rows]):
+                return
         if not self.tables:
             self._steps.take()
             return
@@ -326,8 +363,16 @@ class TorchAdapter(NetworkAdapter):
                 parameter.grad = None
         with self._one_row_normalised() if len(labels) == 1 else _NOTHING:
             loss = self._loss(labels, self._call(features, block), weights)
-        loss.backward(None if share is None else torch.full_like(loss, share))
+        if self._scale is not None:
+            self._scale.backward(loss, 1.0 if share is None else share)
+            rows = [row.grad for row in block.rows.values() if row.grad is not None]
+            self._scale.unscale([*self._present_gradients(), *rows])
+        else:
+            loss.backward(None if share is None else torch.full_like(loss, share))
         return loss.detach()
+
+    def _present_gradients(self) -> list[torch.Tensor]:
+        return [each.grad for each in self._trainable().values() if each.grad is not None]
 
     def _loss(
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
@@ -375,20 +420,3 @@ def _one_tensor(outputs: object) -> torch.Tensor:
     if not isinstance(outputs, torch.Tensor):
         raise JobError(f"the model gives a {type(outputs).__name__}; edl trains models that give one tensor")
     return outputs
-
-
-def _minibatches(rows: Minibatches) -> Iterator[tuple[Any, torch.Tensor, torch.Tensor | None]]:
-    """Yield views of the rows, `size` at a time."""
-    labels = own_tensor(rows.labels).split(rows.size)
-    weights = [None] * len(labels) if rows.weights is None else own_tensor(rows.weights).split(rows.size)
-    features = map_arrays(lambda array: iter(own_tensor(array).split(rows.size)), plain(rows.features))
-    for label, weight in zip(labels, weights, strict=True):
-        yield map_arrays(next, features), label, weight
-
-
-def _optional(array: Array | None) -> torch.Tensor | None:
-    return None if array is None else own_tensor(array)
-
-
-def _tensors(features: Features) -> Any:
-    return map_arrays(own_tensor, plain(features))

@@ -47,7 +47,7 @@ def first_centres(rows: torch.Tensor, clusters: int) -> torch.Tensor:
 
 def _chosen(rows: torch.Tensor, clusters: int) -> torch.Tensor:
     """Choose rows as centres: each with a probability that grows with its squared distance to those before it."""
-    centres = rows[torch.randint(len(rows), (1,))]
+    centres = rows[torch.randint(len(rows), (1,), device=rows.device)]
     while len(centres) < clusters:
         distances = _to_nearest(rows, centres)
         weights = distances if float(distances.sum()) > 0 else torch.ones_like(distances)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,22 +11,29 @@ from torch import nn
 
 from edl.arrays import Array
 from edl.embeddings.combiners import needed
+from edl.embeddings.lookup import Listed
 from edl.embeddings.model_tables import Fetched, RowGradients, Tables
 from edl.embeddings.optimizers import Optimizer, name_of, refuse_dtype, refuse_option
 from edl.errors import JobError
 from edl.frameworks.base import dtype_of
-from edl.frameworks.torch.layers import Embedding, as_tensors, combined
+from edl.frameworks.torch.device import array_of, own_tensor
+from edl.frameworks.torch.layers import Embedding, combined
 
 _CALLED = {"alpha": "rho", "eps": "epsilon"}  # PyTorch's name -> ours
 _UNFIT = ("maximize", "dampening")
 
 
 class RowBlock:
-    """Rows of a minibatch as leaves of its graph."""
+    """Rows of a minibatch as leaves of its graph. `tensor` makes a tensor of an array."""
 
-    def __init__(self, fetched: Fetched, train: bool) -> None:
-        self.places = [as_tensors(places) for places in fetched.places]
-        self.rows = {name: own_tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}
+    def __init__(
+        self, fetched: Fetched, train: bool, tensor: Callable[[Array], torch.Tensor] = own_tensor
+    ) -> None:
+        self.places = [
+            Listed(*map(tensor, places)) if isinstance(places, Listed) else tensor(places)
+            for places in fetched.places
+        ]
+        self.rows = {name: tensor(block).requires_grad_(train) for name, block in fetched.blocks.items()}
         self._ids = fetched.ids
 
     def gradients(self) -> dict[str, RowGradients]:
@@ -46,13 +53,7 @@ def with_gradient(gradient: Any) -> torch.Tensor:
 
 def gradient_of(gradient: torch.Tensor | None) -> Array:
     assert gradient is not None  # noqa: S101 - `with_gradient` has set it
-    values: Array = gradient.numpy()
-    return values
-
-
-def own_tensor(array: Array) -> torch.Tensor:
-    """Return the array's memory as a tensor, or a copy if it is read-only (Arrow's is)."""
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
+    return array_of(gradient)
 
 
 def row_optimizer(optimizer: torch.optim.Optimizer) -> Optimizer:

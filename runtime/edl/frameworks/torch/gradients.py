@@ -16,14 +16,19 @@ from torch import nn
 
 from edl.frameworks.adapter import GradientPart, is_buffer
 from edl.frameworks.base import dtype_of
+from edl.frameworks.torch.device import array_of
 
 Tensors = Sequence[torch.Tensor]
 
 
 class GradientParts:
-    """Gradient parts of one model. A part reuses the memory of the previous one if that is large enough."""
+    """Gradient parts of one model. A part reuses the memory of the previous one if that is large enough.
 
-    def __init__(self, model: nn.Module) -> None:
+    On another device than the CPU a part is assembled there, and copied to the CPU and back at once.
+    """
+
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        self._device = device
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._places = [
             (module, name)
@@ -46,11 +51,11 @@ class GradientParts:
                 place.copy_(buffer).mul_(share)
             for place, row in zip(of_rows, rows, strict=True):
                 place.zero_() if row.grad is None else place.copy_(row.grad)
-        return GradientPart(flat.numpy())
+        return GradientPart(array_of(flat))
 
     def nothing(self, rows: Tensors) -> GradientPart:
         """Return the part of no rows."""
-        return GradientPart(self._of(rows)[0].zero_().numpy())
+        return GradientPart(array_of(self._of(rows)[0].zero_()))
 
     def spread(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
         """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
@@ -63,7 +68,7 @@ class GradientParts:
         for buffer, place in zip(self._buffers(), self._moving, strict=True):
             buffer.copy_(place if buffer.is_floating_point() else place.round())
         for parameter, gradient, has in zip(
-            self._parameters, self._gradients, self._used.tolist(), strict=True
+            self._parameters, self._gradients, self._used.cpu().tolist(), strict=True
         ):
             same = parameter.dtype is gradient.dtype
             parameter.grad = (gradient if same else gradient.to(parameter.dtype)) if has else None
@@ -111,7 +116,7 @@ class GradientParts:
 
     def _make_room(self, size: int) -> None:
         """Allocate `size` floats; the fields that every part has come first."""
-        self._room = torch.empty(size)
+        self._room = torch.empty(size, device=self._device)
         sizes = [shape.numel() for shape in self._shapes]
         self._least = sum(sizes)
         self._own = self._room[: self._least]

@@ -82,12 +82,12 @@ def _path(
 ) -> torch.Tensor:
     """Return the sum of the paths of each row in these trees, as shares of the average path."""
     trees, inner = columns.shape
-    starts = inner * torch.arange(trees)
-    node = torch.zeros(rows.shape[0], trees, dtype=torch.int64)  # len() would fix it in an export
+    tree = torch.arange(trees, device=rows.device)
+    node = rows.new_zeros(rows.shape[0], trees, dtype=torch.int64)  # len() would fix it in an export
     for _ in range(depth):
-        numbers = rows.gather(1, columns.take(node + starts))
-        node = 2 * node + 1 + (numbers > splits.take(node + starts)).long()
-    return paths.take(node - inner + (inner + 1) * torch.arange(trees)).sum(dim=1)
+        numbers = rows.gather(1, columns.take(node + inner * tree))
+        node = 2 * node + 1 + (numbers > splits.take(node + inner * tree)).long()
+    return paths.take(node - inner + (inner + 1) * tree).sum(dim=1)
 
 
 def average_path(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

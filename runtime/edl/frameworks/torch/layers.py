@@ -72,7 +72,7 @@ def checked_model(model: Any) -> nn.Module:
 
 def by_class(labels: torch.Tensor, weights: Sequence[float]) -> torch.Tensor:
     """Return the weight of each row's class, float32 in the shape of the labels: (n,) classes, or (n, 1) 0 and 1."""
-    return torch.tensor(weights)[labels.long()]
+    return torch.tensor(weights, device=labels.device)[labels.long()]
 
 
 class Embedding(EmbeddingLayer, nn.Module):
@@ -100,7 +100,7 @@ def summed_lists(block: torch.Tensor, listed: Listed, rows: int, combiner: Combi
     shares = listed.weights if combiner == "mean" else listed.weights.square()
     norm = block.new_zeros(rows).index_add(0, listed.rows, shares)
     norm = norm if combiner == "mean" else norm.sqrt()
-    return sums / torch.where(norm == 0, 1.0, norm)[:, None]
+    return sums / norm.masked_fill(norm == 0, 1.0)[:, None]
 
 
 def combined(vectors: torch.Tensor, combiner: Combiner | None) -> torch.Tensor:

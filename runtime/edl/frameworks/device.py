@@ -1,0 +1,63 @@
+"""Device on which a worker computes: the CPU, or one of the GPUs that its process sees. Light to import.
+
+The processes of a job on one machine share its GPUs by their ranks there: worker-0 takes the first, worker-1 the
+second, and so on around. A GPU is first used in the process that computes, never in one that forks others.
+"""
+
+from __future__ import annotations
+
+import os
+
+from edl.errors import JobError
+from edl.logs import log
+from edl.spec.job import Device, Precision
+
+LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with the rank of this process among those of its job on this machine
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+_told: set[str] | None = None  # lines in the log of the present job; None in a process of the user's
+
+
+def choose(wanted: Device, count: int, library: str) -> int | None:
+    """Return the number of the GPU to use, among `count` that `library` sees, or None for the CPU.
+
+    Raises JobError if a GPU is wanted and there is none.
+    """
+    if wanted == "cpu" or (wanted == "auto" and not count):
+        return None
+    if not count:
+        visible = os.environ.get(VISIBLE)
+        hint = (
+            f"{VISIBLE} is {visible!r} here"
+            if visible is not None
+            else f"check nvidia-smi and the build of {library}"
+        )
+        raise JobError(
+            f"the device is cuda, and {library} sees no CUDA device", hint=f"{hint}; or leave the device out"
+        )
+    return local_rank() % count
+
+
+def local_rank() -> int:
+    """Return the rank of this process among those of its job on this machine, 0 without others."""
+    return int(os.environ.get(LOCAL_RANK, "0"))
+
+
+def set_local_rank(instance: str) -> None:
+    """Set the rank of this process, and of processes that it starts, by the name of a worker: 3 for worker-3."""
+    number = instance.rpartition("-")[2]
+    os.environ[LOCAL_RANK] = number if number.isdecimal() else "0"
+
+
+def begin_log(*, own_process: bool) -> None:
+    """Begin to log the devices of a job, in a process of our own."""
+    global _told
+    _told = set() if own_process else None
+
+
+def tell(device: str, precision: Precision) -> None:
+    """Log the device and the precision of a model, once in a job."""
+    line = f"device: {device}" + (f", precision: {precision}" if precision != "float32" else "")
+    if _told is not None and line not in _told:
+        _told.add(line)
+        log(line)

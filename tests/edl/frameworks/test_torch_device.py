@@ -1,0 +1,130 @@
+"""PyTorch on another device than the CPU: one that is simulated, which any machine has, and CUDA where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from edl.errors import JobError
+from edl.frameworks import Minibatches
+from edl.frameworks import device as devices
+from edl.frameworks.torch import device as torch_device
+from edl.frameworks.torch.device import CPU, GENERATOR, ON_DEVICE, RandomNumbers
+from tests.edl.frameworks import test_torch_adapter, test_torch_embeddings
+from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
+from tests.edl.frameworks.simulated_device import DEVICE, Simulation
+
+NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """CUDA, which `auto` takes, or the simulated device."""
+    if torch.cuda.is_available():
+        yield
+        return
+    monkeypatch.setattr(torch_device, "chosen", lambda wanted: DEVICE)
+    with Simulation():
+        yield
+
+
+@pytest.mark.usefixtures("elsewhere")
+class TestAdapter(test_torch_adapter.TestTorch):
+    """All that an adapter owes. Its state is compared bit for bit, its numbers with NumPy's."""
+
+
+@pytest.mark.usefixtures("elsewhere")
+class TestRows(test_torch_embeddings.TestTorch):
+    """The same of a model that reads row tables."""
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_arrays_that_leave_the_adapter_are_those_of_the_cpu(tmp_path: Path) -> None:
+    adapter = create(program(tmp_path, "torch"))
+    rows = Minibatches(FEATURES, LABELS, 16)
+    adapter.train(rows)
+    weights, state = adapter.get_weights(), adapter.get_state()
+    gradients = adapter.gradients(FEATURES, LABELS)  # type: ignore[attr-defined]
+    assert all(value.is_cpu for value in gradients.values.values())
+    assert all(parameter.device.type != "cpu" for parameter in adapter.model.parameters())
+    assert all(parameter.is_cpu for parameter in adapter.standalone().parameters())
+    assert {type(array) for array in (weights | state).values()} == {np.ndarray}
+
+
+def test_a_checkpoint_of_a_device_goes_on_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps on the simulated device are those of the CPU, so the weights are equal in all bits."""
+    rows = Minibatches(FEATURES, LABELS, 16)
+    subject = program(tmp_path, "torch")
+    alone = create(subject)
+    alone.train(rows)
+    alone.train(rows)
+    with monkeypatch.context() as patch, Simulation():
+        patch.setattr(torch_device, "chosen", lambda wanted: DEVICE)
+        first = create(subject)
+        first.train(rows)
+        weights, state = first.get_weights(), first.get_state()
+    second = create(subject, seed=9)
+    second.set_weights(weights)
+    second.set_state(state)
+    second.train(rows)
+    assert same(second.get_weights(), alone.get_weights())
+
+
+@NO_CUDA
+def test_cuda_gives_the_weights_of_the_cpu_up_to_rounding(tmp_path: Path) -> None:
+    rows = Minibatches(FEATURES, LABELS, 16)
+    found = []
+    for device in ("cpu", "cuda"):
+        adapter = create(program(tmp_path / device, "torch", device=device))
+        adapter.train(rows)
+        found.append(adapter.get_weights())
+    for name, value in found[0].items():
+        np.testing.assert_allclose(found[1][name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(devices.LOCAL_RANK, raising=False)
+    assert [devices.choose("auto", count, "PyTorch") for count in (0, 1, 4)] == [None, 0, 0]
+    chosen = []
+    for name in ("worker-0", "worker-1", "worker-2", "worker-13"):
+        monkeypatch.setenv(devices.LOCAL_RANK, "")
+        devices.set_local_rank(name)
+        chosen.append(devices.choose("cuda", 3, "PyTorch"))
+    assert chosen == [0, 1, 2, 1]
+    assert devices.choose("cpu", 3, "PyTorch") is None
+
+
+def test_a_device_that_is_wanted_and_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(devices.VISIBLE, raising=False)
+    with pytest.raises(JobError, match="device is cuda, and PyTorch sees no CUDA device") as found:
+        devices.choose("cuda", 0, "PyTorch")
+    assert found.value.hint == "check nvidia-smi and the build of PyTorch; or leave the device out"
+    monkeypatch.setenv(devices.VISIBLE, "")
+    with pytest.raises(JobError) as found:
+        devices.choose("cuda", 0, "PyTorch")
+    assert found.value.hint == "CUDA_VISIBLE_DEVICES is '' here; or leave the device out"
+
+
+def test_random_numbers_of_a_device_are_a_part_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint may come from, or go to, a process without a GPU."""
+    seeds = {"cuda": torch.arange(16, dtype=torch.uint8)}
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: seeds["cuda"])
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: seeds.update(cuda=state))
+    cpu, cuda = RandomNumbers(CPU), RandomNumbers(torch.device("cuda", 0))
+    state, packed = cuda.state(), cuda.pack()
+    assert list(state) == [GENERATOR, ON_DEVICE]
+    for set_it in (lambda: cuda.set_state(state), lambda: cuda.unpack(packed)):
+        seeds["cuda"] = torch.zeros(16, dtype=torch.uint8)
+        torch.manual_seed(7)
+        set_it()
+        assert torch.equal(seeds["cuda"], torch.arange(16, dtype=torch.uint8))
+        assert same(cpu.state(), {GENERATOR: state[GENERATOR]})
+    torch.manual_seed(7)
+    cpu.unpack(packed)
+    cuda.unpack(cpu.pack())
+    cpu.set_state(state)
+    assert same(cuda.state(), state)
