@@ -20,6 +20,7 @@ from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
@@ -395,13 +396,12 @@ def _used(
 def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
     """Return the device, whatever that of the training was. Raises SemanticError if trees have to use a GPU."""
     written = attributes.get(f"{kind}.device")
-    if written is None:
-        return "auto"
-    if written.value == "cuda" and trained.framework in spec.TREES:
+    device = running.device(written.value if written else None)
+    if written and device == "cuda" and trained.framework in spec.TREES:
         raise SemanticError(
             "trees compute on the CPU", span=written.written.value.span, hint=f"leave {kind}.device out"
         )
-    return written.value  # type: ignore[return-value]  # of the choices of the attribute
+    return device
 
 
 def _read(trained: spec.JobSpec) -> list[str]:

@@ -180,8 +180,8 @@ class TrainingPlan:
             trained_model=self.parent.reference if self.parent else "",
             output=spec.Output(str(self.statement.into[0]) if self.statement.into else ""),
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
-            device=self.settings.get("train.device") or "auto",  # type: ignore[arg-type]  # of the choices
-            precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]
+            device=running.device(self.settings.get("train.device")),
+            precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
         )
 
     def _optimizer(self, model: Model, inputs: ModelInputs) -> Entry:

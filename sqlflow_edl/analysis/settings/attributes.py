@@ -10,14 +10,14 @@ _TASK_TIMEOUT = (
     "the first."
 )
 _DEVICE = (
-    "Device of a network: cpu, cuda for a GPU, one to each worker of a machine, or auto, which takes a GPU if there is "
-    "one."
+    "Device of a network: cpu, cuda (or gpu) for a GPU, one to each worker of a machine, or auto, which takes a GPU if "
+    "there is one."
 )
 
 
 def _device(verb: str) -> Attribute:
     return Attribute(
-        f"{verb}.device", "text", _DEVICE, "auto", choices=("auto", "cpu", "cuda"), aliases=("device",)
+        f"{verb}.device", "text", _DEVICE, "auto", choices=("auto", "cpu", "cuda", "gpu"), aliases=("device",)
     )
 
 

@@ -12,6 +12,7 @@ from edl.spec import strategy
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 
 if TYPE_CHECKING:
+    from sqlflow_edl.analysis.settings.values import Setting
     from sqlflow_edl.analysis.train_settings import Settings
 
 
@@ -100,6 +101,11 @@ def _of_one_worker(settings: Settings) -> str:
     params = {**settings.choice.params, **params}
     needs = {"booster": "gblinear", "tree_method": "exact"}
     return next((f"model.{name} = {value}" for name, value in needs.items() if params.get(name) == value), "")
+
+
+def device(written: Setting) -> spec.job.Device:
+    """Return the device by a value of the attribute, None for the default."""
+    return "cuda" if written == "gpu" else written or "auto"  # type: ignore[return-value]  # of the choices
 
 
 def evaluation(settings: Settings) -> spec.Evaluation:

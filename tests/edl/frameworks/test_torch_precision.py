@@ -94,9 +94,7 @@ def test_shares_in_bfloat16_are_a_step(tmp_path: Path) -> None:
 
 def test_rows_of_tables_are_trained_in_bfloat16(tmp_path: Path) -> None:
     subject = RowCases().program(tmp_path)
-    adapter = create_rows(
-        replace(subject, spec=msgspec.structs.replace(subject.spec, precision="bfloat16"))
-    )
+    adapter = create_rows(replace(subject, spec=msgspec.structs.replace(subject.spec, precision="bfloat16")))
     losses = [adapter.train(Minibatches(ROW_FEATURES, ROW_LABELS, 16)).mean() for _ in range(3)]
     assert losses[2] < losses[0]
     assert adapter.get_weights()["both:rows"].dtype == np.float32
