@@ -43,7 +43,7 @@ def test_one_name_stands_for_all_of_them_in_a_list() -> None:
     with pytest.raises(SemanticError) as refused:
         check("predict", "zzz = 1")
     assert refused.value.hint == (
-        "known: kubernetes.…, predict.batch_size, predict.device, predict.interval, predict.num_workers, "
-        "predict.probabilities, predict.report, predict.task_timeout, predict.threshold; "
+        "known: kubernetes.…, predict.batch_size, predict.device, predict.extra_outputs, predict.interval, "
+        "predict.num_workers, predict.probabilities, predict.report, predict.task_timeout, predict.threshold; "
         "docs/attributes.md lists all attributes"
     )
