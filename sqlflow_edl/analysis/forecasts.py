@@ -184,7 +184,9 @@ def quantiles(settings: Settings) -> tuple[float, ...]:
     """Return the quantiles that a statement wants, in rising order."""
     found = settings.get(QUANTILES)
     return (
-        tuple(sorted({float(each) for each in found if each is not None})) if isinstance(found, tuple) else ()
+        tuple(sorted({float(each) for each in found if isinstance(each, int | float)}))
+        if isinstance(found, tuple)
+        else ()
     )
 
 

@@ -205,7 +205,7 @@ class TrainingPlan:
             else ("n_classes", "n_clusters", "num_boost_round", "group_column", *forecasts.PARAMETERS)
         )
         written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
-        if written.get("batch_norm"):
+        if written.get("batch_norm") and not choice.own:
             written.pop("members", None)  # a single network
         found = {**choice.params, **written}
         if self.parent:

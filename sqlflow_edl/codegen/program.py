@@ -180,7 +180,7 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
     own_functions = spec.own.functions if spec.own else ()
     shared = _shared_values(spec, stored)
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
-    params = spec.model.params
+    params = {} if spec.own else spec.model.params  # those of an own model are of any kind
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
@@ -191,7 +191,7 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
         "batch_norm": batch_norm,
-        "members": _members(spec),
+        "members": _members(params),
         "dropout": dropout,
         "layers": _torch_layers(_architecture(spec).linear, activation, batch_norm, dropout),
         "regression": regression,
@@ -243,9 +243,9 @@ _SCORES: Mapping[type, str] = {
 }
 
 
-def _members(spec: JobSpec) -> int:
+def _members(params: Mapping[str, object]) -> int:
     """Return the number of members of an ensemble; 0 for a single network."""
-    members = int(spec.model.params.get("members") or 1)  # type: ignore[arg-type]
+    members = int(params.get("members") or 1)  # type: ignore[call-overload]
     return members if members > 1 else 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edl.spec import JobSpec, Own
 from sqlflow_edl.codegen.imports import in_order
-from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
+from sqlflow_edl.codegen.source import Call, Expression, Items, layout, line, literal
 
 # Names used by the program: an import with one of these names becomes `own_model`.
 _TAKEN = frozenset(
@@ -41,4 +41,6 @@ def own_model(spec: JobSpec, own: Own) -> dict[str, object]:
 
 
 def _value(value: object) -> Expression:
-    return Items(tuple(map(literal, value))) if isinstance(value, tuple | list) else literal(value)
+    if not isinstance(value, tuple | list):
+        return literal(value)
+    return Items(tuple(line(_value(item)) for item in value))

@@ -29,7 +29,8 @@ Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "float16"]
 Scalar = bool | int | float | str | None
-Parameter = Scalar | tuple[Scalar, ...]
+Item = Scalar | tuple[Scalar | tuple[Scalar, ...], ...]
+Parameter = Scalar | tuple[Item, ...]  # lists may hold lists, which may hold lists
 
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
 ENSEMBLE: Framework = "ensemble"  # programs of other frameworks, whose scores are averaged

@@ -111,7 +111,7 @@ def linear_size(features: Iterable[spec.Feature]) -> int:
 def deep_size(job: spec.JobSpec, features: Sequence[spec.Feature]) -> int:
     """Count embeddings and the dense layers over them, normalised or not; without hidden layers, a linear model."""
     units = job.model.params.get("hidden_units")
-    hidden = [int(each or 0) for each in units] if isinstance(units, tuple) else []
+    hidden = [each for each in units if isinstance(each, int)] if isinstance(units, tuple) else []
     widths = [sum(map(spec.width, features)), *hidden, job.label.outputs]
     *layers, last = [(inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths)]
     scales = 2 * sum(hidden) if job.model.params.get("batch_norm") else 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, nearest
 from sqlflow_edl.analysis.settings import values
-from sqlflow_edl.analysis.settings.values import Scalar, Setting, Type
+from sqlflow_edl.analysis.settings.values import Setting, Type
 from sqlflow_edl.syntax import ast
 
 PLACE = "kubernetes."  # prefix of the settings of jobs on Kubernetes
@@ -159,17 +159,16 @@ def check_plain(row: Attribute, value: Setting, span: Span | None = None) -> Set
     setting = values.convert(row.type, value)
     if setting is None:
         raise SemanticError(f"{row.name} must be {values.WORDS[row.type]}", span=span, hint=row.doc or None)
-    for item in setting if isinstance(setting, tuple) else (setting,):
-        _check_range(row, item, span)
+    _check_range(row, setting, span)
     if row.choices:
-        if isinstance(setting, tuple):
-            return tuple(_chosen(row, item, span) for item in setting)
         return _chosen(row, setting, span)
     return setting
 
 
-def _chosen(row: Attribute, item: Scalar, span: Span | None) -> Scalar:
-    """Return the choice that a text names, in any case."""
+def _chosen(row: Attribute, item: Setting, span: Span | None) -> Setting:
+    """Return the choice that a text names, in any case; of a list those of its texts."""
+    if isinstance(item, tuple):
+        return tuple(_chosen(row, each, span) for each in item)  # type: ignore[misc]
     if not isinstance(item, str):
         return item
     by_folded = {choice.casefold(): choice for choice in row.choices}
@@ -178,7 +177,11 @@ def _chosen(row: Attribute, item: Scalar, span: Span | None) -> Scalar:
     return by_folded[item.casefold()]
 
 
-def _check_range(row: Attribute, item: Scalar, span: Span | None) -> None:
+def _check_range(row: Attribute, item: Setting, span: Span | None) -> None:
+    """Raise SemanticError for a number out of range, in a list too."""
+    if isinstance(item, tuple):
+        for each in item:
+            _check_range(row, each, span)
     if isinstance(item, bool) or not isinstance(item, int | float):
         return
     if isinstance(item, int) and abs(item) > LARGEST_INTEGER:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from edl.cluster.kubernetes import quantities
 from edl.spec.calibration import THRESHOLD_METRICS
+from edl.spec.job import Parameter
 from edl.spec.priorities import priority
 from sqlflow_edl.syntax import ast
 
@@ -31,8 +32,8 @@ Type = Literal[
     "taints",
     "anything",
 ]
-Scalar = int | float | bool | str | None
-Setting = Scalar | tuple[Scalar, ...]
+Setting = Parameter
+DEEPEST = 3  # lists within one another
 
 LEAST_MEMORY = 16 << 20  # bytes; a smaller number lacks its unit
 _TAINT = re.compile(r"[^=:\s]+(=[^=:\s]*)?(:(NoSchedule|PreferNoSchedule|NoExecute))?")
@@ -55,20 +56,26 @@ WORDS: Mapping[Type, str] = {
     "memory": "an amount of memory with its unit, such as '4Gi' or '512Mi'",
     "memory or none": "an amount of memory with its unit, such as '4Gi' or '512Mi', or none",
     "taints": "taints as kubectl writes them, such as 'gpu=true:NoSchedule' or ['spot', 'team=ads']",
-    "anything": "a number, a text, a name, TRUE, FALSE, or a list of them",
+    "anything": "a number, a text, a name, TRUE, FALSE, or a list of them and of such lists, at most three deep",
 }
 
 
 def plain(value: ast.Value) -> Setting:
     """Return an attribute's value as Python data, or None if it is no simple value. A bare name is its text."""
-    if isinstance(value, ast.Constant):
-        return value.value
-    if isinstance(value, ast.Name):
-        return value.text
+    return _data(value) if _is_plain(value, DEEPEST) else None  # type: ignore[return-value]
+
+
+def _is_plain(value: ast.Value, depth: int) -> bool:
+    """Return True for a constant, a name, or a list of these and of lists, at most `depth` within one another."""
     if isinstance(value, ast.ListValue):
-        items = tuple(plain(item) for item in value.items)
-        return None if any(isinstance(item, tuple) for item in items) else items  # type: ignore[return-value]
-    return None
+        return depth > 0 and all(_is_plain(item, depth - 1) for item in value.items)
+    return isinstance(value, ast.Constant | ast.Name)
+
+
+def _data(value: ast.Value) -> object:
+    if isinstance(value, ast.ListValue):
+        return tuple(map(_data, value.items))
+    return value.text if isinstance(value, ast.Name) else getattr(value, "value", None)
 
 
 def pairs(given: Mapping[str, Setting]) -> Setting:

@@ -23,7 +23,9 @@ def custom_model():
         own_model(
             in_features=FEATURES.width,
             out_features=1,
-            units=[16, 8],
+            units=[[16, 8], [0.5, ["a"], None]],
+            activation="own",
+            members="all",
             kind="x'); import os #",
         ),
     )

@@ -34,6 +34,27 @@ def test_parameters_are_those_of_the_signature_and_the_rest_is_filled_in(session
     assert (found.framework, len(found.own.digest)) == ("keras", 64)
 
 
+def test_lists_may_hold_lists_and_numbers_of_any_kind(session: Session) -> None:
+    written = "model.units = [[64, 32], [16]], model.dropout = [0.1, 1e-3, -2, [TRUE, relu, ['a']]]"
+    found = compiled(session, "nets.Tower", written, "team").spec
+    units, dropout = ((64, 32), (16,)), (0.1, 0.001, -2, (True, "relu", ("a",)))
+    assert found.model.params == {"units": units, "dropout": dropout}
+    assert spec.from_json(spec.to_json(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("[[[[1]]]]", "at most three deep"),
+        ("[1, {'a': 2}]", "a list of them and of such lists"),
+        ("[[99999999999999999999]]", "out of range"),
+    ],
+)
+def test_a_value_that_no_parameter_takes_is_named(session: Session, value: str, message: str) -> None:
+    with pytest.raises(SQLFlowError, match=message):
+        compiled(session, "nets.Tower", f"model.units = {value}", "team")
+
+
 def test_a_parameter_that_is_written_is_not_filled_in(session: Session) -> None:
     found = compiled(session, "torch_nets.Model", "model.out_features = 1").spec
     assert found.own is not None

@@ -266,7 +266,15 @@ JOBS = {
         "model": spec.Component("DeepFMRegressor", {"hidden_units": (100, 50), "embedding_dim": 8}),
     },
     "own": {
-        "model": spec.Component("nets.Model", {"units": (16, 8), "kind": "x'); import os #"}),
+        "model": spec.Component(
+            "nets.Model",
+            {
+                "units": ((16, 8), (0.5, ("a",), None)),
+                "activation": "own",
+                "members": "all",
+                "kind": "x'); import os #",
+            },
+        ),
         "own": spec.Own("nets", "Model", "0" * 64, ("in_features", "out_features")),
     },
     "own_arrays": {

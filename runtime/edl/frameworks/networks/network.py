@@ -105,7 +105,9 @@ def shape_of(spec: JobSpec) -> Shape:
     return Shape(
         inputs.get("deep") or inputs["features"],
         inputs.get("wide"),
-        tuple(int(each or 0) for each in units) if isinstance(units, tuple | list) else (),
+        tuple(int(each) for each in units if isinstance(each, int))
+        if isinstance(units, tuple | list)
+        else (),
         str(params.get("activation", "relu")),
         bool(params.get("batch_norm")),
         int(params.get("members") or 1),  # type: ignore[arg-type]
