@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -50,8 +51,9 @@ class Backend:
     calls `beat` about once a second. None of these may block. `wishes` reads those of users, if no call brings them,
     and `want` asks the quota, if any, for so many slots; both may block. `address` is the address to listen on,
     `metrics_port` the port of /metrics (0: any free port), `health_port` that of the liveness probe (0: none),
-    `interval` the seconds between two progress events, `register_secs` the time for a running process to register.
-    `relayed` holds the output and other files of a job whose client sees no folder of its instances.
+    `clock` returns seconds that never go back, `interval` is those between two progress events, `register_secs` the
+    time for a running process to register. `relayed` holds the output and other files of a job whose client sees no
+    folder of its instances.
     """
 
     cluster: Cluster
@@ -65,6 +67,7 @@ class Backend:
     wishes: Callable[[], Wishes] | None = None
     beat: Callable[[], None] = lambda: None
     want: Callable[[int], None] = lambda instances: None
+    clock: Callable[[], float] = time.monotonic
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
     supervised: bool = True

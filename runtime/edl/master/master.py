@@ -24,6 +24,7 @@ from edl.master.backend import Backend
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
+from edl.master.pace import Pace
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_client import PsClient
 from edl.master.ps.ps_manager import Servers
@@ -64,7 +65,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     """
     try:
         store = factory.for_master(folder.job)
-        tasks = _tasks(spec, backend, store, lease_secs)
+        tasks = restore_tasks(spec, backend, store, lease_secs)
         return asyncio.run(Master(spec, folder, tasks, backend, store).run())
     except ClusterError:
         raise
@@ -77,7 +78,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
         return exit_codes.JOB_FAILED
 
 
-def _tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
+def restore_tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
     """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
     data = backend.state_store.read()
     state = encoding.decode(data, MasterState) if data is not None else None
@@ -139,7 +140,9 @@ class Master:
         curves = Curves(spec, tensorboard, tasks)
         copies = factory.curves(folder.job)
         self._copies = CurveCopies(tensorboard, copies, tasks.log) if copies else None
-        self._state_loop = StateLoop(tasks, backend.state_store, self._servers, on_tick=self._on_tick)
+        self._state_loop = StateLoop(
+            tasks, backend.state_store, self._servers, on_tick=self._on_tick, clock=backend.clock
+        )
         self._reporter = StatusReporter(
             spec, tasks, self._instances, backend, curves, self._servers, self._state_loop.obstacles
         )
@@ -157,6 +160,7 @@ class Master:
             else None
         )
         self._scaler = Scaler(self._cluster, self._refused)
+        self._instances_due = Pace()
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
@@ -289,8 +293,9 @@ class Master:
             await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
-        for action in self._instances.actions(now):
-            self._scaler.submit(action)
+        if self._instances_due.due(now, len(self._instances)):
+            for action in self._instances.actions(now):
+                self._scaler.submit(action)
         if self._ps_client is not None:
             self._ps_client.tick(now)
         self._deadline.tick(now)

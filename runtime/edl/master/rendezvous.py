@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from edl.master.pace import Pace
 from edl.master.state import Holder, MasterState, Pause
 from edl.tasks.protocol import JoinRequest, Request, TaskUpdate, WorkerGroup
 
@@ -46,6 +47,7 @@ class NoGroups:
     independent = True
     complete = False
     members: tuple[str, ...] = ()
+    number = 0
     signal: tuple[object, ...] = ()
     wanted = 0
 
@@ -56,6 +58,10 @@ class NoGroups:
     def takes_part(self, instance: str) -> bool:
         """Return True if others depend on the instance, or it waits to do its part."""
         return True
+
+    def has_member(self, instance: str) -> bool:
+        """Return True if the instance is in the present group."""
+        return False
 
     def leads(self, request: Request) -> bool:
         """Return True if the instance is the leader of the present group."""
@@ -73,6 +79,9 @@ class NoGroups:
         """Process the part of a request that is not about tasks; called before its tasks. `step` is the step of the
         job.
         """
+
+    def look_at(self, instance: str) -> None:
+        """Process that an instance was lost, or is back."""
 
     def tick(self, now: float) -> None:
         """Advance the time."""
@@ -108,6 +117,9 @@ class RendezvousManager:
         self._log = log
         self.complete = complete
         self._candidates: dict[str, _Candidate] = {}
+        self._holders = {_key(holder): holder for holder in self._state.holders}
+        self._due = Pace()
+        self._set_members()
         self._written = self._state.number
         self._ending = False  # True if the present group has to end
         self._last_step = (0.0, 0)  # second and step of the leader's last report of a new step
@@ -129,6 +141,10 @@ class RendezvousManager:
     def members(self) -> tuple[str, ...]:
         """Members of the present group."""
         return self._state.present.members if self._state.present else ()
+
+    def has_member(self, instance: str) -> bool:
+        """Return True if the instance is in the present group."""
+        return instance in self._names
 
     @property
     def held(self) -> bool:
@@ -194,11 +210,11 @@ class RendezvousManager:
             return "joins"
         member = self._master_state.members.get(instance)
         there = member is not None and not member.gone
-        return "not in the group" if there and self.members and instance not in self.members else ""
+        return "not in the group" if there and self.members and instance not in self._names else ""
 
     def takes_part(self, instance: str) -> bool:
         """Return True if the instance is in the present group or requests to join one."""
-        return instance in self.members or instance in self._candidates
+        return instance in self._names or instance in self._candidates
 
     def requested(self, request: Request) -> WorkerGroup | None:
         """Return the requested group once it is durable."""
@@ -238,8 +254,16 @@ class RendezvousManager:
         if step != before:
             self._last_step = now, step
 
+    def look_at(self, instance: str) -> None:
+        """Process that an instance was lost, or is back."""
+        key = self._names.get(instance)
+        if key is not None:
+            (self._lost.discard if self._is_alive(key) else self._lost.add)(key)
+
     def tick(self, now: float) -> None:
-        """Begin the next group, or end the present one, if that is due."""
+        """Begin the next group, or end the present one, if that is due. Takes time in proportion to the workers."""
+        if not self._due.due(now, len(self._candidates) + len(self._names)):
+            return
         candidates = [candidate for candidate in self._candidates.values() if self._waits(candidate)]
         if self._is_due(candidates, now):
             self._begin(candidates, now)
@@ -248,6 +272,8 @@ class RendezvousManager:
     def reset(self) -> None:
         """Forget all groups and holders: the state since the checkpoint is lost."""
         self._state.present, self._state.incarnations, self._state.holders = None, (), []
+        self._holders.clear()
+        self._set_members()
         self._candidates.clear()
         self._ending = False
 
@@ -260,27 +286,29 @@ class RendezvousManager:
     def _is_alive(self, key: Key) -> bool:
         return self._master_state.is_alive(*key)
 
+    def _set_members(self) -> None:
+        """Index the members of the present group, find the lost ones, and whether a holder has confirmed it."""
+        present = self._state.present
+        keys = zip(present.members, self._state.incarnations, strict=True) if present else ()
+        self._names = {key[0]: key for key in keys}
+        self._lost = {key for key in self._names.values() if not self._is_alive(key)}
+        self._has_formed = any(holder.group == self.number for holder in self._state.holders)
+
     @property
     def _members(self) -> list[Key]:
         """Members of the present group."""
-        present = self._state.present
-        return list(zip(present.members, self._state.incarnations, strict=True)) if present else []
+        return [*self._names.values()]
 
     def _is_member(self, key: Key) -> bool:
-        return key in self._members
+        return self._names.get(key[0]) == key
 
     def _holder(self, key: Key) -> Holder | None:
-        return next((holder for holder in self._state.holders if _key(holder) == key), None)
-
-    @property
-    def _has_formed(self) -> bool:
-        """True if a holder has confirmed the present group."""
-        return any(holder.group == self.number for holder in self._state.holders)
+        return self._holders.get(key)
 
     @property
     def _is_broken(self) -> bool:
         """True if a member was lost before the group was confirmed."""
-        return not self._has_formed and not all(map(self._is_alive, self._members))
+        return not self._has_formed and bool(self._lost)
 
     def _is_for(self, key: Key, request: JoinRequest) -> bool:
         """Return True if the present group satisfies the join request."""
@@ -296,12 +324,13 @@ class RendezvousManager:
         """Confirm the present group: instances outside it are not holders any more."""
         state = self._state
         if not self._has_formed:
-            members = self._members
-            state.holders = [holder for holder in state.holders if _key(holder) in members]
+            state.holders = [holder for holder in state.holders if self._is_member(_key(holder))]
+            self._holders = {_key(holder): holder for holder in state.holders}
+            self._has_formed = True
             state.vain = 0
         holder = self._holder(key)
         if holder is None:
-            holder = Holder(*key)
+            holder = self._holders[key] = Holder(*key)
             state.holders.append(holder)
         holder.group = self.number
         if state.present is not None and state.present.members[0] == key[0]:
@@ -336,7 +365,7 @@ class RendezvousManager:
             free = candidates
         by_key = {candidate.key: candidate for candidate in free}
         holders = [_key(holder) for holder in state.holders if _key(holder) in by_key]
-        members = [*holders, *(key for key in by_key if key not in holders)]
+        members = [*dict.fromkeys((*holders, *by_key))]
         for name, _ in sorted(self._concerned(now).difference(members)):
             self._log(f"{name} did not join: the next group forms without it")
         state.number += 1
@@ -348,6 +377,7 @@ class RendezvousManager:
             tuple(by_key[key].request.address for key in members),
         )
         state.incarnations = tuple(incarnation for _, incarnation in members)
+        self._set_members()
 
     def _count_vain(self, candidates: list[_Candidate], now: float) -> None:
         """Count groups that failed without a loss; after the second in a row, exclude the youngest member."""
@@ -362,8 +392,7 @@ class RendezvousManager:
 
     def _pause(self, names: Iterable[str], now: float, why: str) -> None:
         """Exclude instances for a while, once per group."""
-        present = {name for name, _ in self._members}
-        for name in present.intersection(names):
+        for name in filter(self.has_member, names):
             before = self._state.pauses.get(name)
             if before is not None and before.group == self.number:
                 continue
@@ -373,21 +402,19 @@ class RendezvousManager:
             self._log(f"{name} is left out of the group for {seconds:g} s: {why}")
 
     def _is_to_end(self, now: float) -> bool:
-        members = self._members
-        living = [key for key in members if self._is_alive(key)]
-        if len(living) < len(members):
-            return bool(living)
+        if self._lost:
+            return len(self._lost) < len(self._names)
         joiners = [
             candidate
             for candidate in self._candidates.values()
             if self._waits(candidate)
-            and candidate.key not in members
+            and not self._is_member(candidate.key)
             and not self.paused(candidate.key[0], now)
         ]
-        if not joiners or not living:
+        if not joiners or not self._names:
             return False
         there = {
-            *members,
+            *self._members,
             *(candidate.key for candidate in self._candidates.values() if self._is_alive(candidate.key)),
         }
         late = not self.complete and now >= self._first_free(joiners) + JOIN_SECS

@@ -17,6 +17,7 @@ import msgspec
 
 from edl.errors import ClusterError, SQLFlowError
 from edl.jobs.failure import to_failed
+from edl.master.pace import SECS, Pace
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import Timed
 from edl.master.reporting.obstacles import Obstacles
@@ -41,13 +42,19 @@ class StateLoop:
         servers: Servers | None = None,
         *,
         on_tick: Callable[[float], None] = lambda now: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.tasks = tasks
         self._state_store = state_store
         self._servers = servers
         self._on_tick = on_tick
-        self._offset = tasks.state.seconds - time.monotonic()
+        self._clock = clock
+        self._offset = tasks.state.seconds - clock()
         self._news = asyncio.Event()
+        self._waiting = 0  # calls
+        self._news_due = Pace(10 * SECS)
+        self._woken: asyncio.TimerHandle | None = None  # when they wake next
+        self._writes_due = Pace(SECS / 5)
         self._group = asyncio.Event()
         self._writing = asyncio.Lock()
         self._asked = self._answered = 0  # numbers of writes
@@ -62,7 +69,7 @@ class StateLoop:
 
     def now(self) -> float:
         """Return the seconds since the start of the job, over all its masters."""
-        return time.monotonic() + self._offset
+        return self._clock() + self._offset
 
     async def join(self, instance: str, incarnation: int, metric_kinds: dict[str, str]) -> Joined | None:
         """Register a worker. Return None if it must exit."""
@@ -91,8 +98,13 @@ class StateLoop:
             left = end - asyncio.get_running_loop().time()
             if left <= 0:
                 break
-            with contextlib.suppress(TimeoutError):
+            self._waiting += 1
+            try:
                 await asyncio.wait_for(self._news.wait(), left)
+            except TimeoutError:
+                pass
+            finally:
+                self._waiting -= 1
             answer = self._masked(self.tasks.answer(request))
         if answer.flags & Flag.FINISHED:
             self.left.add(request.instance)
@@ -110,11 +122,21 @@ class StateLoop:
         signal = (tasks.signal, self.ended.is_set())
         if signal != self._signal:
             self._signal = signal
-            self._news.set()
-            self._news = asyncio.Event()
+            if self._woken is None:
+                pause = self._news_due.wait(self.now(), self._waiting)
+                self._woken = asyncio.get_running_loop().call_later(pause, self._wake) if pause else None
+                if not pause:
+                    self._wake()
         over = tasks.finished and not self.ended.is_set()
         if tasks.unstored >= GROUP_REPORTS or tasks.awaited or over:
             self._group.set()
+
+    def _wake(self) -> None:
+        """Wake all waiting calls. Each costs as much as an exchange, so that many are woken rarely."""
+        self._woken = None
+        self._news_due.due(self.now(), 0)
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def write(self) -> None:
         """Write the state. Calls during a write share the next one.
@@ -138,6 +160,9 @@ class StateLoop:
         async with self._writing:
             if self._answered >= mine:
                 return
+            if pause := self._writes_due.wait(self.now(), len(self.tasks.state.members)):
+                await asyncio.sleep(pause)
+            self._writes_due.due(self.now(), 0)
             answered = self._asked
             finished = self.tasks.finished
             state, marks = self.tasks.to_store()

@@ -29,7 +29,8 @@ from edl.worker.outbox import Outbox
 
 CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
-NEWS_SECS = 0.2  # longest time until a group member learns that others wait to join
+NEWS_SECS = 0.2  # longest time until a group learns that others wait to join
+MEMBERS = 100  # of a group whose members all ask that often; of a larger one each asks more rarely
 LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
 
 
@@ -69,7 +70,8 @@ class RemoteTasks:
         self._ahead = dict(ahead or {})
         self._trainer = trainer
         self._gather_secs = gather_secs
-        self._longest_silence = NEWS_SECS if grouped else math.inf
+        self._shortest_silence = min(gather_secs or math.inf, NEWS_SECS if grouped else math.inf)
+        self._longest_silence = self._shortest_silence
         # While set, control tasks may come between two training tasks.
         self._control_flags = Flag.PENDING | (Flag.MEASURING if grouped else Flag.NONE)
         self._draining = draining or threading.Event()
@@ -258,6 +260,10 @@ class RemoteTasks:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def entered(self, members: int) -> None:
+        """Ask for news as often as one of so many members of a group has to: the first one to leave ends it for all."""
+        self._longest_silence = self._shortest_silence * max(1.0, members / MEMBERS)
+
     # Under the lock `changed`, which is notified on every message from the master ------------------------------
 
     def check(self) -> None:
@@ -399,7 +405,7 @@ class RemoteTasks:
     @property
     def _silence(self) -> float:
         """Seconds until the next exchange if nothing is due."""
-        return min(self._heartbeat, self._gather_secs or math.inf, self._longest_silence)
+        return min(self._heartbeat, self._longest_silence)
 
     def _register(self) -> Joined:
         """Register, waiting for a master if none is reachable."""

@@ -267,6 +267,10 @@ class InstanceManager:
         change = Change(instance, "ended", reason="failed", detail=error.message)
         self.changed(change, now)
 
+    def __len__(self) -> int:
+        """Return the number of names."""
+        return len(self._slots)
+
     @property
     def slots(self) -> dict[str, tuple[Change, int]]:
         """Last change of each name, and its number of restarts."""
@@ -311,7 +315,8 @@ class InstanceManager:
     @property
     def running(self) -> int:
         """Number of running instances."""
-        return sum(change.state == "running" for change, _ in self.slots.values())
+        slots = self._slots.values()
+        return sum(slot.state is not None and slot.state.state == "running" for slot in slots)
 
     @property
     def starting(self) -> int:
@@ -321,18 +326,21 @@ class InstanceManager:
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
         found = []
-        longest = SILENT_LEASES * self._tasks.lease_secs
+        longest = SILENT_LEASES * self._tasks.worker_lease_secs
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
+        serving = {(record.instance, record.incarnation) for record in self._tasks.state.servers}
         for slot in self._slots.values():
             runs = slot.state is not None and slot.state.state == "running"
             if slot.state is None or not runs or slot.dismissed:
                 continue
             who = slot.state.instance.key
-            silence = self._servers.silence(*who, now) if self._servers is not None else None
+            silence = (
+                self._servers.silence(*who, now) if self._servers is not None and who in serving else None
+            )
             is_server = silence is not None
             if silence is None:
                 silence = self._tasks.silence(*who, now)
-            if is_server or self._is_registered(who):
+            if who in serving or self._is_member(who):
                 if slot.unregistered > self._unreachable_secs:
                     self._tasks.log(f"{who[0]} has reached the master after {slot.unregistered:.0f} s")
                 slot.unregistered = 0.0
@@ -360,11 +368,10 @@ class InstanceManager:
         """Add to the text where an instance says why, and what to check."""
         return "; ".join(filter(None, (text, f"why: {self._log(name)}", self._advice)))
 
-    def _is_registered(self, who: tuple[str, int]) -> bool:
-        """Return True if the worker or server has registered, with this master or an earlier one."""
+    def _is_member(self, who: tuple[str, int]) -> bool:
+        """Return True if the worker has registered, with this master or an earlier one."""
         member = self._tasks.state.members.get(who[0])
-        records = ((record.instance, record.incarnation) for record in self._tasks.state.servers)
-        return (member is not None and member.incarnation == who[1]) or who in records
+        return member is not None and member.incarnation == who[1]
 
     def _dismiss_surplus(self) -> list[ScaleAction]:
         """Stop the workers beyond the wanted number that were not asked yet, but never one in a server's place."""
@@ -418,16 +425,21 @@ class InstanceManager:
         """Return the slot of an instance, or None if a later incarnation has it or the instance is known to have
         ended.
         """
-        for slot in self._slots.values():
-            if slot.state is not None and slot.state.instance.key == instance.key:
-                return slot if slot.state.state != "ended" else None
         slot = self._slots.setdefault(instance.name, _Slot(instance.role))
+        for each in (slot, *self._server_slots):  # a worker may be in a server's slot
+            if each.state is not None and each.state.instance.key == instance.key:
+                return each if each.state.state != "ended" else None
         if instance.incarnation < slot.incarnation:
             return None
         slot.saw_incarnation(instance.incarnation)
         return slot
 
     # Stand-ins ------------------------------------------------------------------------------------------------
+
+    @property
+    def _server_slots(self) -> list[_Slot]:
+        names = (f"ps-{index}" for index in range(len(self._servers or ())))
+        return [self._slots[name] for name in names if name in self._slots]
 
     def _is_stood_in(self, name: str) -> bool:
         """Return True if a worker occupies the server's slot, or is chosen to."""

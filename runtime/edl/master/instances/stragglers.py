@@ -47,6 +47,7 @@ class Loads:
         self._workers: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._calls: defaultdict[tuple[str, int], Window] = defaultdict(Window)
         self._notes: dict[str, str] = {}
+        self._rates: dict[str, float] = {}  # of workers
         self._all = Window()
 
     def look(self, now: float) -> None:
@@ -68,6 +69,7 @@ class Loads:
                 calls = found.pulls + found.pushes
                 window = self._calls[name, incarnation]
                 window.add(now, found.rows_pulled, found.rows_pushed, found.busy, calls)
+        self._rates = {name: rates[0] for (name, _), rates in _known(self._workers)}
         self._notes = self._noted()
 
     @property
@@ -77,11 +79,13 @@ class Loads:
 
     def rate(self, name: str) -> float:
         """Return the rows per second of a worker."""
-        return next((rates[0] for (worker, _), rates in _known(self._workers) if worker == name), 0.0)
+        return self._rates.get(name, 0.0)
 
     def load(self, name: str) -> Load | None:
         """Return the load of a server, or None if the instance is not a server or has not reported yet."""
-        found = self._servers.figures(name) if self._servers else None
+        if self._servers is None or not self._servers.address(name):
+            return None
+        found = self._servers.figures(name)
         if found is None:
             return None
         rates = next((rates for (server, _), rates in _known(self._calls) if server == name), (0.0,) * 4)
@@ -94,11 +98,10 @@ class Loads:
         return self._notes.get(name, "")
 
     def _noted(self) -> dict[str, str]:
-        workers = {name: rates[0] for (name, _), rates in _known(self._workers)}
         busy = {name: rates[2] for (name, _), rates in _known(self._calls)}
         speeds = {name: rates[3] / rates[2] for (name, _), rates in _known(self._calls) if rates[2]}
         notes = dict.fromkeys(_hot(busy), "hot")
-        slow = [*_slow(workers)] if self._tasks.rendezvous.independent else []
+        slow = [*_slow(self._rates)] if self._tasks.rendezvous.independent else []
         return notes | dict.fromkeys([*slow, *_slow(speeds)], "straggling")
 
 

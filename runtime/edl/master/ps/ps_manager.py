@@ -78,7 +78,8 @@ class Servers:
     @property
     def ready(self) -> bool:
         """True if all servers are arranged."""
-        return all(map(self._is_arranged, range(len(self))))
+        addresses = self._addresses
+        return all(self._is_arranged(index, addresses) for index in range(len(self)))
 
     def figures(self, instance: str) -> Figures | None:
         """Return the last reported figures of a server, or None if there are none."""
@@ -166,11 +167,13 @@ class Servers:
         """Return the calls to make now. A returned call is pending until it is `answered` or `unanswered`."""
         if self._tasks.finished:
             return []
+        ready = self.ready
+        waits = bool(self.checkpoints.under_way) or not (ready and self.open)
         found = [
             Call(index, record.epoch, record.address, header, secs)
             for index, record in enumerate(self._records)
             if record.address
-            for header, secs in self._headers(index, now)
+            for header, secs in self._headers(index, now, ready=ready, waits=waits)
         ]
         for call in found:
             self._slots[call.index].under_way.add(call.name)
@@ -219,23 +222,22 @@ class Servers:
         if isinstance(call.header, Arrange):
             self._tasks.fail(to_failed(error, ""))
 
-    def _headers(self, index: int, now: float) -> list[tuple[Header, float]]:
-        """Return the headers to send to one server, with their timeouts in seconds."""
+    def _headers(self, index: int, now: float, *, ready: bool, waits: bool) -> list[tuple[Header, float]]:
+        """Return the headers to send to one server, with their timeouts in seconds. `ready`: all servers are arranged;
+        `waits`: something depends on their answers.
+        """
         slot, state = self._slots[index], self._tasks.state
         found: list[tuple[Header, float]] = []
-        if (
-            now - slot.asked >= (HASTY_SECS if self._waits else STATUS_SECS)
-            and "Status" not in slot.under_way
-        ):
+        if now - slot.asked >= (HASTY_SECS if waits else STATUS_SECS) and "Status" not in slot.under_way:
             slot.asked = now
             found.append((Status(), self._tasks.lease_secs))
         if now < slot.not_before:
             return found
-        if not self._is_arranged(index):
+        if not (ready or self._is_arranged(index, self._addresses)):
             if "Arrange" not in slot.under_way and all(record.address for record in self._records):
                 slot.holds = True
                 found.append((self._wanted(index), LONG_SECS))
-        elif self.ready:
+        elif ready:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
                 found.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
@@ -256,10 +258,6 @@ class Servers:
         generation = self._tasks.state.generation
         figures = [slot.figures for slot in self._slots]
         return all(each is not None and each.open and each.generation == generation for each in figures)
-
-    @property
-    def _waits(self) -> bool:
-        return bool(self.checkpoints.under_way) or not (self.ready and self.open)
 
     def _done(self, call: Call) -> ServerSlot | None:
         """Return the slot that the call was made to, or None if another process has it now."""
@@ -315,12 +313,11 @@ class Servers:
     def _wanted(self, index: int) -> Arrange:
         state = self._tasks.state
         manifest = state.checkpoint.manifest if state.checkpoint else None
-        addresses = tuple(record.address for record in self._records)
         return Arrange(
             index,
             state.generation,
             self._records[index].epoch,
-            addresses,
+            self._addresses,
             self._mode,
             state.checkpoint_name,
             manifest,
@@ -328,10 +325,15 @@ class Servers:
             tuple(state.of_type("train")),
         )
 
-    def _is_arranged(self, index: int) -> bool:
+    @property
+    def _addresses(self) -> tuple[str, ...]:
+        return tuple(record.address for record in self._records)
+
+    def _is_arranged(self, index: int, addresses: tuple[str, ...]) -> bool:
         """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
         arranged = self._slots[index].arranged
-        return arranged is not None and _same(arranged, self._wanted(index))
+        wanted = self._tasks.state.generation, self._records[index].epoch, addresses
+        return arranged is not None and (arranged.generation, arranged.epoch, arranged.addresses) == wanted
 
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
         """Recover from a lost server that held parameters: it alone goes back to the checkpoint, or all servers do."""
@@ -384,7 +386,7 @@ class Servers:
     def _publish(self) -> None:
         """Publish the servers' addresses to the workers if they have changed."""
         state = self._tasks.state
-        addresses = tuple(record.address for record in self._records)
+        addresses = self._addresses
         before = self._tasks.servers
         if before is None or (state.generation, addresses, self.ready) != (
             before.generation,
@@ -393,7 +395,3 @@ class Servers:
         ):
             self._number += 1
             self._tasks.servers = protocol.Servers(self._number, state.generation, addresses, self.ready)
-
-
-def _same(one: Arrange, other: Arrange) -> bool:
-    return (one.generation, one.epoch, one.addresses) == (other.generation, other.epoch, other.addresses)

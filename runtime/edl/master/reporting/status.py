@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from edl import exit_codes
+from edl.cluster import Change
 from edl.errors import JobError
 from edl.jobs.events import PHASES, EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.failure import Failed
@@ -15,6 +16,7 @@ from edl.jobs.snapshot import WAITING, Row, Snapshot
 from edl.master.backend import Backend, End
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.stragglers import Loads
+from edl.master.pace import SECS, Pace
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.obstacles import Obstacles
 from edl.master.reporting.tensorboard import Curves
@@ -23,7 +25,7 @@ from edl.master.tasks.task_manager import TaskManager
 from edl.spec import JobSpec
 from edl.tasks.rate import RecentRate
 
-SNAPSHOT_SECS = 1.0
+SNAPSHOT_SECS = 1.0  # shortest interval of snapshots
 
 
 class StatusReporter:
@@ -49,6 +51,7 @@ class StatusReporter:
         self._obstacles = obstacles or Obstacles(tasks.log)
         self._started = datetime.now(UTC).isoformat(timespec="seconds")
         self._published_at = self._written_at = -1.0
+        self._events_due, self._snapshots_due = Pace(), Pace(10 * SECS)
         self._tally: Tally | None = None
         self._rate: RecentRate | None = None  # set with the first rows
         self._rows = 0  # at the last event
@@ -59,7 +62,8 @@ class StatusReporter:
             self._backend.events.write(news)
             if isinstance(news, EpochEnd):
                 self._curves.epoch_end(news)
-        if now - self._published_at < self._backend.interval:
+        instances = len(self._instances)
+        if now - self._published_at < self._backend.interval or not self._events_due.due(now, instances):
             return
         self._published_at = now
         tally = self._count()
@@ -67,7 +71,7 @@ class StatusReporter:
             self._tally = tally
             self._backend.events.write(tally)
         self._publish_progress(now)
-        if now - self._written_at >= SNAPSHOT_SECS:
+        if now - self._written_at >= SNAPSHOT_SECS and self._snapshots_due.due(now, instances):
             self._written_at = now
             self._loads.look(now)
             self._write()
@@ -111,6 +115,7 @@ class StatusReporter:
         tasks = self._tasks
         state, group = tasks.job.state, tasks.state.rendezvous.present
         lost_updates, lost_rows = self._losses
+        waiting = set(self._instances.waiting)
         return Snapshot(
             started=self._started,
             updated=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -121,7 +126,10 @@ class StatusReporter:
             step=progress.trained(tasks).steps,
             loss=progress.loss(tasks),
             rate=self._loads.job_rate,
-            instances=tuple(self._row(name) for name in sorted(self._instances.slots)),
+            instances=tuple(
+                self._row(change, relaunches, name, waits=name in waiting)
+                for name, (change, relaunches) in sorted(self._instances.slots.items())
+            ),
             generation=tasks.state.generation,
             master_relaunches=tasks.state.epoch - 1,
             checkpoint=tasks.state.checkpoint_name,
@@ -146,7 +154,8 @@ class StatusReporter:
 
     def _count(self) -> Tally:
         counts = progress.counts(self._tasks).values()
-        relaunches = sum(relaunches for _, relaunches in self._instances.slots.values())
+        slots = self._instances.slots
+        relaunches = sum(relaunches for _, relaunches in slots.values())
         return Tally(
             sum(count.todo for count in counts),
             sum(count.doing for count in counts),
@@ -155,7 +164,7 @@ class StatusReporter:
             relaunches + self._tasks.state.epoch - 1,
             len(self._instances.waiting),
             self._instances.starting,
-            sum(bool(self._obstacle(name)) for name in self._instances.slots),
+            sum(bool(self._obstacle(change, name)) for name, (change, _) in slots.items()),
         )
 
     def _publish_progress(self, now: float) -> None:
@@ -183,21 +192,19 @@ class StatusReporter:
             )
         )
 
-    def _row(self, name: str) -> Row:
-        change, relaunches = self._instances.slots[name]
+    def _row(self, change: Change, relaunches: int, name: str, *, waits: bool) -> Row:
         tasks = self._tasks
-        owners = tasks.owners.of_worker(name)
-        held = [lease for lease in tasks.state.leases.values() if lease.instance in owners]
-        task = f"{held[0].type} task {held[0].id}" if held else ""
+        held = tasks.oldest_lease(name)
+        task = f"{held.type} task {held.id}" if held else ""
         instance = change.instance
         standing = tasks.rendezvous.standing(name, tasks.state.seconds) or self._loads.note(instance.name)
         ending = self._instances.ending(name)
-        obstacle = self._obstacle(name)
+        obstacle = self._obstacle(change, name)
         return Row(
             name,
             "ps" if name.startswith("ps-") else instance.role,
             instance.incarnation,
-            WAITING if name in self._instances.waiting else change.state,
+            WAITING if waits else change.state,
             change.place,
             self._servers.address(instance.name) if self._servers else "",
             relaunches,
@@ -207,9 +214,8 @@ class StatusReporter:
             "; ".join(filter(None, (obstacle, standing, ending))),
         )
 
-    def _obstacle(self, name: str) -> str:
-        """Describe what an instance does not reach; empty if nothing."""
-        change, _ = self._instances.slots[name]
+    def _obstacle(self, change: Change, name: str) -> str:
+        """Describe what the instance of a name does not reach; empty if nothing."""
         if change.state != "running":
             return ""
         return self._instances.cut_off(name) or self._obstacles.of(*change.instance.key)

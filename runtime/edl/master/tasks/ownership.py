@@ -28,10 +28,6 @@ class Ownership:
         """Return the owners whose tasks a worker does."""
         return [instance]
 
-    def workers(self, owner: str) -> list[str]:
-        """Return the workers that do an owner's tasks."""
-        return [owner]
-
 
 class GroupOwnership(Ownership):
     """Ownership in which training tasks belong to the present group: its first member, the *leader*, requests, lists
@@ -56,7 +52,4 @@ class GroupOwnership(Ownership):
         return [request.instance, GROUP] if self._rendezvous.leads(request) else [request.instance]
 
     def of_worker(self, instance: str) -> list[str]:
-        return [instance, GROUP] if instance in self._rendezvous.members else [instance]
-
-    def workers(self, owner: str) -> list[str]:
-        return list(self._rendezvous.members) if owner == GROUP else [owner]
+        return [instance, GROUP] if self._rendezvous.has_member(instance) else [instance]

@@ -73,15 +73,18 @@ class ProgressWatch:
         for worker in self._workers.values():
             worker.since = now
 
-    def take_hanging(self, now: float, is_alive: Callable[[str, int], bool]) -> Hanging | None:
-        """Return the worker that has hung for too long, longest first, and forget it.
+    def take_hanging(
+        self, now: float, is_alive: Callable[[str, int], bool], late: float = 0.0
+    ) -> Hanging | None:
+        """Return the worker that has hung for too long, longest first, and forget it. `late` are seconds that a sign of
+        progress may come later.
 
         The others may have waited for it, so their times begin anew.
         """
         for name in [name for name, each in self._workers.items() if not is_alive(name, each.incarnation)]:
             del self._workers[name]
         name = min(self._workers, key=lambda name: self._workers[name].since, default="")
-        if not name or now - self._workers[name].since <= self.limit(self._workers[name].kind):
+        if not name or now - self._workers[name].since <= self.limit(self._workers[name].kind) + late:
             return None
         worker = self._workers.pop(name)
         self.begin_anew(now)

@@ -213,7 +213,7 @@ class AllReduceRecovery(TrainerRecovery):
             super().failed(task)
 
     def matters(self, instance: str) -> bool:
-        return instance in self.rendezvous.members
+        return self.rendezvous.has_member(instance)
 
     def lost(self, instance: str) -> None:
         if self.rendezvous.held and not self.rendezvous.has_live_holder:

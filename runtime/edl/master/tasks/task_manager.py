@@ -23,9 +23,11 @@ from edl.cluster import Role
 from edl.errors import JobError
 from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.failure import Failed
-from edl.master.state import MasterState, Member
+from edl.master.pace import Pace
+from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
+from edl.master.tasks.ownership import GROUP
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
@@ -34,6 +36,7 @@ from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdat
 from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # attempts of a task that raises
+HEARTBEATS = 500  # of all workers per second, at the most: an exchange takes half a millisecond of a core
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -66,6 +69,8 @@ class TaskManager:
     ) -> None:
         self.plan = plan
         self.lease_secs = lease_secs
+        self._looks_due = Pace()
+        self._most = 0  # workers that were ever wanted
         self.state = state or MasterState()
         self.log = log
         self._table = LeaseTable(plan, self.state, log, is_there)
@@ -75,6 +80,9 @@ class TaskManager:
         self._durable = self._marks()
         self.servers: Servers | None = None  # parameter servers, if the job has any
         self._rows: Counter[str] = Counter()  # rows of done tasks by instance
+        # Besides: those that each of these has done, as a member of the group of that number.
+        self._sharing: frozenset[str] = frozenset()
+        self._shared = self._shared_in = 0
         self.unstored = 0  # number of accepted reports that are not durable
         self.news: list[EpochEnd | TrialEnd] = []  # unpublished events
         self._ticked = self.state.seconds
@@ -111,6 +119,13 @@ class TaskManager:
 
     # Instances ------------------------------------------------------------------------------------------------
 
+    @property
+    def worker_lease_secs(self) -> float:
+        """Seconds without a request after which a worker is given up. They never become shorter, because a worker keeps
+        the interval of heartbeats that it was told when it registered.
+        """
+        return max(self.lease_secs, 3 * max(self._most, len(self.state.members)) / HEARTBEATS)
+
     def join(
         self, instance: str, incarnation: int, now: float, metric_kinds: Mapping[str, str] | None = None
     ) -> Joined | None:
@@ -135,11 +150,13 @@ class TaskManager:
                 return None
             else:
                 member.gone, member.seen = False, now
+                self.rendezvous.look_at(instance)
+        lease_secs = self.worker_lease_secs
         return Joined(
             self.state.epoch,
             self.state.generation,
-            self.lease_secs,
-            self.lease_secs / 3,
+            lease_secs,
+            lease_secs / 3,
             self._recovery.resume,
             self.finished,
             self.servers,
@@ -158,6 +175,7 @@ class TaskManager:
             back = f"; {len(held)} task{'' if len(held) == 1 else 's'} given back" if held else ""
             self.log(f"{instance} {why}{back}")
         self._recovery.lost(instance)
+        self.rendezvous.look_at(instance)
         self.rendezvous.tick(now)
 
     def silence(self, instance: str, incarnation: int, now: float) -> float:
@@ -172,13 +190,29 @@ class TaskManager:
         member = self.state.members.get(instance)
         if member is None or member.gone or not self.rendezvous.takes_part(instance):
             return False
-        return now - member.seen < self.lease_secs / 2  # heartbeats come three times per lease
+        return now - member.seen < self.worker_lease_secs / 2  # heartbeats come three times per lease
 
     def rows_of(self, instance: str) -> int:
         """Return the rows that an instance has done since this master started, including those of its open tasks."""
-        return self._rows[instance] + sum(
-            self.state.leases[number].rows for number in self._table.of(instance)
-        )
+        shared = self._shared if instance in self._sharing else 0
+        under_way = sum(self.state.leases[number].rows for number in self._table.of(instance))
+        return self._rows[instance] + shared + under_way
+
+    def _count_rows(self, owner: str, rows: int) -> None:
+        """Count the rows of a done task as the work of its owner, or of each member of the group in equal shares."""
+        if owner != GROUP:
+            self._rows[owner] += rows
+            return
+        members = self.rendezvous.members
+        if self._shared_in != self.rendezvous.number:
+            self._rows.update(dict.fromkeys(self._sharing, self._shared))
+            self._sharing, self._shared, self._shared_in = frozenset(members), 0, self.rendezvous.number
+        self._shared += rows // max(1, len(members))
+
+    def oldest_lease(self, instance: str) -> Lease | None:
+        """Return the oldest lease of a task that an instance does, alone or with others."""
+        held = [numbers[0] for owner in self.owners.of_worker(instance) if (numbers := self._table.of(owner))]
+        return self.state.leases[min(held)] if held else None
 
     def gained(self, role: Role) -> Gain:
         """Return a monotonic counter of durable progress for `role`; used to detect crash loops."""
@@ -186,6 +220,7 @@ class TaskManager:
 
     def want(self, workers: int) -> None:
         """Set the wanted number of workers."""
+        self._most = max(self._most, workers)
         self.rendezvous.wanted = workers
 
     def tick(self, now: float) -> None:
@@ -198,16 +233,23 @@ class TaskManager:
             self._watch.begin_anew(now)
         self._ticked = self.state.seconds = now
         self._awake = True
-        for name, member in self.state.members.items():
-            if not member.gone and now - member.seen > self.lease_secs:
-                self.lost(name, member.incarnation, now, f"was silent for {self.lease_secs:g} s")
-        if self.servers is not None and not self.servers.ready:  # the workers wait for them
-            self._watch.begin_anew(now)
-        if (hanging := self._watch.take_hanging(now, self.state.is_alive)) is not None:
-            self._end_hanging(hanging, now)
-        self._find_overdue(now)
+        if self._looks_due.due(now, len(self.state.members)):
+            self._look(now)
         self.job.tick(now)
         self.rendezvous.tick(now)
+
+    def _look(self, now: float) -> None:
+        """Look at all workers: give up those that are silent or hang, and find tasks that take too long."""
+        longest = self.worker_lease_secs
+        for name, member in self.state.members.items():
+            if not member.gone and now - member.seen > longest:
+                self.lost(name, member.incarnation, now, f"was silent for {longest:g} s")
+        if self.servers is not None and not self.servers.ready:  # the workers wait for them
+            self._watch.begin_anew(now)
+        late = (longest - self.lease_secs) / 3  # heartbeats show the progress
+        if (hanging := self._watch.take_hanging(now, self.state.is_alive, late)) is not None:
+            self._end_hanging(hanging, now)
+        self._find_overdue(now)
 
     def _find_overdue(self, now: float) -> None:
         """Find tasks that take far longer than others, once all are assigned."""
@@ -226,7 +268,7 @@ class TaskManager:
         if member is None:
             return self._unknown(request)
         self.state.seconds = now
-        follows = request.instance in self.rendezvous.members and not self.rendezvous.leads(request)
+        follows = self.rendezvous.has_member(request.instance) and not self.rendezvous.leads(request)
         self._watch.observe(request, now, follows=follows)
         member.seen = now
         if request.number >= member.last_request:
@@ -377,8 +419,7 @@ class TaskManager:
             self._table.finish(task.attempt)
             if self._backups is not None:
                 self._backups.done(task.attempt, now)
-            doers = self.owners.workers(owner)
-            self._rows.update(dict.fromkeys(doers, update.report.rows // max(1, len(doers))))
+            self._count_rows(owner, update.report.rows)
             self._done(update.report, now)
         elif update.kind == "given back":
             self._recovery.give_back(task.attempt, update.report if update.report.rows else None)

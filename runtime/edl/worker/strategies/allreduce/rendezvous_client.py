@@ -65,8 +65,8 @@ class RendezvousClient:
             finally:
                 outbox.join_request = None
 
-    def enter(self, group: int, tasks: Iterable[Report], reports: Iterable[Report]) -> None:
-        """Report that this worker has the parameters of the group.
+    def enter(self, group: int, tasks: Iterable[Report], reports: Iterable[Report], members: int) -> None:
+        """Report that this worker has the parameters of the group, as one of so many `members` that ask for news.
 
         The leader passes the group's open `tasks` with their progress, and the `reports` that the master may not have
         stored.
@@ -74,6 +74,7 @@ class RendezvousClient:
         with self._tasks.changed:
             self._outbox.enter(group, tasks, reports)
             self._outbox.informed = False
+            self._tasks.entered(members)
             self._tasks.wake()
 
     def refresh(self) -> None:

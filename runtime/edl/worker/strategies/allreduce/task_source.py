@@ -110,9 +110,8 @@ class GroupTasks:
         self._first = rank == 0
         with self._changed:
             self._log.follow(found, store)
-            self._member.enter(
-                group.number, found.open if self._first else (), found.reports if self._first else ()
-            )
+            tasks, reports = (found.open, found.reports) if self._first else ((), ())
+            self._member.enter(group.number, tasks, reports, 1 if self._first else len(group.members))
         self._log_thread = LogThread(
             self._log,
             store,
