@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from edl.jobs.job_folder import JobFolder, Status
-from edl.jobs.snapshot import WAITING, Counts, Row, Snapshot
+from edl.jobs.snapshot import WAITING, Counts, Row, Snapshot, Staleness
 from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -27,7 +27,7 @@ class JobReport(msgspec.Struct, frozen=True):
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
     tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows,
-    workers: as in `Snapshot`. place: as in `Status`.
+    staleness, workers: as in `Snapshot`. place: as in `Status`.
     """
 
     id: str
@@ -57,6 +57,7 @@ class JobReport(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     lost_updates: int
     lost_rows: int
+    staleness: Staleness
     workers: int
 
 
@@ -94,6 +95,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
         lost_updates=snapshot.lost_updates,
         lost_rows=snapshot.lost_rows,
+        staleness=snapshot.staleness,
         workers=snapshot.workers,
     )
 
@@ -168,11 +170,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
         rows.append(("group", f"{found.group}: {', '.join(found.members)}"))
     if found.checkpoint:
         rows.append(("checkpoint", found.checkpoint))
-    if found.lost_updates:
-        lost = (
-            f"{found.lost_updates:,}, of {found.lost_rows:,} rows, with lost servers (train.checkpoint_secs)"
-        )
-        rows.append(("lost updates", lost))
+    rows += _updates(found)
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
     rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
@@ -220,6 +218,20 @@ def server_rows(found: JobReport) -> list[tuple[str, ...]]:
 def tasks(counts: Counts) -> str:
     """Return `3 to do, 2 in work, 1 done`."""
     return f"{counts.todo:,} to do, {counts.doing:,} in work, {counts.done:,} done"
+
+
+def _updates(found: JobReport) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the updates of parameter servers."""
+    if found.lost_updates:
+        lost = (
+            f"{found.lost_updates:,}, of {found.lost_rows:,} rows, with lost servers (train.durable_updates)"
+        )
+        yield "lost updates", lost
+    stale = found.staleness
+    if stale.gradients:
+        reduced = f"{stale.reduced:,} of {stale.gradients:,} gradients were beyond train.max_staleness"
+        more = f"; {reduced}" if stale.reduced else ""
+        yield "staleness", f"{stale.mean:,.1f} updates on average, at most {stale.maximum:,}{more}"
 
 
 def _seconds(status: Status) -> float:

@@ -277,6 +277,8 @@ def _sharing(plan: TrainingPlan, spec: JobSpec) -> Rows:
         )
     else:
         yield "local_steps", f"{cluster.local_steps:,}", _origin(plan, "train.local_steps")
+        if cluster.max_staleness:
+            yield "max_staleness", f"{cluster.max_staleness:,}", _origin(plan, "train.max_staleness")
         if cluster.durable_updates != "none":
             yield "durable_updates", cluster.durable_updates, _origin(plan, "train.durable_updates")
 

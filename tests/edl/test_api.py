@@ -184,6 +184,11 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"priority": 2.5}, r"priority is 2\.5"),
         ({"quota": 24}, "quota is 24"),
         ({"distribution_strategy": "asynk"}, "no strategy asynk"),
+        ({"durable_updates": "yes"}, "durable_updates is 'yes'"),
+        (
+            {"workers": 2, "distribution_strategy": "sync", "max_staleness": 2},
+            "max_staleness: only gradients of the strategy async are stale",
+        ),
         (
             {"workers": 2, "distribution_strategy": "local"},
             "distribution_strategy: the strategy local has one",

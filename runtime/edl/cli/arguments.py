@@ -179,9 +179,9 @@ _ALWAYS = "is always on", "leave it out"
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
-        ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps"), _OF_TRAIN),
+        ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps",
+         "lr_staleness_modulation"), _OF_TRAIN),
     "sync_version_tolerance": ("no longer exists", "stale gradients are recomputed: leave it out"),
-    "lr_staleness_modulation": ("no longer exists", "--distribution_strategy sync has no stale gradients"),
     "checkpoint_dir": _CHECKPOINTS,
     **dict.fromkeys(
         ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",

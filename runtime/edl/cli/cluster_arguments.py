@@ -28,6 +28,7 @@ _FLAGS = {
     "local_steps": "--local_steps",
     "grads_to_wait": "--grads_to_wait",
     "durable_updates": "--durable_updates",
+    "max_staleness": "--max_staleness",
 }  # field of Cluster -> option
 
 
@@ -74,6 +75,15 @@ def add_servers(parser: argparse.ArgumentParser) -> None:
         help="sync: gradients per step (default: one of each worker)",
     )
     group.add_argument(
+        "--max_staleness",
+        type=positive,
+        metavar="K",
+        help="async: multiply the learning rate of a gradient that is S updates behind by K/S if S is greater than K "
+        "(default: never)",
+    )
+    text = "true for --max_staleness 1, as in ElasticDL"
+    group.add_argument("--lr_staleness_modulation", type=_answer, metavar="BOOL", help=text)
+    group.add_argument(
         "--durable_updates",
         choices=get_args(DurableUpdates),
         help="async: what acknowledged updates survive: none (the default), the end of a server's process, or of its "
@@ -98,6 +108,7 @@ def cluster(options: argparse.Namespace, in_tables: int = 0) -> Cluster:
         local_steps=options.local_steps or 1,
         grads_to_wait=options.grads_to_wait or 0,
         durable_updates=options.durable_updates or "none",
+        max_staleness=options.max_staleness or int(options.lr_staleness_modulation or 0),
         priority=options.priority or 0,
         task_timeout=options.task_timeout or 0.0,
     )

@@ -31,6 +31,30 @@ class Load(msgspec.Struct, frozen=True):
     busy: float = 0.0
 
 
+class Staleness(msgspec.Struct, frozen=True):
+    """Staleness of asynchronous gradients: updates of a server between the pull and the push of each.
+
+    `total` is the sum over `gradients`, `reduced` the number of those beyond `train.max_staleness`.
+    """
+
+    gradients: int = 0
+    total: int = 0
+    maximum: int = 0
+    reduced: int = 0
+
+    def __add__(self, other: Staleness) -> Staleness:
+        return Staleness(
+            self.gradients + other.gradients,
+            self.total + other.total,
+            max(self.maximum, other.maximum),
+            self.reduced + other.reduced,
+        )
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.gradients if self.gradients else 0.0
+
+
 class Row(msgspec.Struct, frozen=True):
     """Status of an instance. `state` is that of `edl.cluster.Change`, or what the master knows better: `WAITING`.
 
@@ -61,7 +85,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
     grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
-    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `workers` is the wanted
+    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `staleness` is that of all
+    servers since the start of each. `workers` is the wanted
     number of workers. `paused`: no instance runs, and none will until the job is resumed.
     """
 
@@ -82,6 +107,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
     lost_updates: int = 0
     lost_rows: int = 0
+    staleness: Staleness = Staleness()
     workers: int = 0
     paused: bool = False
 

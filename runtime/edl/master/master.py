@@ -376,7 +376,7 @@ def mode_of(cluster: ClusterSpec) -> Mode:
     """Return the update mode of the parameter servers."""
     if cluster.strategy == "sync":
         return Mode("sync", cluster.grads_to_wait)
-    return Mode("async", durable_updates=cluster.durable_updates)
+    return Mode("async", durable_updates=cluster.durable_updates, max_staleness=cluster.max_staleness)
 
 
 def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Checkpoints) -> Servers:

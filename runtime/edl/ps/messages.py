@@ -30,6 +30,7 @@ from typing import Literal
 import msgspec
 
 from edl.embeddings import Optimizer, TableSpec
+from edl.jobs.snapshot import Staleness
 from edl.spec.job import DurableUpdates
 from edl.tasks.task import Task
 
@@ -50,12 +51,13 @@ class Version(msgspec.Struct, frozen=True, array_like=True, order=True):
 class Mode(msgspec.Struct, frozen=True):
     """Rule that turns pushes into steps. `grads_to_wait` is the number of pushes of a round, in sync.
 
-    `durable_updates`: in async, what a push survives once it is acknowledged; see `edl.spec.Cluster`.
+    `durable_updates` and `max_staleness`, in async: see `edl.spec.Cluster`.
     """
 
     kind: Literal["async", "sync"] = "async"
     grads_to_wait: int = 1
     durable_updates: DurableUpdates = "none"
+    max_staleness: int = 0
 
     @property
     def logs_updates(self) -> bool:
@@ -178,7 +180,8 @@ class Push(msgspec.Struct, frozen=True):
     alone. `ticket` is set in sync only. `progress` is that of the task including this push. `private` is data of the
     worker alone (random numbers) that server 0 keeps with its checkpoints. `pull` is answered in the same call, after
     the push was applied (in sync, staged for its round); its arrays follow. `earlier` and `earlier_rows` count the
-    valid pushes of this incarnation in this generation before this one, and their rows.
+    valid pushes of this incarnation in this generation before this one, and their rows. `computed_on` is the step of
+    this server that was pulled for the gradients, -1 if that is not known.
     """
 
     generation: int
@@ -195,6 +198,7 @@ class Push(msgspec.Struct, frozen=True):
     pull: Pull | None = None
     earlier: int = 0
     earlier_rows: int = 0
+    computed_on: int = -1
 
 
 class Pushed(msgspec.Struct, frozen=True):
@@ -413,7 +417,8 @@ class Figures(msgspec.Struct, frozen=True):
     `rows` are counted by table. `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
     calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
     `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
-    which this one has restored, and their rows. `logged` is the size of the update log since the last checkpoint.
+    which this one has restored, and their rows. `staleness` is that of asynchronous gradients, `logged` the size of the
+    update log since the last checkpoint.
     """
 
     index: int = -1
@@ -433,3 +438,4 @@ class Figures(msgspec.Struct, frozen=True):
     lost: int = 0
     lost_rows: int = 0
     logged: int = 0
+    staleness: Staleness = Staleness()

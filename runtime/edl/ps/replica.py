@@ -19,6 +19,7 @@ from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.rwlock import RWLock
+from edl.ps.staleness import StalenessMeter
 from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
 from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
@@ -64,6 +65,7 @@ class Replica:
         self.arranged = arranged
         self.lock = RWLock()
         self.push_log = start.push_log if start else PushLog(np.empty(0, np.float32))
+        self.staleness = StalenessMeter(arranged.mode.max_staleness)
         self.updates: UpdateLog | None = None
         self._store = start.store if start else None
         self._step = start.step if start else 0
@@ -189,8 +191,12 @@ class Replica:
                 self.check(push.generation)
                 if self._is_void(push):
                     return False
+                if push.rows and push.computed_on >= 0:
+                    factor = self.staleness.weigh(max(0, self._step - push.computed_on))
+                    gradients = gradients._replace(rate=push.rate * factor)
                 if self.updates is not None:
-                    self.updates.append(msgspec.structs.replace(push, pull=None), arrays)
+                    logged = msgspec.structs.replace(push, pull=None, rate=gradients.rate)
+                    self.updates.append(logged, arrays)
                 if push.rows:
                     store.apply(gradients)
                     self._advance()

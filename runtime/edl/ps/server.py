@@ -120,6 +120,7 @@ class Server:
             written=writer.written(),
             lost=replica.push_log.lost,
             lost_rows=replica.push_log.lost_rows,
+            staleness=replica.staleness.figures(),
             logged=replica.updates.size if replica.updates else 0,
         )
         return figures, ()

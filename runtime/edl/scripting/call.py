@@ -34,6 +34,8 @@ _NAMES = {
     "strategy": "distribution_strategy",
     "local_steps": "local_steps",
     "grads_to_wait": "grads_to_wait",
+    "max_staleness": "max_staleness",
+    "durable_updates": "durable_updates",
 }  # field of Cluster -> its name here
 
 Metrics = Iterable[str | Metric] | Mapping[str, str | Metric]
@@ -191,6 +193,8 @@ def _cluster(workers: int, options: Options) -> Cluster:
         waits,
         int(options.get("priority", 0)),  # checked
         options.get("task_timeout", 0.0),
+        max_staleness=options.get("max_staleness", 0),
+        durable_updates=options.get("durable_updates", "none"),
     )
     for problem in problems(written):
         raise SemanticError(f"{_NAMES[problem.field]}: {problem.message}", hint=problem.hint)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from numbers import Integral
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, TypedDict, cast, get_args
 
 from edl.errors import SemanticError, did_you_mean
+from edl.spec.job import DurableUpdates
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
 from edl.spec.priorities import priority as priority_of
 
@@ -33,7 +34,8 @@ class Options(TypedDict, total=False):
     many epochs without a lower loss on `validation`, 0 never. `keep`: the weights of the epoch with the lowest one,
     or the last. `max_step`: limit of optimizer steps, 0 for none. `num_minibatches_per_task`: minibatches that are
     assigned together. `evaluation_steps`: measure `validation` every so many steps, in addition to each epoch's end.
-    `num_ps_pods`, `distribution_strategy`, `local_steps`, `grads_to_wait`: the strategy, see docs/servers.md.
+    `num_ps_pods`, `distribution_strategy`, `local_steps`, `grads_to_wait`, `max_staleness`, `durable_updates`: the
+    strategy, see docs/servers.md.
     `checkpoint_steps`, `keep_checkpoint_max`: for jobs with workers. `quota`: the folder of a shared quota of slots,
     None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `task_timeout`:
     seconds without progress after which a worker is replaced, 0 derives them. `threads`: of each process; None divides
@@ -51,6 +53,8 @@ class Options(TypedDict, total=False):
     distribution_strategy: str
     local_steps: int
     grads_to_wait: int
+    max_staleness: int
+    durable_updates: DurableUpdates
     checkpoint_steps: int
     keep_checkpoint_max: int
     quota: str | os.PathLike[str] | None
@@ -90,9 +94,11 @@ def _answer(name: str, value: object) -> bool:
     return value
 
 
-def _kept(name: str, value: object) -> object:
-    if value not in ("best", "last"):
-        raise SemanticError(f"{name} is {described(value)}", hint='known: "best", "last"')
+def _one_of(name: str, value: object, known: Sequence[str]) -> object:
+    if value not in known:
+        raise SemanticError(
+            f"{name} is {described(value)}", hint="known: " + ", ".join(f'"{each}"' for each in known)
+        )
     return value
 
 
@@ -136,7 +142,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "seed": partial(whole, least=None),
     "shuffle": _answer,
     "early_stopping": _count,
-    "keep": _kept,
+    "keep": partial(_one_of, known=("best", "last")),
     "max_step": _count,
     "num_minibatches_per_task": _count,
     "evaluation_steps": _count,
@@ -144,6 +150,8 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "distribution_strategy": _strategy,
     "local_steps": _positive,
     "grads_to_wait": _count,
+    "max_staleness": _count,
+    "durable_updates": partial(_one_of, known=get_args(DurableUpdates)),
     "checkpoint_steps": _count,
     "keep_checkpoint_max": _count,
     "quota": _folder,

@@ -222,6 +222,7 @@ class Cluster(Struct, frozen=True):
     chooses missing settings. `priority` is relative to other jobs with the same quota of slots; higher is more
     urgent. `task_timeout` is the seconds without progress after which a worker is replaced; 0 derives them from the
     progress so far. `deadline` is the seconds after which a job that has not ended is stopped; 0 means none.
+    `max_staleness` (async): updates that a gradient may be behind at its full learning rate; 0 is no bound.
     `durable_updates` (async): servers log updates before they acknowledge them, so that none is lost with the process
     of a server, or with its machine.
     """
@@ -235,6 +236,7 @@ class Cluster(Struct, frozen=True):
     task_timeout: float = 0.0
     deadline: float = 0.0
     durable_updates: DurableUpdates = "none"
+    max_staleness: int = 0
 
 
 class Explanation(Struct, frozen=True):

@@ -42,11 +42,14 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         )
     if strategy in ("local", "allreduce") and servers:
         yield Problem("strategy", f"the strategy {strategy} has no parameter servers", "use async or sync")
-    if cluster.local_steps > 1 and (strategy not in ("auto", "async") or cluster.grads_to_wait):
+    not_async = strategy not in ("auto", "async") or cluster.grads_to_wait
+    if cluster.local_steps > 1 and not_async:
         yield Problem(
             "local_steps", "local steps are taken between two pushes of the strategy async", "leave them out"
         )
-    if cluster.durable_updates != "none" and (strategy not in ("auto", "async") or cluster.grads_to_wait):
+    if cluster.max_staleness and not_async:
+        yield Problem("max_staleness", "only gradients of the strategy async are stale", "leave it out")
+    if cluster.durable_updates != "none" and not_async:
         yield Problem(
             "durable_updates",
             "updates are logged in the strategy async; the others return to a checkpoint and lose none",
@@ -79,7 +82,9 @@ def chosen(cluster: Cluster, in_tables: int = 0) -> Cluster:
 def _strategy(cluster: Cluster, in_tables: int) -> Strategy:
     if cluster.grads_to_wait:
         return "sync"
-    if cluster.parameter_servers or cluster.local_steps > 1 or cluster.durable_updates != "none":
+    if cluster.parameter_servers or cluster.local_steps > 1:
+        return "async"
+    if cluster.durable_updates != "none" or cluster.max_staleness:
         return "async"
     if cluster.workers <= 1:
         return "local"

@@ -155,6 +155,16 @@ TRAIN = (
         aliases=("grads_to_wait",),
     ),
     Attribute(
+        "train.max_staleness",
+        "integer",
+        "async: number of updates that a gradient may be behind. The learning rate of one that is s updates "
+        "behind is multiplied by max_staleness / s. 0 sets no bound.",
+        0,
+        low=0,
+        high=1_000_000,
+        aliases=("max_staleness",),
+    ),
+    Attribute(
         "train.durable_updates",
         "text",
         "async: what an update survives once a parameter server has acknowledged it. none: nothing, the "

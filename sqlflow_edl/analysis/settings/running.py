@@ -23,6 +23,7 @@ _ATTRIBUTES = {
     "local_steps": "train.local_steps",
     "grads_to_wait": "train.grads_to_wait",
     "durable_updates": "train.durable_updates",
+    "max_staleness": "train.max_staleness",
     "priority": "train.priority",
     "task_timeout": "train.task_timeout",
 }  # field of spec.Cluster -> attribute

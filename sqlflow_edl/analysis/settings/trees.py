@@ -274,7 +274,8 @@ RATE = Attribute(
 # Attributes of networks, which trees do not have.
 OF_NETWORKS = (
     "optimizer", "optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue", "train.local_steps",
-    "train.grads_to_wait", "train.checkpoint_copies", "train.durable_updates", "train.device", "train.precision",
+    "train.grads_to_wait", "train.checkpoint_copies", "train.durable_updates", "train.max_staleness", "train.device",
+    "train.precision",
 )  # fmt: skip
 _ALL_ROWS = "a round takes all training rows; train.num_boost_round is the number of rounds"
 _THREADS = "a job uses the cores that it is given"

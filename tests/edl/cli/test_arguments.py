@@ -42,7 +42,6 @@ def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
         ("--use_go_ps", "leave it out"),
         ("--dataset_fn", "define feed(batch, mode)"),
         ("--records_per_task", "--num_minibatches_per_task"),
-        ("--lr_staleness_modulation", "--distribution_strategy sync"),
         ("--checkpoint_dir", "in its job folder"),
         ("--worker_resource_request", "Kubernetes"),
         ("--job_command", "loss and optimizer"),

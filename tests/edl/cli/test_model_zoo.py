@@ -145,6 +145,12 @@ def test_what_cannot_run_is_named_before_anything_does(more: tuple[str, ...], wo
             Cluster(2, 1, "sync", grads_to_wait=2),
         ),
         (("--num_ps_pods", "2"), Cluster(2, 2, "async")),
+        (("--lr_staleness_modulation", "True"), Cluster(2, 1, "async", max_staleness=1)),
+        (("--lr_staleness_modulation", "False"), Cluster(2, 0, "allreduce")),
+        (
+            ("--max_staleness", "4", "--durable_updates", "machine"),
+            Cluster(2, 1, "async", durable_updates="machine", max_staleness=4),
+        ),
     ],
 )
 def test_how_workers_share_a_training_is_written_as_in_elasticdl(

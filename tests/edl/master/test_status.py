@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from edl.cluster import Change, Instance
 from edl.jobs.events import Tally
+from edl.jobs.outcome import Outcome
+from edl.jobs.snapshot import Staleness
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.reporting.obstacles import Obstacles
 from edl.master.reporting.status import StatusReporter
 from edl.master.reporting.tensorboard import Curves
 from edl.master.tasks.task_manager import TaskManager
+from edl.ps.messages import Figures
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.master.test_tensorboard import spec
@@ -28,6 +32,35 @@ class Told:
 
     def write(self, event: Any) -> None:
         self.events.append(event)
+
+
+def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tmp_path: Path) -> None:
+    tasks = TaskManager(Plan("predict", 4 * STREAMED_ROWS))
+    other: Any = None
+    backend = Backend(other, other, other, ClientResultStore(), lambda snapshot: None, "")
+    job = spec(kind="predict")
+    figures = {
+        "ps-0": Figures(staleness=Staleness(10, 12, 3, 1)),
+        "ps-1": Figures(staleness=Staleness(10, 8, 4)),
+    }
+    servers: Any = SimpleNamespace(losses=(5, 320), all_figures=figures)
+    reporter = StatusReporter(
+        job,
+        tasks,
+        InstanceManager(tasks, 0),
+        backend,
+        Curves(job, tmp_path, tasks),
+        servers,
+        Obstacles(other),
+    )
+    snapshot, end = reporter.snapshot(), reporter.ended
+    assert snapshot.staleness == Staleness(20, 20, 4, 1)
+    assert (snapshot.lost_updates, snapshot.lost_rows) == (5, 320)
+    assert isinstance(end, Outcome)
+    assert (end.lost_updates, end.lost_rows) == (5, 320)
+    [note] = end.notes
+    assert "had applied 5 updates of 320 rows" in note
+    assert "train.durable_updates keeps them" in note
 
 
 def test_instances_that_are_cut_off_are_counted_and_described(tmp_path: Path) -> None:

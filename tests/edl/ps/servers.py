@@ -122,6 +122,7 @@ class Servers:
         progress: msg.Progress | None = None,
         private: bytes = b"",
         earlier: int = 0,
+        computed_on: int = -1,
     ) -> list[msg.Pushed]:
         """Gradients of parameters and of rows by name, to those that have them."""
         placement = partitioning.Placement(model.dense, len(self.servers))
@@ -139,6 +140,7 @@ class Servers:
                 self.generation, instance, incarnation, sequence, rate, count, tuple(rows),
                 state=first and state is not None, ticket=ticket, progress=progress,
                 private=private if first else b"", earlier=earlier, earlier_rows=earlier * count,
+                computed_on=computed_on,
             )  # fmt: skip
             answers.append(self.call(index, header, msg.Pushed, arrays)[0])
         return answers

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
 from tests.edl.ps.servers import SECONDS, definition, first_values, progress, trained
@@ -120,6 +121,19 @@ def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_ro
         figures, _ = servers.call(0, msg.Status(), msg.Figures)
     assert (figures.lost, figures.lost_rows) == (3, 30)
     assert (updates == 12 - figures.lost).all()
+
+
+def test_a_gradient_beyond_the_bound_counts_the_less_the_further_it_is_behind() -> None:
+    with trained(1, MODEL, msg.Mode("async", max_staleness=2)) as servers:
+        for step, computed_on in enumerate((0, 0, 0, 0, 4, -1)):
+            before = servers.pull(MODEL, {"items": ROWS["items"][0]})
+            servers.push(MODEL, gradients(), ROWS, rate=0.5, computed_on=computed_on)
+            after = servers.pull(MODEL, {"items": ROWS["items"][0]})
+            rate = 0.5 * (2 / 3 if step == 3 else 1)
+            for name in ("items", "kernel"):
+                np.testing.assert_allclose(before[name] - after[name], rate, rtol=1e-5)
+        figures, _ = servers.call(0, msg.Status(), msg.Figures)
+    assert figures.staleness == Staleness(gradients=5, total=0 + 1 + 2 + 3 + 0, maximum=3, reduced=1)
 
 
 def test_the_state_is_the_mean_weighted_by_rows_and_the_private_blob_comes_back() -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -138,6 +139,15 @@ def test_a_replacement_knows_the_progress_of_leases_and_refuses_the_revoked_ones
     assert revoked == msg.Revoked((progress_of(3, 2),))
     answer, _ = place.server.answer(*push("b", 1, [1], 3))
     assert isinstance(answer, msg.Pushed) and answer.revoked
+
+
+def test_a_gradient_beyond_the_bound_is_logged_with_the_rate_at_which_it_was_applied(tmp_path: Path) -> None:
+    place = Place(tmp_path, msgspec.structs.replace(MODE, max_staleness=1))
+    for number in range(1, 5):
+        header, arrays = push("a", number, [7])
+        place.server.answer(msgspec.structs.replace(header, computed_on=0, rate=6.0), arrays)
+    place.replace()
+    assert place.updates()[7] == 6 + 6 + 6 / 2 + 6 / 3
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])

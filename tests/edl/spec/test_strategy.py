@@ -18,6 +18,7 @@ from edl.spec.strategy import LARGEST_IN_WORKERS, chosen, problems
         (Cluster(workers=2, parameter_servers=4), Cluster(2, 4, "async")),
         (Cluster(parameter_servers=2), Cluster(1, 2, "async")),
         (Cluster(local_steps=4), Cluster(1, 1, "async", local_steps=4)),
+        (Cluster(workers=3, max_staleness=2), Cluster(3, 2, "async", max_staleness=2)),
         (Cluster(durable_updates="machine"), Cluster(1, 1, "async", durable_updates="machine")),
         (Cluster(workers=3, grads_to_wait=2), Cluster(3, 2, "sync", grads_to_wait=2)),
         (Cluster(workers=3, strategy="sync"), Cluster(3, 2, "sync", grads_to_wait=3)),
@@ -52,6 +53,7 @@ def test_tables_too_large_for_each_worker_are_left_to_servers() -> None:
         (Cluster(strategy="async", grads_to_wait=2), "grads_to_wait"),
         (Cluster(strategy="allreduce", durable_updates="process"), "durable_updates"),
         (Cluster(grads_to_wait=2, durable_updates="process"), "durable_updates"),
+        (Cluster(strategy="sync", max_staleness=1), "max_staleness"),
     ],
 )
 def test_what_does_not_go_together_is_a_problem_of_one_field(written: Cluster, field: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 
 from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder, Process
-from edl.jobs.snapshot import Counts, Load, Row, Snapshot
+from edl.jobs.snapshot import Counts, Load, Row, Snapshot, Staleness
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports
 from sqlflow_edl.backends.local import LocalJobHandle
@@ -78,6 +78,18 @@ def test_a_ring_is_told_with_its_members() -> None:
     snapshot = msgspec.structs.replace(SNAPSHOT, group=7, members=("worker-1", "worker-0"))
     assert ("group", "7: worker-1, worker-0") in facts(report(supervised(snapshot)))
     assert "group" not in dict(facts(report(supervised())))
+
+
+def test_what_became_of_updates_is_told_if_there_were_any() -> None:
+    snapshot = msgspec.structs.replace(
+        SNAPSHOT, lost_updates=1_200, lost_rows=76_800, staleness=Staleness(2_000, 2_500, 7, 12)
+    )
+    known = dict(facts(report(supervised(snapshot))))
+    assert known["lost updates"] == "1,200, of 76,800 rows, with lost servers (train.durable_updates)"
+    assert known["staleness"] == (
+        "1.2 updates on average, at most 7; 12 of 2,000 gradients were beyond train.max_staleness"
+    )
+    assert not {"lost updates", "staleness"} & dict(facts(report(supervised()))).keys()
 
 
 def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:

@@ -117,6 +117,10 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         "rows": ("Rows held", lambda figures: sum(figures.rows.values())),
         "bytes": ("Bytes of parameters, rows and slots held", lambda figures: figures.bytes),
         "step": ("Applied steps", lambda figures: figures.version.step),
+        "max_staleness": (
+            "Updates that the most stale gradient was behind",
+            lambda figures: figures.staleness.maximum,
+        ),
     }
     counters: dict[str, tuple[str, Callable[[Figures], float]]] = {
         "pulls": ("Answered pulls", lambda figures: figures.pulls),
@@ -124,6 +128,14 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         "pulled_rows": ("Pulled rows", lambda figures: figures.rows_pulled),
         "pushed_rows": ("Rows whose gradients were pushed", lambda figures: figures.rows_pushed),
         "stale_gradients": ("Gradients that came too late for their round", lambda figures: figures.stale),
+        "staleness": (
+            "Updates that gradients were behind, added up",
+            lambda figures: figures.staleness.total,
+        ),
+        "reduced_gradients": (
+            "Gradients beyond train.max_staleness",
+            lambda figures: figures.staleness.reduced,
+        ),
         "busy_seconds": ("Seconds spent in calls of workers", lambda figures: figures.busy),
     }
     for kind, of in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):

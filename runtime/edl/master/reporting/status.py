@@ -12,7 +12,7 @@ from edl.errors import JobError
 from edl.jobs.events import PHASES, EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.jobs.snapshot import WAITING, Row, Snapshot
+from edl.jobs.snapshot import WAITING, Row, Snapshot, Staleness
 from edl.master.backend import Backend, End
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.stragglers import Loads
@@ -95,6 +95,11 @@ class StatusReporter:
         return self._servers.losses if self._servers is not None else (0, 0)
 
     @property
+    def _staleness(self) -> Staleness:
+        figures = self._servers.all_figures.values() if self._servers is not None else ()
+        return sum((each.staleness for each in figures), Staleness())
+
+    @property
     def _steps(self) -> int:
         """Updates of all servers so far."""
         cluster = self._spec.cluster
@@ -137,6 +142,7 @@ class StatusReporter:
             members=group.members if group is not None else (),
             lost_updates=lost_updates,
             lost_rows=lost_rows,
+            staleness=self._staleness,
             workers=self._instances.wanted,
             paused=self._instances.kept == "none",
         )
@@ -235,6 +241,6 @@ def _describe_losses(updates: int, rows: int, of: int) -> str:
     share = f" ({updates / of:.2%} of all)" if of else ""
     return (
         f"parameter servers that were lost had applied {updates:,} update{'' if updates == 1 else 's'} of {rows:,} rows"
-        f"{share} since their last checkpoint, which the model lacks; smaller values of train.checkpoint_secs and "
-        "train.checkpoint_steps bound such losses"
+        f"{share} since their last checkpoint, which the model lacks; train.durable_updates keeps them, and smaller "
+        "values of train.checkpoint_secs and train.checkpoint_steps bound such losses"
     )

@@ -99,7 +99,7 @@ class Asynchronous(PushStrategy):
         self._settle()
         for number in range(rows.steps):
             assert now is not None and pulled is not None  # noqa: S101 - there is another minibatch
-            some, step = rows.minibatch(number), pulled.step
+            some, step, versions = rows.minibatch(number), pulled.step, pulled.versions
             found = self._gradients(pulled, now, some)
             losses.append(found.loss)
             done = after(done, some, found.loss)
@@ -109,7 +109,8 @@ class Asynchronous(PushStrategy):
                 pulled = self._taken()
             now, following = following, need(number + 2)
             state = self._state()
-            push = Push(found.values, self._rate(step, rates), len(some.labels), progress(done), state)
+            rate = self._rate(step, rates)
+            push = Push(found.values, rate, len(some.labels), progress(done), versions, state)
             self._push(push, following)
         return np.array(losses, np.float32)
 
@@ -170,7 +171,14 @@ class LocalSteps(PushStrategy):
                     self._adapter.apply(found.values)
             now = need(first + self.group)
             root = sums.count**0.5
-            push = Push(sums.over(root), rate / root, done.rows - before, progress(done), self._state())
+            push = Push(
+                sums.over(root),
+                rate / root,
+                done.rows - before,
+                progress(done),
+                pulled.versions,
+                self._state(),
+            )
             self._push(push, now)
             pulled = self._taken() if now is not None else None
         return np.array(losses, np.float32)

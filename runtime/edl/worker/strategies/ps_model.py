@@ -49,14 +49,15 @@ class Pulled(NamedTuple):
 class Push(NamedTuple):
     """Content of one push to all servers.
 
-    `gradients` are those of an adapter, the mean over `rows`. `state` has the flat buffers, or None if they have not
-    changed.
+    `gradients` are those of an adapter, the mean over `rows`, computed on the `versions` of the servers. `state` has
+    the flat buffers, or None if they have not changed.
     """
 
     gradients: Mapping[str, Any]
     rate: float
     rows: int
     progress: msg.Progress
+    versions: tuple[msg.Version, ...] = ()
     state: Floats | None = None
     ticket: int = 0
     private: bytes = b""
@@ -190,6 +191,7 @@ class Parameters:
                 pull=pull,
                 earlier=earlier,
                 earlier_rows=earlier_rows,
+                computed_on=push.versions[server].step if push.versions else -1,
             )
             arrays: list[Array] = [self._placement.flat(push.gradients, server)]
             for name, given in gradients.items():

@@ -131,6 +131,7 @@ class Synchronous(ServerStrategy):
             self._rate(pulled.least.step, rates),
             rows,
             progress(done),
+            pulled.versions,
             self._state(),
             ticket,
             self._adapter.get_random() if self._size == 1 else b"",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from edl.errors import JobError
+from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
 from edl.rpc.channel import AwayError
 from edl.worker.strategies.base import VoidError
@@ -109,6 +110,18 @@ def test_a_push_of_local_steps_is_as_many_steps_to_a_schedule(tmp_path: Path) ->
             worker.train(first, first + 8, rates)
             worker.strategy.flush()
     assert asked == list(range(16))
+
+
+@pytest.mark.parametrize("local_steps", [1, 2])
+def test_a_worker_alone_is_as_far_behind_as_it_has_pushes_under_way(tmp_path: Path, local_steps: int) -> None:
+    with arranged(2) as (servers, place):
+        model = subject(tmp_path, "torch")
+        worker = OneWorker(model, place, tmp_path, cluster("async", local_steps=local_steps))
+        worker.train(0, 8)
+        worker.strategy.flush()
+        found = [each.staleness for each in figures(servers)]
+    expected = Staleness(8, 7, 1) if local_steps == 1 else Staleness(4, 0, 0)
+    assert found == [expected, expected]
 
 
 def test_a23_a_push_whose_answer_is_lost_is_repeated_and_applied_once(
