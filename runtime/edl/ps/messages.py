@@ -342,8 +342,7 @@ class TakeCheckpoint(msgspec.Struct, frozen=True):
 
     Server 0 lets the others do the same (`alone`) at the same version, in sync between two rounds. A failed checkpoint
     is repeated in another folder. `wait` answers when it is complete, with its shards. `memory` keeps it in the memory
-    of this server and the next one. Names of folders sort by time, and `kept` are earlier ones to keep, in memory or
-    with the updates since them.
+    of this server and the next one; names of folders sort by time, and `kept` are earlier ones to keep in memory.
     Answer: `CheckpointTaken`.
     """
 
@@ -408,7 +407,12 @@ class Revoked(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Request the figures of a server. Answer: `Figures`."""
+    """Request the figures of a server. Answer: `Figures`.
+
+    `checkpoint` is the last complete one; the update log needs none of the updates before it.
+    """
+
+    checkpoint: str = ""
 
 
 class Figures(msgspec.Struct, frozen=True):

@@ -107,6 +107,8 @@ class Server:
             return self._counters.figures(), ()
         replica, writer, coordinator = self._running
         store = replica.store
+        if replica.updates is not None and asked.checkpoint:
+            trim(self._updates(replica.arranged), replica.arranged.generation, asked.checkpoint)
         figures = msgspec.structs.replace(
             self._counters.figures(),
             index=replica.arranged.index,
@@ -136,8 +138,6 @@ class Server:
         peers = self._peers
         if asked.memory:
             self._memory.forget(asked.folder, asked.kept)
-        elif replica.updates is not None and asked.kept:
-            trim(self._updates(replica.arranged), asked.generation, asked.kept[0])
         write = self._replication.write if asked.memory else self._write
         alone = asked.alone or replica.arranged.index != 0
         others: list[msg.CheckpointTaken] = []

@@ -163,14 +163,13 @@ def test_servers_with_update_logs_lose_nothing_and_no_task_is_touched_if_all_are
 def test_an_update_log_that_is_larger_than_the_parameters_makes_a_checkpoint_due() -> None:
     stage = Stage(DURABLE, when=Checkpoints(secs=600.0))
     stage.open()
-    before = stage.complete()
+    stage.complete()
     stage.said(TakeCheckpoint)
     for size, taken in ((LARGE, 0), (LARGE + 1, 1)):
         stage.step += 1
         stage.logged = size
         stage.talk(2.0)
-        calls = stage.said(TakeCheckpoint)
-        assert [call.header.kept for call in calls] == [(before,)] * taken
+        assert len(stage.said(TakeCheckpoint)) == taken
 
 
 def test_without_a_checkpoint_training_begins_anew() -> None:

@@ -76,6 +76,7 @@ class CheckpointCoordinator:
         self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
         self.requested = False  # one is due as soon as possible
         self.in_memory = when.copies == "neighbours"
+        self.durable = ""  # name of the last one that the state store refers to, as far as this master knows
         self.steps: tuple[int, ...] = ()  # step of each server at the last complete checkpoint of this master
 
     @property

@@ -149,6 +149,7 @@ class PsClient:
             return
         if self._servers.checkpoints.completed(taking, manifest):
             await self._state_loop.write()
+            self._servers.checkpoints.durable = taking.name
             await self._remove_others()
 
     async def _remove_others(self) -> None:

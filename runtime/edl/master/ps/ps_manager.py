@@ -230,7 +230,7 @@ class Servers:
         found: list[tuple[Header, float]] = []
         if now - slot.asked >= (HASTY_SECS if waits else STATUS_SECS) and "Status" not in slot.under_way:
             slot.asked = now
-            found.append((Status(), self._tasks.lease_secs))
+            found.append((Status(self.checkpoints.durable), self._tasks.lease_secs))
         if now < slot.not_before:
             return found
         if not (ready or self._is_arranged(index, self._addresses)):
@@ -249,8 +249,10 @@ class Servers:
 
     def _take_checkpoint(self, name: str) -> TakeCheckpoint:
         state = self._tasks.state
-        last = (state.checkpoint.folder,) if state.checkpoint else ()
-        return TakeCheckpoint(state.generation, name, memory=self.checkpoints.in_memory, kept=last)
+        if self.checkpoints.in_memory:
+            last = (state.checkpoint.folder,) if state.checkpoint else ()
+            return TakeCheckpoint(state.generation, name, memory=True, kept=last)
+        return TakeCheckpoint(state.generation, name)
 
     @property
     def open(self) -> bool:
