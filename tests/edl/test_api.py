@@ -89,6 +89,14 @@ def test_the_weights_that_a_model_has_are_those_it_starts_from() -> None:
     assert (train(model, optimizer="sgd", epochs=1).metrics["loss"] or 0.0) < 1e-10
 
 
+def test_a_model_is_trained_in_the_precision_that_is_given() -> None:
+    losses = [
+        train(nn.Linear(3, 1), precision=each, device="cpu").metrics["loss"]
+        for each in ("float32", "bfloat16")
+    ]
+    assert losses[0] != losses[1]
+
+
 def test_a_function_makes_the_same_model_each_time() -> None:
     found = [train(lambda: nn.Linear(3, 1), epochs=1).model.weight.detach().numpy() for _ in range(2)]
     np.testing.assert_array_equal(*found)
@@ -178,6 +186,8 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"shuffle": "no"}, "shuffle is 'no', and must be True or False"),
         ({"evaluation_steps": -1}, "evaluation_steps is -1, and must be a whole number from 0"),
         ({"max_step": "9"}, "max_step is '9'"),
+        ({"device": "gpu"}, "device is 'gpu'"),
+        ({"precision": "half"}, "precision is 'half'"),
         ({"threads": 0}, "threads is 0, and must be a whole number from 1"),
         ({"seed": "a"}, "seed is 'a', and must be a whole number"),
         ({"priority": "urgent"}, "priority is 'urgent'"),

@@ -182,8 +182,15 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
         keep = tuple(field.name for field in pinned.schema if field.name != spec.label.column)
         output = msgspec.structs.replace(output, column=spec.label.column, keep=keep)
     training = msgspec.structs.replace(spec.training, **given)
-    shared = cluster(options, table_memory(spec))
-    return msgspec.structs.replace(spec, kind=options.kind, training=training, output=output, cluster=shared)
+    return msgspec.structs.replace(
+        spec,
+        kind=options.kind,
+        training=training,
+        output=output,
+        cluster=cluster(options, table_memory(spec)),
+        device=options.device or (spec.device if options.kind == "train" else "auto"),
+        precision=getattr(options, "precision", None) or spec.precision,
+    )
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import format_exception
+from typing import get_args
 
 from edl import exit_codes
 from edl.cli import place, quota, script
@@ -34,6 +35,7 @@ from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
 from edl.jobs.outcome import JobCancelledError
 from edl.run.termination import TerminatedError, terminating
+from edl.spec.job import Device, Precision
 from edl.version import VERSION
 
 
@@ -150,6 +152,14 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
         metavar="N",
         help="threads of the framework (default: the number of cores)",
     )
+    if kind != "export":
+        parser.add_argument(
+            "--device", choices=get_args(Device), help="of a network (default: auto, a GPU if there is one)"
+        )
+    if kind == "train":
+        parser.add_argument(
+            "--precision", choices=get_args(Precision), help="of a network's arithmetic (default: float32)"
+        )
     parser.add_argument(
         "--debug",
         action="store_true",

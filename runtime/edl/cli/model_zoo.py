@@ -41,7 +41,7 @@ from edl.spec import (
     Zoo,
     to_json,
 )
-from edl.spec.job import Framework, Parameter
+from edl.spec.job import Framework, Parameter, Precision
 
 PREDICTION = "prediction"  # default name of the column of predictions
 BATCH_ROWS = 64  # default of a minibatch, as in ElasticDL
@@ -75,6 +75,8 @@ def job_spec(options: argparse.Namespace) -> JobSpec:
         output=Output(name=_job_name(options.job_name)),
         validation=_query(validation) if validation else None,
         zoo=_zoo(options, folder, found),
+        device=options.device or "auto",
+        precision=_precision(options),
     )
 
 
@@ -249,6 +251,14 @@ def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
     if options.model_params is None and weights is not None and is_archive(weights):
         return read_archive(weights).spec.model.params
     return parameters(options.model_params or "", "--model_params")
+
+
+def _precision(options: argparse.Namespace) -> Precision:
+    """Return the precision on the command line, or else that of the trained model."""
+    weights: Path | None = options.weights
+    if options.kind != "train" and weights is not None and is_archive(weights):
+        return read_archive(weights).spec.precision
+    return cast(Precision, getattr(options, "precision", None) or "float32")
 
 
 def _check_parameters(found: OwnModel, given: Mapping[str, Parameter]) -> None:

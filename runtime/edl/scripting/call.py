@@ -152,6 +152,8 @@ def job_spec(
             keep=options.get("keep_checkpoint_max", Checkpoints().keep),
         ),
         cluster=_cluster(whole("workers", workers, 1), options),
+        device=options.get("device", "auto"),
+        precision=options.get("precision", "float32"),
     )
 
 

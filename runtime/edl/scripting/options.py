@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from edl.errors import SemanticError, did_you_mean
-from edl.spec.job import DurableUpdates
+from edl.spec.job import Device, DurableUpdates, Precision
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
 from edl.spec.priorities import priority as priority_of
 
@@ -39,7 +39,7 @@ class Options(TypedDict, total=False):
     `checkpoint_steps`, `keep_checkpoint_max`: for jobs with workers. `quota`: the folder of a shared quota of slots,
     None for that named by `EDL_QUOTA`; `priority`: the priority there, low, normal, high or a number. `task_timeout`:
     seconds without progress after which a worker is replaced, 0 derives them. `threads`: of each process; None divides
-    the cores. `verbose`: print progress to standard error.
+    the cores. `device`, `precision`: see docs/gpu.md. `verbose`: print progress to standard error.
     """
 
     seed: int
@@ -61,6 +61,8 @@ class Options(TypedDict, total=False):
     priority: str | int
     task_timeout: float
     threads: int | None
+    device: Device
+    precision: Precision
     verbose: bool
 
 
@@ -158,5 +160,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "priority": _priority,
     "task_timeout": _timeout,
     "threads": _threads,
+    "device": partial(_one_of, known=get_args(Device)),
+    "precision": partial(_one_of, known=get_args(Precision)),
     "verbose": _answer,
 }

@@ -49,6 +49,7 @@ def test_the_command_line_becomes_a_spec_that_is_stored_and_read(zoo: Path) -> N
             *("--num_minibatches_per_task", "8", "--max_step", "99", "--validation_data", "y.csv"),
             *("--evaluation_steps", "10", "--evaluation_throttle_secs", "5", "--job_name", "my-job.1"),
             *("--loss", "losses.mine", "--feed", "feed", "--data_reader_params", "table='t'"),
+            *("--device", "cpu", "--precision", "bfloat16"),
         )
     )
     assert from_json(to_json(spec)) == spec
@@ -56,6 +57,7 @@ def test_the_command_line_becomes_a_spec_that_is_stored_and_read(zoo: Path) -> N
     assert spec.training == Training(epochs=3, batch_size=32, max_steps=99, minibatches_per_task=8)
     assert spec.evaluation == Evaluation(steps=10, secs=5.0)
     assert (spec.framework, spec.query.source, spec.output.name) == ("torch", "x.csv", "my-job.1")
+    assert (spec.device, spec.precision) == ("cpu", "bfloat16")
     assert spec.zoo is not None
     assert (spec.zoo.path, spec.zoo.module) == (str(zoo), "zoo_job_net")
     assert (spec.zoo.functions, spec.zoo.reader_params) == ({"loss": "losses.mine"}, {"table": "t"})

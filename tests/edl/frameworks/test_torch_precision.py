@@ -36,11 +36,7 @@ def of(folder: Path, precision: str, **options: Any) -> Any:
 @pytest.fixture
 def float16_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the CPU compute as a GPU does, slowly."""
-
-    def network(model: torch.nn.Module, precision: str, device: torch.device) -> Any:
-        return torch_precision.Autocast(model, device.type, torch.float16)
-
-    monkeypatch.setattr("edl.frameworks.torch.adapter.network", network)
+    monkeypatch.setattr(torch_precision, "chosen", lambda spec, device: spec.precision)
     monkeypatch.setattr(torch_precision, "FIRST", SCALE)
 
 
@@ -100,10 +96,15 @@ def test_rows_of_tables_are_trained_in_bfloat16(tmp_path: Path) -> None:
     assert adapter.get_weights()["both:rows"].dtype == np.float32
 
 
-def test_float16_is_refused_on_the_cpu(tmp_path: Path) -> None:
+def test_the_cpu_trains_no_model_in_float16_but_uses_one_in_float32(tmp_path: Path) -> None:
     with pytest.raises(JobError, match="float16 computes on GPUs only") as found:
         create(of(tmp_path, "float16"))
     assert found.value.hint == "use bfloat16, which any CPU computes, or float32"
+    trained = of(tmp_path / "trained", "float16")
+    used: Any = create(
+        replace(trained, spec=msgspec.structs.replace(trained.spec, kind="predict")), labels=None
+    )
+    assert dtypes(used) == [torch.float32]
 
 
 @pytest.mark.usefixtures("float16_anywhere")

@@ -36,6 +36,7 @@ from edl.frameworks.adapter import (
 from edl.frameworks.base import NetworkAdapter, called, flat
 from edl.frameworks.device import tell
 from edl.frameworks.torch import device as devices
+from edl.frameworks.torch import precision as precisions
 from edl.frameworks.torch.device import RandomNumbers, array_of, own_tensor, transfer_to
 from edl.frameworks.torch.embeddings import (
     RowBlock,
@@ -49,7 +50,7 @@ from edl.frameworks.torch.gradients import GradientParts
 from edl.frameworks.torch.last_layer import last_inputs
 from edl.frameworks.torch.layers import BLOCKS
 from edl.frameworks.torch.optimizer_step import Steps
-from edl.frameworks.torch.precision import LossScale, network
+from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
 from edl.spec.extra_outputs import EMBEDDING
@@ -92,9 +93,10 @@ class TorchAdapter(NetworkAdapter):
             outputs = _one_tensor(self.model(tensors))  # creates the weights of lazy layers
         check_own_outputs(program, tuple(outputs.shape))
         self.model.to(self._device)
-        self._network = network(model, program.spec.precision, self._device)
-        tell(devices.described(self._device), program.spec.precision)
-        self._scale = LossScale() if program.spec.precision == "float16" else None
+        precision = precisions.chosen(program.spec, self._device)
+        self._network = precisions.network(model, precision, self._device)
+        self._scale = LossScale() if precision == "float16" else None
+        tell(devices.described(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")

@@ -13,6 +13,7 @@ from torch import nn
 
 from edl.arrays import Array
 from edl.errors import JobError
+from edl.spec import JobSpec
 from edl.spec.job import Precision
 from edl.spec.precision import FLOAT16_ON_CPU
 
@@ -21,16 +22,21 @@ _SCALE, _GOOD_STEPS = "loss_scale", "loss_scale.steps"  # in a checkpoint
 FIRST, GROWTH, STEPS_TO_GROW = 65536.0, 2.0, 2000  # as torch.amp.GradScaler's
 
 
-def network(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module | Autocast:
-    """Return the model as a function of its features that computes in this precision.
+def chosen(spec: JobSpec, device: torch.device) -> Precision:
+    """Return the precision of a job. On the CPU a model that was trained in float16 is used in float32.
 
-    Raises JobError for float16 on the CPU.
+    Raises JobError for a training in float16 on the CPU.
     """
-    if precision == "float32":
-        return model
-    if precision == "float16" and device.type == "cpu":
+    if spec.precision != "float16" or device.type != "cpu":
+        return spec.precision
+    if spec.kind == "train":
         raise JobError(FLOAT16_ON_CPU[0], hint=FLOAT16_ON_CPU[1])
-    return Autocast(model, device.type, _TYPES[precision])
+    return "float32"
+
+
+def network(model: nn.Module, precision: Precision, device: torch.device) -> nn.Module | Autocast:
+    """Return the model as a function of its features that computes in this precision."""
+    return model if precision == "float32" else Autocast(model, device.type, _TYPES[precision])
 
 
 class Autocast:
