@@ -177,6 +177,7 @@ def _architecture(spec: JobSpec) -> Architecture:
 
 def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
     regression = not isinstance(spec.label, ClassLabel)
+    mixed = spec.precision != "float32"  # then what is added to a large mean has to be float32
     own_functions = spec.own.functions if spec.own else ()
     shared = _shared_values(spec, stored)
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
@@ -197,7 +198,8 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "regression": regression,
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
-        "scaled": " * LABEL.std + LABEL.mean" if regression else "",
+        "scaled": f"{'.float()' * mixed} * LABEL.std + LABEL.mean" if regression else "",
+        "in_float32": ', dtype="float32"' if mixed else "",
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
         **({} if "optimizer" in own_functions else _optimizer(spec)),

@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 from edl.errors import SemanticError, nearest
+from edl.spec.job import Precision
 
 FUNCTIONS = (
     "feed",
@@ -30,7 +32,7 @@ _DATA = "a file, folder, pattern or URL: RecordIO, CSV or Parquet"
 ZOO_ONLY = (
     "model_zoo", "model_params", "framework", "training_data", "validation_data", "prediction_data",
     "data_reader_params", *FUNCTIONS, "num_minibatches_per_task", "max_step", "evaluation_steps",
-    "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name",
+    "evaluation_start_delay_secs", "evaluation_throttle_secs", "log_loss_steps", "job_name", "precision",
 )  # fmt: skip
 
 
@@ -76,6 +78,9 @@ def add_model(parser: argparse.ArgumentParser, kind: str) -> None:
 def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that only `edl train` has."""
     group = parser.add_argument_group("training of a module of a model zoo")
+    group.add_argument(
+        "--precision", choices=get_args(Precision), help="of a network's arithmetic (default: float32)"
+    )
     group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="minibatches per task")
     group.add_argument("--max_step", type=positive, metavar="N", help="limit of optimizer steps")
     steps = "measure --validation_data every N steps, in addition to the end of each epoch"

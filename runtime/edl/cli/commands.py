@@ -189,7 +189,6 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
         output=output,
         cluster=cluster(options, table_memory(spec)),
         device=options.device or (spec.device if options.kind == "train" else "auto"),
-        precision=getattr(options, "precision", None) or spec.precision,
     )
 
 

@@ -35,7 +35,7 @@ from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
 from edl.jobs.outcome import JobCancelledError
 from edl.run.termination import TerminatedError, terminating
-from edl.spec.job import Device, Precision
+from edl.spec.job import Device
 from edl.version import VERSION
 
 
@@ -155,10 +155,6 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
     if kind != "export":
         parser.add_argument(
             "--device", choices=get_args(Device), help="of a network (default: auto, a GPU if there is one)"
-        )
-    if kind == "train":
-        parser.add_argument(
-            "--precision", choices=get_args(Precision), help="of a network's arithmetic (default: float32)"
         )
     parser.add_argument(
         "--debug",

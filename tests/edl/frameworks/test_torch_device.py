@@ -13,7 +13,10 @@ from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks import device as devices
 from edl.frameworks.torch import device as torch_device
+from edl.frameworks.torch.clusters import squared_distances
 from edl.frameworks.torch.device import CPU, GENERATOR, ON_DEVICE, RandomNumbers
+from edl.frameworks.torch.isolation_forest import IsolationForest
+from edl.frameworks.torch.layers import by_class
 from tests.edl.frameworks import test_torch_adapter, test_torch_embeddings
 from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
@@ -128,3 +131,20 @@ def test_random_numbers_of_a_device_are_a_part_of_the_state(monkeypatch: pytest.
     cuda.unpack(cpu.pack())
     cpu.set_state(state)
     assert same(cuda.state(), state)
+
+
+def test_functions_of_programs_compute_where_their_rows_are() -> None:
+    rows = torch.from_numpy(np.random.default_rng(3).normal(size=(64, 2)).astype(np.float32))
+    labels, forest = torch.arange(4) % 2, IsolationForest(8, 16, 2, 0.1)
+    forest(rows)  # grows the trees
+    found = [by_class(labels, (1.0, 5.0)), squared_distances(rows, rows[:3]), forest(rows).detach()]
+    with Simulation():
+        rows, labels = rows.to(DEVICE), labels.to(DEVICE)
+        there = [
+            by_class(labels, (1.0, 5.0)),
+            squared_distances(rows, rows[:3]),
+            forest.to(DEVICE)(rows).detach(),
+        ]
+        assert all(tensor.device == DEVICE for tensor in there)
+        for one, other in zip(found, there, strict=True):
+            np.testing.assert_array_equal(other.cpu().numpy(), one.numpy())

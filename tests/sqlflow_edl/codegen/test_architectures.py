@@ -13,9 +13,14 @@ import pytest
 
 from edl import frameworks, spec
 from edl.arrays import Array, checked_features
+from edl.frameworks import Minibatches
+from edl.frameworks.torch import device
+from edl.frameworks.torch.device import CPU
 from edl.program import load, read_spec
 from sqlflow_edl.analysis import model_size
 from sqlflow_edl.codegen import generate
+from tests.edl.frameworks.simulated_device import DEVICE, Simulation
+from tests.edl.programs import FRAMEWORKS
 from tests.sqlflow_edl.codegen.test_program import job
 
 AGE, SIZE = spec.Standardize("age", 40.0, 10.0), spec.Numeric("size", 1.5)
@@ -67,13 +72,18 @@ MODELS: dict[str, tuple[str, Mapping[str, tuple[spec.Feature, ...]]]] = {
 
 
 def adapter(
-    framework: spec.job.Framework, model: str, folder: Path, labels: Array | None = None, **more: object
-) -> tuple[frameworks.Adapter, object]:
+    framework: spec.job.Framework,
+    model: str,
+    folder: Path,
+    labels: Array | None = None,
+    precision: spec.job.Precision = "float32",
+    **more: object,
+) -> tuple[frameworks.Adapter, Any]:
     """more: parameters of the model."""
     name, inputs = MODELS[model]
     params = {} if name.startswith("Linear") else {"hidden_units": (7, 5), "activation": "tanh", **more}
     component = spec.Component(name, params)  # type: ignore[arg-type]
-    made = msgspec.structs.replace(job(framework, model=component), inputs=dict(inputs))
+    made = msgspec.structs.replace(job(framework, model=component), inputs=dict(inputs), precision=precision)
     generate(made).write(folder)
     frameworks.prepare(framework, 1)
     program = load(folder)
@@ -112,6 +122,34 @@ def test_both_frameworks_compute_the_same_function(model: str, tmp_path: Path) -
     assert expected.shape == (4, 1)
     assert np.ptp((expected - 60000.0) / 15000.0) > 0.1
     assert found == pytest.approx(expected, rel=1e-5, abs=0.1)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_step_on_another_device_is_that_of_the_cpu(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a step reads is there: no layer holds or makes a tensor elsewhere."""
+    weights = []
+    for place in (CPU, DEVICE):
+        monkeypatch.setattr(device, "chosen", lambda wanted, place=place: place)
+        with Simulation():
+            made, features = adapter("torch", model, tmp_path / place.type, LABELS)
+            made.train(Minibatches(features, LABELS, 2))
+            weights.append({**made.get_weights(), "outputs": made.predict(features)})
+    for name, value in weights[0].items():
+        np.testing.assert_array_equal(weights[1][name], value)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_numbers_far_from_zero_are_predicted_in_bfloat16(
+    framework: spec.job.Framework, tmp_path: Path
+) -> None:
+    """What is predicted around 60,000 is not one of the four multiples of 256 between 59,500 and 60,500."""
+    whole, features = adapter(framework, "deep", tmp_path / "whole")
+    half, _ = adapter(framework, "deep", tmp_path / "half", precision="bfloat16")
+    half.set_weights(whole.get_weights())
+    np.testing.assert_allclose(half.predict(features), whole.predict(features), atol=15_000 * 0.01)
+    assert (half.predict(features) % 256).all()
 
 
 @pytest.fixture(scope="module")

@@ -34,9 +34,13 @@ class Centres(nn.Module):
 
 
 def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """Return the squared distance of each row to each centre, (rows, centres)."""
+    """Return the squared distance of each row to each centre, (rows, centres).
+
+    It is a small difference of large numbers, and so float32 in any precision.
+    """
     lengths = rows.square().sum(dim=1, keepdim=True) + centres.square().sum(dim=1)
-    return (lengths - 2 * rows @ centres.T).clamp(min=0)
+    with torch.autocast(rows.device.type, enabled=False):
+        return (lengths - 2 * rows @ centres.T).clamp(min=0)
 
 
 def first_centres(rows: torch.Tensor, clusters: int) -> torch.Tensor:
