@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     from edl.models.registry.base import Registry
     from sqlflow_edl.serving.functions import Connection
+    from sqlflow_edl.serving.transform import Transform
     from sqlflow_edl.session.session import Session
     from sqlflow_edl.syntax import Statement
 
-__all__ = ["connect", "parse", "register"]
+__all__ = ["connect", "load_transform", "parse", "register"]
 
 
 def connect(
@@ -75,3 +76,17 @@ def register(
 
     registry = source.registry if isinstance(source, Session) else source
     return register_model(connection, model, name, registry)
+
+
+def load_transform(model: str | Path, *, source: Session | Registry | None = None) -> Transform:
+    """Load the fitted features of a model, without its weights: `load_transform("m", source=session).transform(rows)`.
+
+    The rows are an Arrow table or a data frame; the result is an Arrow table with a column of each feature, as SHOW
+    FEATURES gives them. model: a name or name@version of the source, a session or registry; without one, the path of an
+    archive file. Raises SQLFlowError.
+    """
+    from sqlflow_edl.serving import transform
+    from sqlflow_edl.session.session import Session
+
+    registry = source.registry if isinstance(source, Session) else source
+    return transform.load_transform(model, registry)

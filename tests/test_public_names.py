@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 PUBLIC = {
-    "sqlflow_edl": "connect parse register",
+    "sqlflow_edl": "connect load_transform parse register",
     "edl": "Callback Control Ragged Trained elastic train",
     "edl.data": "ConflictError Pinned Reader Source connect open_reader redacted",
     "edl.data.recordio": "RecordWriter read_records",

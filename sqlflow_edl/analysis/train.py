@@ -17,6 +17,7 @@ from edl.spec.computed import table_columns
 from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns import computed as expressions
+from sqlflow_edl.analysis.columns import reused
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision, made
@@ -265,6 +266,8 @@ class TrainingPlan:
                 user_model.check_sequence(self.settings.choice.own, column, draft.span)
                 for note in as_lists(draft, column):
                     self._note(note)
+                if draft.origin:
+                    column = reused.form(column, draft, trees=self.settings.is_trees)
                 if self.settings.is_trees:
                     column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
                 fitted.append(Placed(column, draft.input, draft.span))
@@ -306,11 +309,13 @@ def plan(
     parent: warm_start.Parent | None = None,
     workers: int | None = None,
     last: spec.Query | None = None,
+    models: reused.Models | None = None,
 ) -> TrainingPlan:
     """Check the statement against the query's columns; raises all its errors together.
 
     parent: the model that TRAIN … USING starts from. workers: of the session, which overrides the statement. last: the
-    query of the model's last training, for a training on the rows that are new since then.
+    query of the model's last training, for a training on the rows that are new since then. models: those whose features
+    COLUMN reuses.
     """
     errors: list[SQLFlowError] = []
     notes: list[str] = list(statement.warnings)
@@ -329,7 +334,9 @@ def plan(
     forecast = forecasts.written(settings, schema, label, statement, errors)
     splitting = Splitting() if forecast else splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
-    resolver = Resolver(schema, reserved, errors, notes)
+    if parent:
+        errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
+    resolver = Resolver(schema, reserved, errors, notes, models)
     for clause in statement.columns:
         name = named(clause, settings.choice.example.architecture.inputs, errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))

@@ -131,6 +131,8 @@ def _names_a_model(where: Context) -> bool:
     two = tuple(where.before[-2:])
     if not where.verb:
         return two in _BEFORE_A_MODEL or (two == ("IF", "EXISTS") and "MODEL" in where.before)
+    if where.clause == "COLUMN":
+        return two == ("FEATURES", "(")
     trains = where.verb in ("TRAIN", "LABEL", "TARGET")
     return not where.inside and (
         where.clause == "USING"

@@ -24,6 +24,7 @@ from edl.spec.measurement import Measurement
 from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, measurement, train
+from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows.validation import check_columns
@@ -129,9 +130,11 @@ class Compiler:
             raise_all([*wrong, error])
             raise
         if searches:
-            return self._with_held_out(search.plan(statement, query, schema))
-        last = self._last_query(statement, parent)
-        return self._with_held_out(train.plan(statement, query, schema, parent, self.workers, last))
+            return self._with_held_out(search.plan(statement, query, schema, self.reused(statement)))
+        last, models = self._last_query(statement, parent), self.reused(statement)
+        return self._with_held_out(
+            train.plan(statement, query, schema, parent, self.workers, last, models=models)
+        )
 
     def check_without_columns(self, statement: Statement) -> None:
         """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together."""
@@ -151,6 +154,14 @@ class Compiler:
         with at(statement.using.span):
             reference, found = self._stored(str(statement.using))
             return Parent(reference, found, statement.using.span)
+
+    def reused(self, statement: Statement) -> dict[str, Reused]:
+        """Load the models whose features COLUMN reuses."""
+        found: dict[str, Reused] = {}
+        for name in statement.reused:
+            with at(name.span):
+                found[str(name)] = Reused(*self._stored(str(name)))
+        return found
 
     def _last_query(self, statement: Statement, parent: Parent | None) -> spec.Query | None:
         """Return the query of the model's last training, if the statement trains on what is new since then."""

@@ -114,7 +114,11 @@ class ProgramCheck:
             parent = self._stored(statement.using)
             if statement.using is not None and not _is_small(parent):
                 errors += (error for clause in statement.columns for error in check_calls(clause.items))
-            elif self._sees(statement.select) and self._sees(held_out(statement)):
+            elif (
+                self._sees(statement.select)
+                and self._sees(held_out(statement))
+                and all(_is_small(self._stored(name)) for name in statement.reused)
+            ):
                 compiler.training_plan(statement)
             else:
                 compiler.check_without_columns(statement)

@@ -220,6 +220,13 @@ class Statement:
         report = self.attribute("predict.report")
         return report is not None and getattr(report.value, "value", "") == "features"
 
+    @property
+    def reused(self) -> tuple[Name, ...]:
+        """Models whose features COLUMN reuses, by FEATURES(m)."""
+        items = (item.value for clause in self.columns for item in clause.items)
+        found = (reused_model(value) for value in items if isinstance(value, Call))
+        return tuple(name for name in found if name is not None)
+
     def attribute(self, key: str) -> Attribute | None:
         """Return the attribute of that name, case ignored; the last one if it is written twice."""
         found = None
@@ -227,6 +234,18 @@ class Statement:
             if attribute.key.casefold() == key.casefold():
                 found = attribute
         return found
+
+
+def reused_model(call: Call) -> Name | None:
+    """Return the model of FEATURES(m) or FEATURES('m@2'), or None for another call."""
+    [argument, *others] = (*call.args, None)
+    if call.function.upper() != "FEATURES" or call.kwargs or len(others) > 1:
+        return None
+    if isinstance(argument, Constant) and isinstance(argument.value, str):
+        name, _, version = argument.value.partition("@")
+        number = int(version) if version.isdecimal() else version or None
+        return Name((name,), argument.value, argument.span, number)
+    return argument if isinstance(argument, Name) else None
 
 
 def calls(value: Value) -> Iterator[Call]:

@@ -28,7 +28,8 @@ def made(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""
     several = Want.TEXT in draft.wants and isinstance(spec.category_of(fitted), spec.ListOf | spec.Vector)
     why = "a text, of lists" if several else draft.why
-    return Decision(draft.columns, f"by type: {why}" if draft.why else WRITTEN, fitted)
+    written = f"of {draft.origin}" if draft.origin else WRITTEN
+    return Decision(draft.columns, f"by type: {why}" if draft.why else written, fitted)
 
 
 def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:

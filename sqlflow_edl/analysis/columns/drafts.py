@@ -26,7 +26,8 @@ class Draft:
     suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
     if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
     parts: of several categories together, whose columns want different statistics. is_concat: they are those of a
-    CONCAT. table: number of the vectors that it shares with other columns. applies: False for statistics by
+    CONCAT. table: number of the vectors that it shares with other columns. origin: the model that it was fitted for,
+    if it is another's. applies: False for statistics by
     which a derived feature is not worth having; then no note mentions it.
     """
 
@@ -42,6 +43,7 @@ class Draft:
     parts: tuple[Draft, ...] = ()
     is_concat: bool = False
     table: int = 0
+    origin: str = ""
     applies: Callable[[Statistics], bool] = lambda statistics: True
 
     @property

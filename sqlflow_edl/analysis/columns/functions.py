@@ -11,7 +11,7 @@ from dataclasses import replace
 from edl import spec
 from edl.errors import did_you_mean
 from edl.spec.features import COMBINERS, INITIALS
-from sqlflow_edl.analysis.columns import categories, encodings, numeric
+from sqlflow_edl.analysis.columns import categories, encodings, numeric, reused
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
 from sqlflow_edl.analysis.columns.inputs import embedding_dim
 
@@ -125,6 +125,8 @@ FUNCTIONS = (
              _embedding, ("embedding_column", "shared_embedding_columns")),
     Function("SEQUENCE", "SEQUENCE(x, 20) or SEQUENCE(SPARSE(x, size), 20)",
              (_CATEGORY, Parameter("max_length", "buckets", ("length",))), _sequence),
+    Function("FEATURES", "FEATURES(m), or FEATURES('m@2'): the features of the model m as it was fitted",
+             (Parameter("model", "text"),), reused.item_only),
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
              ("ONE_HOT", "indicator_column")),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
-from sqlflow_edl.analysis.columns import json_values
+from sqlflow_edl.analysis.columns import json_values, reused
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
@@ -37,7 +37,7 @@ COMBINE = "COMBINE"  # concatenates items, as a model does in any case
 class Resolver:
     """Resolver of COLUMN items against the query's schema; errors are collected, each with its source span.
 
-    reserved: columns that a model must not see -> their role.
+    reserved: columns that a model must not see -> their role. models: those whose features COLUMN reuses.
     """
 
     def __init__(
@@ -46,11 +46,13 @@ class Resolver:
         reserved: Mapping[str, str],
         errors: list[SQLFlowError],
         notes: list[str],
+        models: reused.Models | None = None,
     ) -> None:
         self.schema = schema
         self.reserved = reserved
         self.errors = errors
         self.notes = notes
+        self.models = models or {}
         self.aliases: dict[str, Draft] = {}
         self.computed: dict[
             str, spec.Computed
@@ -106,6 +108,8 @@ class Resolver:
             return [standardized(self._compute(value), value.span)]
         if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
             return [draft for item in self._combined(value) for draft in self._item(item)]
+        if isinstance(value, ast.Call) and (model := ast.reused_model(value)) and str(model) in self.models:
+            return self._reused(model, value.span)
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
@@ -118,6 +122,12 @@ class Resolver:
         raise SemanticError(
             "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
         )
+
+    def _reused(self, model: ast.Name, span: Span) -> list[Draft]:
+        """Return the features of another model."""
+        drafts = reused.drafts(model, span, self.models, self.schema, self.reserved, self._tables)
+        self._tables = max([self._tables, *(draft.table for draft in drafts)])
+        return drafts
 
     def _combined(self, call: ast.Call) -> tuple[ast.Value, ...]:
         if call.kwargs or not call.args:

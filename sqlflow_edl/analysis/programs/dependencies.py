@@ -89,6 +89,7 @@ def _access(statement: Statement, dialect: str) -> Access:
     named = (
         statement.using if statement.kind != "explain" else None,
         None if is_training else statement.model,
+        *statement.reused,
     )
     reads += (_model(name) for name in named if name is not None)
     if statement.kind in _CHANGES_A_NAME and statement.model is not None:

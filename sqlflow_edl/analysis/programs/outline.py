@@ -168,7 +168,8 @@ def effects(statement: Statement, dialect: str) -> Effects:
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
     # USING of EXPLAIN names an explainer, that of MAXIMIZE a solver
     using = statement.using if statement.kind not in ("explain", "optimize") else None
-    used = _models(using, statement.model if statement.kind not in ("train", "auto") else None)
+    model = statement.model if statement.kind not in ("train", "auto") else None
+    used = _models(using, model, *statement.reused)
     made = None if statement.plan else _MADE.get(statement.kind)
     return Effects(made(statement) if made else (), (*query, *used))
 

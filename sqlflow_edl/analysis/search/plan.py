@@ -17,6 +17,7 @@ from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.columns.reused import Models
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
 from sqlflow_edl.analysis.rows.splits import Splitting
 from sqlflow_edl.analysis.rows.validation import FRACTION, TEST, HeldOut
@@ -60,6 +61,7 @@ class SearchPlan:
     folds: int | None = None  # None for the default
     validation: spec.Query | None = None
     notes: list[str] = field(default_factory=list)
+    models: Models | None = None  # whose features COLUMN reuses
 
     @property
     def first(self) -> train.TrainingPlan:
@@ -178,7 +180,7 @@ class SearchPlan:
         if len(useful) == len(draft.encoded):
             return draft, own
         draft = draft.with_encodings(useful, self.query.dialect)
-        return draft, train.plan(draft.statement, self.query, self.schema)
+        return draft, train.plan(draft.statement, self.query, self.schema, models=self.models)
 
     def _too_few(self, rows: int) -> SemanticError:
         few = "1 row leaves" if rows == 1 else f"{rows:,} rows leave"
@@ -304,11 +306,16 @@ def check_without_columns(statement: ast.Statement) -> None:
     raise_all(errors)
 
 
-def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchPlan:
-    """Check the statement of a search against its query's columns; raises all errors of one candidate together."""
+def plan(
+    statement: ast.Statement, query: spec.Query, schema: Schema, models: Models | None = None
+) -> SearchPlan:
+    """Check the statement of a search against its query's columns; raises all errors of one candidate together.
+
+    models: those whose features COLUMN reuses.
+    """
     notes: list[str] = []
     drafts, ordered, written = drafts_of(statement, notes, columns=len(schema.names))
-    plans = [train.plan(each.statement, query, schema) for each in drafts]
+    plans = [train.plan(each.statement, query, schema, models=models) for each in drafts]
     if plans[0].query.increment is not None:
         raise SemanticError(
             f"{INCREMENTAL} is for the trainings of one model, and a search trains several",
@@ -318,7 +325,7 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     texts = _texts(schema, plans[0])
     drafts = tuple(each.with_encodings(texts, query.dialect) for each in drafts)
     plans = [
-        train.plan(draft.statement, query, schema) if draft.encoded else plan
+        train.plan(draft.statement, query, schema, models=models) if draft.encoded else plan
         for draft, plan in zip(drafts, plans, strict=True)
     ]
     trials = value_of(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
@@ -326,7 +333,17 @@ def plan(statement: ast.Statement, query: spec.Query, schema: Schema) -> SearchP
     if folds is None and statement.kind != "auto":
         folds = 1
     found = SearchPlan(
-        statement, drafts, tuple(plans), own, plans[0].splitting, written, trials, ordered, folds, notes=notes
+        statement,
+        drafts,
+        tuple(plans),
+        own,
+        plans[0].splitting,
+        written,
+        trials,
+        ordered,
+        folds,
+        notes=notes,
+        models=models,
     )
     if own.query and value_of(written, settings.REFIT):
         raise SemanticError(

@@ -75,6 +75,7 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("SELECT * FROM shops TO TRAIN DNN COLUMN LOG(1 + tu|", ["turnover"]),
         ("SELECT * FROM shops TO TRAIN DNN COLUMN city, COAL|", ["COALESCE"]),
         ("SHOW FEATURES FOR co|", ["colours"]),
+        ("SELECT * FROM shops TO TRAIN DNN COLUMN city, features(co|", ["colours"]),
         ("SELECT * FROM shops TO TRAIN DNN LABEL city INTO sh|", ["shop.sales"]),
         ("SELECT * FROM shops TO PREDICT sh|", ["shops"]),
         ("SELECT * FROM shops TO PREDICT shops.city USING |", ["shop.sales", "colours"]),

@@ -11,7 +11,7 @@ PROGRAM = """
 CREATE TABLE a AS SELECT 1 AS x, 2 AS y;
 CREATE VIEW v AS SELECT * FROM main.a;
 SELECT * FROM v TO TRAIN DNNRegressor LABEL y INTO m;
-SELECT * FROM b TO TRAIN DNNRegressor WITH validation.select = "SELECT * FROM c" LABEL y INTO n;
+SELECT * FROM b TO TRAIN DNNRegressor WITH validation.select = "SELECT * FROM c" COLUMN FEATURES('m@1') LABEL y INTO n;
 SELECT * FROM b TO PREDICT p.y USING m@1;
 SHOW MODELS;
 INSERT INTO a VALUES (1, 2);
@@ -35,7 +35,7 @@ def test_a_statement_waits_for_what_writes_its_tables_and_models_and_for_what_re
         1: [],
         2: [1],
         3: [1, 2],
-        4: [],
+        4: [3],
         5: [3],
         6: [3, 4],
         7: [1, 2, 3],

@@ -70,6 +70,11 @@ def test_a_long_name_is_shortened() -> None:
         ("EXPLAIN SELECT * FROM a TO TRAIN X LABEL x INTO m", [], ["a"]),
         ("SELECT * FROM a TO PREDICT s.t.x USING m", ["s.t"], ["a", "m"]),
         ("SELECT * FROM a TO PREDICT t USING m@3", ["t"], ["a"]),
+        (
+            "SELECT * FROM a TO TRAIN DNN COLUMN x, FEATURES(m), FEATURES('n@2') LABEL y INTO o",
+            ["o"],
+            ["a", "m"],
+        ),
         ("SELECT * FROM a TO EVALUATE m INTO s.t", ["s.t"], ["a", "m"]),
         ("SELECT * FROM a TO EXPLAIN m USING TreeExplainer INTO s.t", ["s.t"], ["a", "m"]),
         ("DROP MODEL m", [], ["m"]),

@@ -1,0 +1,147 @@
+"""Features of another model, as it was fitted: FEATURES(m) in COLUMN.
+
+Their statistics, vocabularies and boundaries stay those of m, whatever the rows of the new training are. A category is
+a category again, whose form (one-hot, vectors) is that of the new model; vectors that are written, or that columns
+share, keep their length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, Span, did_you_mean
+from edl.spec.features import ENCODING_TYPES
+from sqlflow_edl.analysis.columns.drafts import Bound, Draft
+from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.statistics.fitting import Want
+from sqlflow_edl.syntax import ast
+
+
+@dataclass(frozen=True, slots=True)
+class Reused:
+    """Model whose features are reused: `name@version` and its JobSpec."""
+
+    reference: str
+    spec: spec.JobSpec
+
+
+Models = Mapping[str, Reused]  # by the name that the statement has
+
+
+def item_only(bound: Bound) -> Draft:
+    """Refuse FEATURES as an argument, of which it would be several."""
+    raise bound.fail("FEATURES(m) is an item of COLUMN by itself, and no argument")
+
+
+def drafts(
+    name: ast.Name, span: Span, models: Models, schema: Schema, reserved: Mapping[str, str], tables: int
+) -> list[Draft]:
+    """Return the features of the model over the columns of the query; shared tables are numbered behind `tables`.
+
+    Raises SemanticError if the query lacks a column, or the model has features that are no other's.
+    """
+    model = models[str(name)]
+    reference, trained = model.reference, model.spec
+    if trained.members or trained.forecast is not None or not trained.inputs:
+        kind = "a forecast" if trained.forecast is not None else "an ensemble"
+        raise SemanticError(
+            f"{reference} is {kind}, whose features are of its own rows",
+            span=name.span,
+            hint="FEATURES takes a model that was trained on the columns of a query",
+        )
+    features = (_numbered(feature, tables) for feature in _each_once(trained))
+    return [_draft(feature, model, span, schema, reserved) for feature in features]
+
+
+def _numbered(feature: spec.Feature, tables: int) -> spec.Feature:
+    if isinstance(feature, spec.Embedding) and feature.table:
+        return msgspec.structs.replace(feature, table=feature.table + tables)
+    return feature
+
+
+def with_parent(name: ast.Name, parent: str) -> SemanticError:
+    """Return the error for FEATURES in a training that starts from a model."""
+    return SemanticError(
+        f"the features of TRAIN … USING {parent} are its own",
+        span=name.span,
+        hint=f"leave COLUMN FEATURES({name.text}) out, or USING",
+    )
+
+
+def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
+    """Return the features; of those over one category, in two parts of a model, the vectors."""
+    chosen: dict[Fitted, spec.Feature] = {}
+    for features in trained.inputs.values():
+        for feature in features:
+            category = spec.category_of(feature)
+            if category not in chosen or isinstance(feature, spec.Embedding):
+                chosen[category] = feature
+    together: dict[object, list[spec.Feature]] = {}  # features of one table are neighbours
+    for feature in chosen.values():
+        table = feature.table if isinstance(feature, spec.Embedding) else 0
+        together.setdefault(table or feature, []).append(feature)
+    return [feature for features in together.values() for feature in features]
+
+
+def _draft(
+    feature: spec.Feature, model: Reused, span: Span, schema: Schema, reserved: Mapping[str, str]
+) -> Draft:
+    names: dict[str, str] = {}
+    for column in dict.fromkeys(spec.source_columns(feature)):
+        own = schema.find(column)
+        if own is None or own in reserved:
+            message = (
+                f"the query lacks the column {column} that {model.reference} reads"
+                if own is None
+                else f"{model.reference} reads {own}, {reserved[own]}; a model must not see it"
+            )
+            hint = (
+                did_you_mean(column, schema.names, list_up_to=12) if own is None else "name the other columns"
+            )
+            raise SemanticError(message, span=span, hint=hint)
+        names[column] = own
+    if isinstance(feature, ENCODING_TYPES):
+        what = "TARGET_ENCODE" if isinstance(feature, spec.TargetMean) else "COUNT_ENCODE"
+        raise SemanticError(
+            f"{model.reference} has {what} of {', '.join(names)}, whose statistics are those of its own training rows",
+            span=span,
+            hint=f"name the columns themselves in COLUMN, with {what} of your own rows",
+        )
+    own_feature = spec.with_columns(feature, names)
+    return Draft(
+        tuple(names.values()),
+        _wants(tuple(names.values()), schema),
+        lambda _: own_feature,
+        span,
+        table=feature.table if isinstance(feature, spec.Embedding) else 0,
+        origin=model.reference,
+    )
+
+
+def _wants(columns: tuple[str, ...], schema: Schema) -> Want:
+    """Return the statistics that the model keeps of the column, to compare later rows with."""
+    if len(columns) > 1:
+        return Want.NONE
+    kind = schema.type(columns[0])
+    if kind in (ColumnType.TEXT, ColumnType.BOOLEAN):
+        return Want.COUNTS
+    return Want.MOMENTS if kind is ColumnType.NUMBER or kind.temporal else Want.NONE
+
+
+def form(column: Fitted, draft: Draft, *, trees: bool) -> Fitted:
+    """Return the feature in the form that the new model starts from. Raises SemanticError for numbers of trees."""
+    if isinstance(column, spec.OneHot | spec.Codes) or (trees and isinstance(column, spec.Embedding)):
+        return column.category
+    if isinstance(column, spec.Raw) and not trees:
+        raise SemanticError(
+            f"{draft.origin} is a model of trees, which take {', '.join(draft.columns)} as it is; a network needs "
+            "statistics of it",
+            span=draft.span,
+            hint="name the columns themselves, or FEATURES of a network",
+        )
+    return column

@@ -1,0 +1,81 @@
+"""Transform of a model by itself: what it makes of rows, without its weights and without a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from edl.data.arrow_types import columns_and_batches
+from edl.errors import SemanticError, did_you_mean
+from edl.models.archive import read_archive
+from edl.models.registry.base import Registry
+from edl.spec import JobSpec
+from sqlflow_edl.analysis.inference import renamed_inputs
+from sqlflow_edl.reports import features
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Fitted features of a model, which any number of threads may apply.
+
+    reference: name@version, or the file of the archive. spec: the model's JobSpec.
+    """
+
+    reference: str
+    spec: JobSpec
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the features read."""
+        return tuple(self.spec.columns)
+
+    def transform(self, rows: Any) -> pa.Table:
+        """Return the other columns of the rows, and behind them the features, as SHOW FEATURES gives them.
+
+        rows: an Arrow table, batch or reader, or a data frame of pandas or polars. Names of columns match exactly, else
+        without case. Raises SemanticError for a missing column, or a value that does not suit its feature.
+        """
+        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        names = _names(self.columns, table.column_names, self.reference)
+        model = msgspec.structs.replace(self.spec, inputs=renamed_inputs(self.spec, names))
+        _, batches = columns_and_batches(table.to_reader())
+        others = [name for name in table.column_names if name not in names.values()]
+        found = features.rows(model, batches, others)
+        return found if table.num_rows else features.rows(model, [_empty(table)], others)
+
+
+def load_transform(model: str | Path, registry: Registry | None) -> Transform:
+    """Load the features of a model from a registry, or of an archive file; see `sqlflow_edl.load_transform`."""
+    if registry is None:
+        found = Transform(str(model), read_archive(Path(model)).spec)
+    else:
+        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            file = Path(folder) / "model.zip"
+            found = Transform(registry.load(str(model), file).reference, read_archive(file).spec)
+    if found.spec.forecast is not None or not found.spec.features:
+        kind = "a forecast" if found.spec.forecast is not None else "an ensemble"
+        raise SemanticError(f"{found.reference} is {kind}, which has no features of single rows")
+    return found
+
+
+def _empty(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _names(wanted: tuple[str, ...], given: list[str], reference: str) -> Mapping[str, str]:
+    """Map the model's columns to those of the rows."""
+    folded = {name.casefold(): name for name in reversed(given)}
+    found = {column: column if column in given else folded.get(column.casefold(), "") for column in wanted}
+    missing = [column for column, name in found.items() if not name]
+    if missing:
+        raise SemanticError(
+            f"the rows lack {', '.join(missing)}, which {reference} reads",
+            hint=did_you_mean(missing[0], given, list_up_to=12),
+        )
+    return found
