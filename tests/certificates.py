@@ -1,4 +1,4 @@
-"""Certificates for the tests, made on the spot: an authority, and what it signs."""
+"""Certificates for the tests, made on the spot: an authority, and what it signs; identities of instances."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+
+from sqlflow_edl.backends.kubernetes.certificates import issue
 
 
 class Authority:
@@ -68,3 +70,11 @@ class Authority:
 
 def _called(name: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def identity_of_a_job(folder: Path) -> str:
+    """The folder with the identity of all instances of a new job."""
+    folder.mkdir()
+    for name, content in issue().items():
+        (folder / name).write_text(content, encoding="ascii")
+    return str(folder)

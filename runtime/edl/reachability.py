@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from edl import tls
 from edl.errors import SpecError
 from edl.logs import log
 
@@ -76,18 +77,27 @@ def probe(address: str, seconds: float = PROBE_SECS) -> str:
 
 
 def probe_calls(address: str, seconds: float = PROBE_SECS) -> str:
-    """Return why calls to host:port, by plain HTTP/2, are not answered."""
+    """Return why calls to host:port, by HTTP/2 as this process makes them, are not answered."""
+    identity = tls.identity()
     try:
         with _connect(address, seconds) as connection:
-            found = _greeting(connection)
+            if identity is None:
+                found = _greeting(connection)
+            else:
+                with identity.context().wrap_socket(connection, server_hostname=tls.NAME) as encrypted:
+                    found = _greeting(encrypted)
+    except ssl.SSLError as error:
+        return tls.refusal(error.reason or str(error)) or why(error)
     except (OSError, ValueError) as error:
         return why(error)
     if found is None:
         return "it accepts connections and does not answer: its process hangs, or a proxy has no way to it"
     if len(found) > 3 and found[3] == _SETTINGS:
         return "it accepts connections, and has not answered calls"
-    if _speaks_tls(address, seconds):
-        return "it expects TLS, as a proxy of a service mesh does, and calls of a job are plain"
+    if identity is not None and not found:
+        return tls.NOT_ACCEPTED
+    if identity is None and _speaks_tls(address, seconds):
+        return "it expects TLS, as a proxy of a service mesh does, and calls of this job are plain"
     return "another program answers there" if found else "connections are accepted and closed at once"
 
 

@@ -132,9 +132,9 @@ class Compiler:
         if searches:
             return self._with_held_out(search.plan(statement, query, schema, self.reused(statement)))
         last, models = self._last_query(statement, parent), self.reused(statement)
-        return self._with_held_out(
-            train.plan(statement, query, schema, parent, self.workers, last, models=models)
-        )
+        planned = train.plan(statement, query, schema, parent, self.workers, last, models=models)
+        self._check_encryption(statement, running.cluster(planned.settings))
+        return self._with_held_out(planned)
 
     def check_without_columns(self, statement: Statement) -> None:
         """Check a TRAIN statement as far as possible without the columns of its query; raises all errors together."""
@@ -286,6 +286,17 @@ class Compiler:
         elif job_spec.kind == "train":
             cluster = chosen(cluster, table_memory(job_spec))
         return msgspec.structs.replace(job_spec, cluster=cluster)
+
+    def _check_encryption(self, statement: Statement, cluster: spec.Cluster) -> None:
+        """Raise SemanticError, before rows are pinned, if the workers of a training would have to talk in plain."""
+        if self.place is not None:
+            from sqlflow_edl.backends.kubernetes import certificates
+
+            workers = cluster.workers if self.workers is None else self.workers
+            cluster = chosen(msgspec.structs.replace(cluster, workers=workers))
+            written = (each.span for each in statement.attributes if each.key.casefold() == "kubernetes.tls")
+            with at(next(written, statement.span)):
+                certificates.check(cluster, self.place.settings(statement.attributes))
 
     @property
     def _has_master(self) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
+from edl.tls import FILES
 from sqlflow_edl.backends.kubernetes.apply import namespace_of
+from sqlflow_edl.backends.kubernetes.certificates import encrypts
 from sqlflow_edl.backends.kubernetes.dry_run import HIDDEN, JOB, described
 from sqlflow_edl.backends.kubernetes.manifests.objects import Submission
 from sqlflow_edl.backends.kubernetes.settings import Configuration
@@ -37,6 +39,7 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
             files=files,
             token=HIDDEN,
             secrets=dict.fromkeys(sorted(sources), HIDDEN),
+            certificates=dict.fromkeys(FILES, HIDDEN) if encrypts(spec, settings) else {},
         )
     )
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from edl import tls
 from edl.data import Source, connect
+from tests.certificates import identity_of_a_job
 from tests.mariadb import Server
 from tests.maxcompute.process import Running
 from tests.postgresql import Server as PostgreSQL
@@ -27,6 +29,13 @@ def source() -> Iterator[Source]:
 def sqlite() -> Iterator[Source]:
     with connect("sqlite:") as opened:
         yield opened
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def calls(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls of this process, and of those that it starts, are plain, and encrypted in the next test."""
+    if request.param == "encrypted":
+        monkeypatch.setenv(tls.VARIABLE, identity_of_a_job(tmp_path / "identity"))
 
 
 SCHEMES = ("duckdb", "sqlite", "csv", "mysql", "postgres", "maxcompute")

@@ -16,7 +16,7 @@ from edl.checkpoints.master_store import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
 from edl.jobs.run_folder import RELAYED
 from edl.master.state_loop import StateLoop
-from edl.rpc import codec
+from edl.rpc import codec, transport
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
@@ -174,6 +174,6 @@ async def serve(service: Service, address: str, token: str) -> tuple[aio.Server,
     """Start the server, and return it with its port."""
     server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
     add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated
-    port = server.add_insecure_port(address)
+    port = transport.listen(server, address)
     await server.start()
     return server, port

@@ -19,6 +19,7 @@ import msgspec
 
 from edl.errors import ClusterError, JobError
 from edl.ps import wire
+from edl.rpc import transport
 from edl.rpc.channel import OPTIONS, TOKEN, AwayError
 
 SERVICE = "edl.ps.v1.ParameterServer"
@@ -86,7 +87,7 @@ class ServerChannel:
         self.address = address
         sizes = dict(SIZES)
         others = [option for option in OPTIONS if option[0] not in sizes]
-        self._channel = grpc.insecure_channel(address, options=(*others, *SIZES))
+        self._channel = transport.connect(address, (*others, *SIZES))
         self._metadata = ((TOKEN, token),)
         self._methods: dict[str, Any] = {}
 
@@ -124,7 +125,7 @@ def _translated(error: grpc.RpcError) -> ClusterError | JobError:
     """Return the exception of this package for an error of gRPC."""
     code, details = error.code(), error.details()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
-        return AwayError(f"a parameter server does not answer ({code.name.lower().replace('_', ' ')})")
+        return AwayError(f"a parameter server does not answer ({transport.unanswered(error)})")
     if code is grpc.StatusCode.FAILED_PRECONDITION:
         return NotReadyError(details)
     if code is grpc.StatusCode.ABORTED:

@@ -17,6 +17,7 @@ from edl.errors import ClusterError, JobError, SpecError, SQLFlowError
 from edl.ps import wire
 from edl.ps.channel import SERVICE, SIZES, GenerationError, NotReadyError
 from edl.ps.server import Server
+from edl.rpc import transport
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN, AwayError
 
 THREADS = 256
@@ -75,6 +76,6 @@ def serve(server: Server, address: str, token: str) -> tuple[grpc.Server, int]:
         handlers=(Service(server, token),),
         options=(*options, *SIZES),
     )
-    port = served.add_insecure_port(address)
+    port = transport.listen(served, address)
     served.start()
     return served, port

@@ -14,6 +14,7 @@ import grpc
 
 from edl.errors import ClusterError
 from edl.reachability import Peer
+from edl.rpc import transport
 from edl.rpc.control_pb2_grpc import MasterStub
 
 TOKEN = "edl-token"  # noqa: S105 (the name of the metadata, not a token)
@@ -106,7 +107,7 @@ class MasterChannel:
 
     def _open(self) -> None:
         """Replace the channel by a new one."""
-        self._channels.append(grpc.insecure_channel(self._address, options=OPTIONS))
+        self._channels.append(transport.connect(self._address, OPTIONS))
         self._stub = MasterStub(self._channels[-1])  # type: ignore[no-untyped-call]  # generated
         self._away, self._since = False, 0.0
         for channel in self._channels[:-2]:
@@ -137,5 +138,5 @@ def translated(error: grpc.RpcError) -> ClusterError:
     """Return the exception of this package for an error of gRPC."""
     code = error.code()
     if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED):
-        return AwayError(f"the master of the job does not answer ({code.name.lower().replace('_', ' ')})")
+        return AwayError(f"the master of the job does not answer ({transport.unanswered(error)})")
     return ClusterError(f"the master of the job refuses a call: {error.details()}")

@@ -69,6 +69,13 @@ KUBERNETES = (
         "the job uses one.",
         False,
     ),
+    Attribute(
+        f"{PLACE}tls",
+        "boolean",
+        "Encrypt all calls between the job's pods by mutual TLS, with certificates of its own. Not for several "
+        "workers without parameter servers.",
+        False,
+    ),
     *_resources(),
     Attribute(f"{PLACE}worker_gpu", "integer", "GPUs of each worker.", 0, low=0, high=64),
     Attribute(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),

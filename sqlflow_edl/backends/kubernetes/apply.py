@@ -24,6 +24,7 @@ from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from sqlflow_edl.backends.kubernetes import permissions
+from sqlflow_edl.backends.kubernetes.certificates import encrypts, issue
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object
 from sqlflow_edl.backends.kubernetes.permissions import NETWORKING, RBAC, Right
@@ -82,6 +83,7 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings)
         files=_files(job),
         token=folder.token(),
         secrets={str(url): url.password for url in urls if url.password},
+        certificates=issue() if encrypts(spec, settings) else {},
     )
 
 

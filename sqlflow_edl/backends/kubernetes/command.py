@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 from edl.cli.place import Listener
 from edl.cluster.kubernetes.api_calls import Calls
@@ -17,7 +16,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.spec import JobSpec
 from sqlflow_edl.backends.kubernetes import dry_run, submit
-from sqlflow_edl.backends.kubernetes.apply import AT_ONCE, namespace_of, submission
+from sqlflow_edl.backends.kubernetes.apply import AT_ONCE, submission
 from sqlflow_edl.backends.kubernetes.handle import KubernetesJobHandle
 from sqlflow_edl.backends.kubernetes.manifests import pods
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import MOST
@@ -43,8 +42,7 @@ class KubernetesPlace:
         self._settings = submit.with_context(self._settings)
 
     def objects(self, job: JobFolder, spec: JobSpec) -> str:
-        found = replace(submission(job, spec, self._settings), job=dry_run.JOB, token=dry_run.HIDDEN)
-        return dry_run.described(replace(found, namespace=namespace_of(self._settings)))
+        return dry_run.described(submission(job, spec, self._settings))
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
         submit.wait_for_start(submit.started(job, spec, self._settings), _Follower(listener))

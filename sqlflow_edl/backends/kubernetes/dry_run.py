@@ -5,6 +5,8 @@ Values that exist only with a real job have placeholders: the job id, the uid of
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects, Submission
 from sqlflow_edl.backends.kubernetes.manifests.rendering import Object, shown
 
@@ -14,13 +16,16 @@ HIDDEN = "(not shown)"
 
 _HEAD = f"""\
 # The objects of the job, in the order in which they are made. The job id {JOB},
-# the uid {UID}, the token and passwords stand in for what comes with the job.
+# the uid {UID}, the token, passwords and keys stand in for what comes with the job.
 """
 
 
 def described(submission: Submission) -> str:
-    """Return the YAML of a submission, which has the placeholders."""
-    objects = Objects(submission)
+    """Return the YAML of a submission, whose values of a real job are replaced by the placeholders."""
+    secrets = dict.fromkeys(submission.secrets, HIDDEN)
+    certificates = dict.fromkeys(submission.certificates, HIDDEN)
+    shown_as = replace(submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates)
+    objects = Objects(shown_as)
     return _HEAD + shown([_queued(objects), *objects.owned(UID)])
 
 

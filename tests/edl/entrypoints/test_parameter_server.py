@@ -25,6 +25,7 @@ from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.rpc import control_pb2 as pb
+from edl.rpc import transport
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
 from tests.edl.ps.servers import ADAM, SECONDS, definition
 
@@ -51,7 +52,7 @@ def master(tmp_path: Path) -> Iterator[Master]:
     folder = ClusterFolder(tmp_path)
     folder.write_spec(Spec("torch"))
     folder.make_token()
-    folder.write_address(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}")
+    folder.write_address(f"127.0.0.1:{transport.listen(server, '127.0.0.1:0')}")
     (tmp_path / "logs").mkdir()
     server.start()
     yield heard
@@ -72,6 +73,7 @@ def running(job: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait(SECONDS)
 
 
+@pytest.mark.usefixtures("calls")
 def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) -> None:
     with running(tmp_path) as process:
         request = master.heard.get(timeout=SECONDS)

@@ -28,6 +28,7 @@ async def scaled(state_loop: StateLoop, workers: int) -> None:
         await server.stop(0)
 
 
+@pytest.mark.usefixtures("calls")
 def test_a_negative_number_of_workers_and_a_job_that_has_ended_are_refused(tmp_path: Path) -> None:
     state_loop = StateLoop(TaskManager(Plan("predict", 100)), FileStateStore(tmp_path / "state"))
     with pytest.raises(ClusterError, match="refuses a call: -1 workers"):

@@ -14,6 +14,7 @@ from edl.errors import ClusterError, JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import wire
 from edl.ps.channel import SERVICE, GenerationError, NotReadyError, ServerChannel
+from edl.rpc import transport
 from edl.rpc.channel import TOKEN, AwayError
 
 Method = Callable[[bytes, Any], bytes]
@@ -37,9 +38,9 @@ def handler() -> Answering:
 
 
 @pytest.fixture
-def channel(handler: Answering) -> Iterator[ServerChannel]:
+def channel(handler: Answering, calls: None) -> Iterator[ServerChannel]:
     server = grpc.server(ThreadPoolExecutor(2), handlers=(handler,))
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = transport.listen(server, "127.0.0.1:0")
     server.start()
     with ServerChannel(f"127.0.0.1:{port}", "secret") as channel:
         yield channel

@@ -9,8 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import grpc
+import pytest
 
 from edl.rpc import control_pb2 as pb
+from edl.rpc import transport
 from edl.rpc.channel import AwayError, MasterChannel
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
 from tests.edl.rpc.names import name_server
@@ -35,7 +37,7 @@ def master(address: str, port: int = 0) -> Iterator[int]:
     server = grpc.server(ThreadPoolExecutor(2))
     add_MasterServicer_to_server(Named(address), server)  # type: ignore[no-untyped-call]
     try:
-        found = server.add_insecure_port(f"{address}:{port}")
+        found = transport.listen(server, f"{address}:{port}")
         server.start()
         yield found
     finally:
@@ -59,6 +61,7 @@ def away(channel: MasterChannel) -> Iterator[int]:
             return
 
 
+@pytest.mark.usefixtures("calls")
 def test_a_master_is_found_at_its_new_address_however_long_its_name_was_unknown() -> None:
     with name_server() as names, ExitStack() as channels:
         with master("127.0.0.2") as port:

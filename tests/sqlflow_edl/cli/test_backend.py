@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from edl import tls
 from sqlflow_edl.backends.kubernetes.settings import configured
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.manifests import HIDDEN, manifests
@@ -107,3 +108,21 @@ def test_a_statement_without_a_job_has_no_objects(source: str) -> None:
     with Session(source) as session:
         for statement in session.parse("SELECT 1; SHOW MODELS"):
             assert manifests(session.compiler, statement, configured()) == ""
+
+
+def test_certificates_are_hidden_and_workers_that_would_talk_in_plain_are_refused_at_their_place(
+    source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = PROGRAM.split(";")[1].replace("worker_cpu = 2", "tls = TRUE")
+    arguments = ["run", "--source", source, "--dry-run", "--on", "kubernetes"]
+    arguments += [f"--set=pod_template={TEMPLATE}", "-e"]
+    assert main([*arguments, train.replace("WITH ", "WITH train.num_ps = 1, ")]) == 0
+    [secret] = [
+        each["stringData"] for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Secret"
+    ]
+    assert {secret[name] for name in tls.FILES} == {HIDDEN}
+    assert main([*arguments, train]) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert "kubernetes.tls cannot encrypt the sockets of gloo and XGBoost" in told.err
+    assert "^^^^^^^^^^^^^^^^^^^^^" in told.err

@@ -34,7 +34,7 @@ class Submission:
     """Job before its submission.
 
     job: its id. files: of its folder, by path. token: that authenticates its calls. secrets: of its data sources, by
-    the URL without password.
+    the URL without password. certificates: files of `edl.tls` by name, empty if calls are plain.
     """
 
     job: str
@@ -44,6 +44,7 @@ class Submission:
     files: Mapping[str, bytes]
     token: str
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    certificates: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class Objects:
@@ -181,7 +182,7 @@ class Objects:
 
     def _secret(self, uid: str) -> Object:
         secrets = msgspec.json.encode(self._of.secrets).decode()
-        data = {"token": self._of.token, "secrets.json": secrets}
+        data = {"token": self._of.token, "secrets.json": secrets, **self._of.certificates}
         return render("secret", metadata=self._metadata(names.secrets(self.name), uid), data=data)
 
     def _rights(self, uid: str) -> list[Object]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
-from edl import reachability
+from edl import reachability, tls
 from edl.checkpoints.factory import MOST, VARIABLE
 from edl.cluster.kubernetes import names, quantities
 from edl.cluster.kubernetes.names import PodRole
@@ -19,6 +19,7 @@ from edl.program.user_model import PATH_VARIABLE
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
 from edl.version import VERSION
+from sqlflow_edl.backends.kubernetes import certificates
 from sqlflow_edl.backends.kubernetes.identity import Identity
 from sqlflow_edl.backends.kubernetes.manifests import merging
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map
@@ -58,6 +59,7 @@ def manifest(
     files: the ConfigMaps with the job's files, by name. timeout: seconds of silence after which a master is replaced.
     """
     _check_updates(spec, settings)
+    encrypted = certificates.encrypts(spec, settings)
     pod = render(
         "pod",
         role=role,
@@ -75,7 +77,7 @@ def manifest(
         tolerations=_tolerations(role, settings),
         user=settings.whole("run_as_user"),
         grace_secs=settings.whole("grace_secs"),
-        env=_environment(role, identity, settings),
+        env=_environment(role, identity, settings, encrypted=encrypted),
         resources=resources(settings, spec, role),
         port=names.PORT,
         health_port=names.HEALTH,
@@ -169,13 +171,14 @@ def _check_updates(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
         )
 
 
-def _environment(role: PodRole, identity: Identity, settings: Settings) -> dict[str, str]:
+def _environment(role: PodRole, identity: Identity, settings: Settings, *, encrypted: bool) -> dict[str, str]:
     code = settings.text("volume_code").strip("/")
     disk = settings.text("master_disk")
     patience = reachability.limit()
     ours = {
         "EDL_FILES": "/edl/files",
         "EDL_SECRETS": "/edl/secrets",
+        tls.VARIABLE: "/edl/secrets" if encrypted else "",
         "EDL_JOB": f"/edl/job/{identity.job}",
         "EDL_MASTER": names.address(identity.name, identity.namespace),
         VARIABLE: _checkpoints(settings),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from edl import tls
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.searches import short
@@ -113,8 +114,12 @@ def test_an_interrupt_cancels_a_job_with_parameter_servers(points: Place) -> Non
     assert pinned(points) == []
 
 
-def test_a_model_on_parameter_servers_is_trained(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    run(points, capsys, TRAIN.format(epochs=2, how="num_workers = 2, num_ps = 2"))
+def test_a_model_on_parameter_servers_is_trained_by_encrypted_calls(
+    points: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(points, capsys, TRAIN.format(epochs=2, how="num_workers = 2, num_ps = 2, kubernetes.tls = TRUE"))
+    for secret in points.objects("/api/v1", "secrets"):
+        assert {"token", *tls.FILES} <= secret["data"].keys()
     [model] = run(points, capsys, "SHOW MODELS")
     assert (model["name"], model["version"]) == ("m", 1)
     until(lambda: all(pod["status"]["phase"] != "Running" for pod in points.pods()))

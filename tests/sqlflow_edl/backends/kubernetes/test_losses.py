@@ -57,7 +57,9 @@ while os.environ["POD"].endswith("-worker-1-0"):
 
 
 def test_a_server_is_deleted_and_a_worker_evicted(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
-    with sqlflow("run", "-e", TRAIN.format(epochs=24, how=SERVERS), *brief(points)) as said:
+    """Instances that replace others are trusted: calls are encrypted."""
+    encrypted = (*brief(points), "--set", "tls=true")
+    with sqlflow("run", "-e", TRAIN.format(epochs=24, how=SERVERS), *encrypted) as said:
         said.until("epoch 2:")
         points.delete(points.pod("ps-1"), grace=0)
         until(lambda: points.pod("ps-1", incarnation=1))

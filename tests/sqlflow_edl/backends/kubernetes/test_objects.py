@@ -12,10 +12,12 @@ import pytest
 import yaml
 from kubernetes_validate import utils
 
-from edl import exit_codes
+from edl import exit_codes, tls
 from edl.cluster.kubernetes import names
 from edl.errors import SemanticError, SpecError
 from edl.jobs.run_folder import Spec
+from edl.spec import Cluster, JobSpec
+from edl.spec.strategy import chosen
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured
@@ -30,10 +32,18 @@ def everything() -> Settings:
     return configured("everything", FIXTURES / "kubernetes.toml").settings()
 
 
+def encrypted(job: JobSpec) -> list[dict[str, Any]]:
+    """The objects of a job with certificates."""
+    settings = configured(written=[("tls", "true")]).settings()
+    made = Objects(jobs.submission(job, settings, certificates={name: f"the {name}" for name in tls.FILES}))
+    return [made.job(), *made.owned(jobs.UID)]
+
+
 CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "train_local": lambda: jobs.objects(jobs.with_workers(1)),
     "train_ring": lambda: jobs.objects(jobs.with_workers(4)),
     "train_servers": lambda: jobs.objects(jobs.with_workers(4, servers=2)),
+    "train_encrypted": lambda: encrypted(jobs.with_workers(4, servers=2)),
     "predict": lambda: jobs.objects(jobs.prediction()),
     "run": jobs.of_program,
     "everything": lambda: jobs.objects(jobs.with_workers(4), everything()),
@@ -247,3 +257,40 @@ def test_updates_are_logged_on_a_volume_only(written: list[tuple[str, str]]) -> 
     assert jobs.objects(job, configured(written=[("volume", "claim")]).settings())
     with pytest.raises(SemanticError, match="durable_updates needs a volume, on which parameter servers log"):
         jobs.objects(job, configured(written=written).settings())
+
+
+def test_certificates_stand_in_the_secret_alone_and_every_pod_uses_them() -> None:
+    found = encrypted(jobs.prediction())
+    secret = by_kind(found)["Secret"]
+    assert {name: secret["stringData"][name] for name in tls.FILES} == {
+        name: f"the {name}" for name in tls.FILES
+    }
+    assert "the tls.key" not in shown(each for each in found if each is not secret)
+    deployed = jobs.deployment(found)
+    for pod in (found[0]["spec"]["template"], deployed.worker, deployed.ps):
+        [container] = pod["spec"]["containers"]
+        [folder] = [each["value"] for each in container["env"] if each["name"] == tls.VARIABLE]
+        [mounted] = [each for each in container["volumeMounts"] if each["mountPath"] == folder]
+        assert (mounted["name"], mounted["readOnly"]) == ("secrets", True)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "refused"),
+    [
+        (Cluster(workers=2), True),
+        (Cluster(workers=1, strategy="allreduce"), True),  # more workers may join it
+        (Cluster(workers=1), False),
+        (Cluster(workers=2, parameter_servers=1), False),
+        (Cluster(workers=2, strategy="sync"), False),
+    ],
+)
+def test_a_job_whose_workers_would_talk_in_plain_is_refused(cluster: Cluster, refused: bool) -> None:
+    job = jobs.job_spec(cluster=chosen(cluster))
+    if refused:
+        with pytest.raises(
+            SemanticError, match=r"kubernetes\.tls cannot encrypt the sockets of gloo and XGBoost"
+        ) as error:
+            encrypted(job)
+        assert "train.num_ps" in str(error.value.hint)
+    else:
+        assert encrypted(job)
