@@ -14,6 +14,7 @@ from edl.checkpoints.folder import SharedFolder
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_client import PsClient
 from edl.master.ps.ps_manager import Servers
+from edl.master.state import ServerLoss
 from edl.master.state_loop import StateLoop
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
@@ -33,6 +34,12 @@ ASYNC = Mode("async")
 MODEL = definition()
 
 
+@pytest.fixture(autouse=True)
+def servers_are_asked_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("STATUS_SECS", "HASTY_SECS"):
+        monkeypatch.setattr(f"edl.master.ps.ps_manager.{name}", 0.02)
+
+
 @pytest.fixture
 def machines() -> Iterator[servers.Servers]:
     with servers.servers(2) as running:
@@ -43,16 +50,16 @@ def machines() -> Iterator[servers.Servers]:
 class Master:
     """An state_loop that runs, with servers that have registered."""
 
-    def __init__(self, checkpoints: Path, when: Checkpoints) -> None:
+    def __init__(self, checkpoints: Path, when: Checkpoints, mode: Mode) -> None:
         self.notes: list[str] = []
         self.state_store = MemoryStateStore()
         self.leases = TaskManager(PLAN, None, ServerRecovery, log=self.notes.append)
-        self.servers = Servers(self.leases, ASYNC, 2, CheckpointCoordinator(self.leases, when, 2))
+        self.servers = Servers(self.leases, mode, 2, CheckpointCoordinator(self.leases, when, 2))
         self.state_loop = StateLoop(
             self.leases, self.state_store, self.servers, on_tick=lambda now: self.serving.tick(now)
         )
         self.store = SharedFolder(checkpoints)
-        self.serving = PsClient(self.servers, self.state_loop, ASYNC, self.store, TOKEN)
+        self.serving = PsClient(self.servers, self.state_loop, mode, self.store, TOKEN)
 
     async def until(self, done: Callable[[], object]) -> None:
         while not done():
@@ -68,8 +75,8 @@ class Master:
 
 
 @contextlib.asynccontextmanager
-async def master(folder: Path, when: Checkpoints | None = None) -> AsyncIterator[Master]:
-    made = Master(folder, when or Checkpoints(secs=0.0, keep=2))
+async def master(folder: Path, when: Checkpoints | None = None, mode: Mode = ASYNC) -> AsyncIterator[Master]:
+    made = Master(folder, when or Checkpoints(secs=0.0, keep=2), mode)
     await made.serving.start()
     running = asyncio.create_task(made.state_loop.run())
     yield made
@@ -185,6 +192,34 @@ def test_a6_a_replaced_server_is_restored_from_the_last_checkpoint(
         assert subject.leases.state.generation == 1
         moved = {name for name, value in before.items() if not np.array_equal(value, after[name])}
         assert moved == {"kernel"}  # which server 0 has
+
+    run(work())
+
+
+def test_a_replaced_server_has_the_updates_of_its_log_which_is_cut_when_a_checkpoint_is_durable(
+    machines: servers.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def segments() -> list[str]:
+        return [path.stem[7:] for path in tmp_path.glob("updates/server-1/*/*.log")]
+
+    async def work() -> None:
+        often = Checkpoints(steps=1, secs=0.0)
+        async with master(tmp_path, often, Mode("async", durable_updates="process")) as subject:
+            await subject.register_server(machines)
+            await asyncio.to_thread(machines.define, MODEL)
+            await asyncio.to_thread(machines.open)
+            await subject.until(lambda: segments() == ["000001-000001"])
+            await asyncio.to_thread(train, machines, LATER + 100, 1)
+            await subject.until(lambda: segments() == ["000001-000002"])
+            monkeypatch.setattr(CheckpointCoordinator, "due", lambda *arguments: False)
+            await asyncio.to_thread(train, machines, LATER + 100, 2)
+            before = await asyncio.to_thread(machines.pull, MODEL, {})
+            await asyncio.to_thread(machines.replace, 1)
+            await subject.register_server(machines)
+            after = await asyncio.to_thread(machines.pull, MODEL, {})
+        for name, value in before.items():
+            np.testing.assert_array_equal(value, after[name])
+        assert subject.leases.state.losses == [ServerLoss(1, 1, "000001-000002")]
 
     run(work())
 
