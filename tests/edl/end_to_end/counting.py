@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ def loss(labels, predictions):
 def optimizer(parameters):
     return torch.optim.SGD(parameters, {RATE})
 """
+# The same without ids, of which only `steps` can be counted.
+DENSE = MODEL.replace('        self.rows = Embedding("rows", 2, initial="zeros")\n', "").replace(
+    'total + self.rows(features["f1"]).sum(dim=1, keepdim=True)', "total"
+)
 
 
 def data(rows: int, per_id: int = 1) -> pa.Table:
@@ -73,10 +78,16 @@ class Counts(NamedTuple):
     rows: npt.NDArray[np.float64]
 
 
+def steps(weights: Mapping[str, npt.NDArray[Any]]) -> tuple[float, float]:
+    """How many were applied on each of two servers."""
+    [one], [other] = (
+        np.unique(weights[name]) / -RATE for name in ("one", "other")
+    )  # whose numbers are all the same
+    return float(one), float(other)
+
+
 def counts(job: Job) -> Counts:
     found = dict(read_archive(job.archive).weights())
-    one, other = (np.unique(found[name]) for name in ("one", "other"))
-    [one], [other] = one / -RATE, other / -RATE  # all numbers of a parameter are the same
     rows = found["rows:rows"] / -RATE * BATCH
     assert (rows[:, 0] == rows[:, 1]).all()
-    return Counts((one, other), found["rows:ids"], rows[:, 0].astype(np.float64))
+    return Counts(steps(found), found["rows:ids"], rows[:, 0].astype(np.float64))

@@ -14,7 +14,9 @@ from edl.data import Source
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Snapshot
+from edl.models.archive import read_archive
 from edl.models.pending import Intent
+from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
 from edl.program import read_spec
 from edl.spec import Checkpoints, Query, Rows
@@ -80,11 +82,28 @@ class Yard:
         return Deployed(self.double, applied(job, written), self.folder)
 
     def slow(
-        self, name: str, rows: int, cluster: ClusterSpec, when: Checkpoints = RARELY, **settings: str
+        self,
+        name: str,
+        rows: int,
+        cluster: ClusterSpec,
+        when: Checkpoints = RARELY,
+        *,
+        model: str = "",
+        **settings: str,
     ) -> SlowJob:
+        """model: text with functions that replace those of the program."""
         hurry = self.folder / f"hurry-{name}"
-        job = training(self.source, name, rows, cluster, when, replace=_slowly(hurry))
+        slowly = _slowly(hurry)
+        for old, new in slowly.items():
+            model = model.replace(old, new)
+        job = training(self.source, name, rows, cluster, when, replace=slowly, append=model)
         return SlowJob(self.deploy(job, settings), hurry)
+
+    def weights(self, name: str) -> dict[str, Any]:
+        """Of the model that was stored last."""
+        archive = self.folder / f"{name}.zip"
+        open_registry(self.source).load(name, archive)
+        return dict(read_archive(archive).weights())
 
     def make_classes(self) -> None:
         """Two priority classes, high and low."""
