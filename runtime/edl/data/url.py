@@ -97,6 +97,8 @@ class SourceURL:
         if self.scheme in REMOTE:
             return self.location
         shown = f"?{urlencode(self.options)}" if self.options else ""
+        if "://" in self.location:
+            return f"{self.scheme}:{self.location}{shown}"
         return f"{self.scheme}:///{quote(self.location, safe='/:~*')}{shown}"
 
 

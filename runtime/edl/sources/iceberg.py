@@ -6,6 +6,7 @@ Every scan streams all columns of the files: pyiceberg applies the deletes and t
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -85,7 +86,15 @@ def _in_catalog(name: str, catalog: str) -> Table:
 def _at(location: str) -> Table:
     from pyiceberg.table import StaticTable
 
-    return StaticTable.from_metadata(location if _is_metadata(location) else _newest_metadata(location))
+    file = location if _is_metadata(location) else _newest_metadata(location)
+    return StaticTable.from_metadata(file, _store_options())
+
+
+def _store_options() -> dict[str, str]:
+    """Return the options of an object store that pyiceberg does not take from the environment, as deltalake does."""
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    given = {"s3.endpoint": os.environ.get("AWS_ENDPOINT_URL"), "s3.region": region}
+    return {name: value for name, value in given.items() if value}
 
 
 def _is_metadata(location: str) -> bool:
@@ -95,8 +104,10 @@ def _is_metadata(location: str) -> bool:
 def _newest_metadata(location: str) -> str:
     """Return the metadata file of the highest number. Raises SourceError if there is none, or are several."""
     from pyarrow import fs
+    from pyiceberg.io.pyarrow import PyArrowFileIO
 
-    files, folder = fs.FileSystem.from_uri(location)
+    scheme, account, folder = PyArrowFileIO.parse_location(location)
+    files = PyArrowFileIO(_store_options()).fs_by_scheme(scheme, account)
     found = files.get_file_info(fs.FileSelector(f"{folder}/metadata", allow_not_found=True))
     numbers = {
         each.base_name: int(name[1]) for each in found if (name := _METADATA.fullmatch(each.base_name))

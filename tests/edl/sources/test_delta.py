@@ -80,4 +80,5 @@ def test_a_table_in_an_object_store_has_its_url(tmp_path: Path) -> None:
 
     parsed = parse("delta:s3://lake/sales?version=3")
     assert (parsed.location, parsed.options) == ("s3://lake/sales", (("version", "3"),))  # type: ignore[union-attr]
+    assert str(parsed) == "delta:s3://lake/sales?version=3"
     assert parse(str(parsed)) == parsed

@@ -14,6 +14,7 @@ from pyiceberg.utils.config import Config
 from edl.data import connect
 from edl.errors import SourceError
 from tests.edl.sources.lakes import check_pinned_rows_and_results, numbers, refusal
+from tests.file_server import serving
 
 
 @pytest.fixture
@@ -83,6 +84,23 @@ def test_a_table_without_a_snapshot_has_no_rows(catalog: Catalog, tmp_path: Path
     catalog.create_table("lake.none", schema=pa.schema({"n": pa.int64()}))
     with connect(f"iceberg:///{tmp_path}/lake/none") as source:
         assert numbers(source, "none") == []
+
+
+def test_a_table_in_an_object_store_is_read_from_the_endpoint_of_the_environment(
+    sales: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store has the metadata, which name data files on this machine."""
+    newest = max((sales / "metadata").glob("*.metadata.json")).name
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "mine")
+    with serving(tmp_path) as store:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", store.url)
+        with connect(f"iceberg:s3://lake/sales/metadata/{newest}") as source:
+            assert numbers(source) == [1, 2, 4, None]
+            assert source.url.startswith(f"iceberg:s3://lake/sales/metadata/{newest}?snapshot=")
+        assert store.ranges
+        assert "there is no Iceberg table" in refusal("iceberg:s3://lake/others")
 
 
 def test_rows_are_pinned_and_results_are_beside_the_table(sales: Path, tmp_path: Path) -> None:
