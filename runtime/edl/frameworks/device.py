@@ -7,35 +7,48 @@ second, and so on around. A GPU is first used in the process that computes, neve
 from __future__ import annotations
 
 import os
+from typing import cast, get_args
 
 from edl.errors import JobError
 from edl.logs import log
 from edl.spec.job import Device, Precision
 
+AUTO = "EDL_DEVICE"  # variable with what `auto` is on this machine: cpu or cuda
 LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with the rank of this process among those of its job on this machine
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 _told: set[str] | None = None  # lines in the log of the present job; None in a process of the user's
 
 
-def choose(wanted: Device, count: int, library: str) -> int | None:
+def choose(wanted: Device, count: int, library: str, *, with_cuda: bool) -> int | None:
     """Return the number of the GPU to use, among `count` that `library` sees, or None for the CPU.
 
-    Raises JobError if a GPU is wanted and there is none.
+    with_cuda: the library is built for GPUs. Raises JobError if a GPU is wanted and there is none.
     """
+    if wanted == "auto":
+        wanted = _of_machine()
     if wanted == "cpu" or (wanted == "auto" and not count):
         return None
     if not count:
-        visible = os.environ.get(VISIBLE)
-        hint = (
-            f"{VISIBLE} is {visible!r} here"
-            if visible is not None
-            else f"check nvidia-smi and the build of {library}"
-        )
         raise JobError(
-            f"the device is cuda, and {library} sees no CUDA device", hint=f"{hint}; or leave the device out"
+            f"the device is cuda, and {library} sees no CUDA device", hint=_why(library, with_cuda)
         )
     return local_rank() % count
+
+
+def _of_machine() -> Device:
+    """Return the device that the environment says `auto` is. Raises JobError for another word."""
+    written = os.environ.get(AUTO, "auto")
+    if written not in get_args(Device):
+        raise JobError(f"{AUTO} is {written!r}", hint=f"known: {', '.join(get_args(Device))}")
+    return cast(Device, written)
+
+
+def _why(library: str, with_cuda: bool) -> str:
+    if not with_cuda:
+        return f"this {library} is built without CUDA; an image has it with the build argument DEVICE=gpu"
+    visible = os.environ.get(VISIBLE)
+    return "check nvidia-smi" if visible is None else f"{VISIBLE} is {visible!r} here"
 
 
 def local_rank() -> int:

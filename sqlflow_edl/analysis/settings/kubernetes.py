@@ -47,7 +47,8 @@ KUBERNETES = (
     Attribute(
         f"{PLACE}image",
         "text",
-        "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this version.",
+        "Image of every container, as built by `sqlflow image`; by default sqlflow-edl of this version, with "
+        "the suffix -gpu if workers ask for GPUs.",
     ),
     Attribute(
         f"{PLACE}image_pull_policy",
@@ -77,7 +78,14 @@ KUBERNETES = (
         False,
     ),
     *_resources(),
-    Attribute(f"{PLACE}worker_gpu", "integer", "GPUs of each worker.", 0, low=0, high=64),
+    Attribute(
+        f"{PLACE}worker_gpu",
+        "integer",
+        "GPUs of each worker. A network is trained and used on the first of them.",
+        0,
+        low=0,
+        high=64,
+    ),
     Attribute(f"{PLACE}gpu_resource", "text", "Resource name of a GPU in the cluster.", "nvidia.com/gpu"),
     Attribute(f"{PLACE}node_selector", "pairs", "Labels of the nodes that may run pods of the job."),
     Attribute(f"{PLACE}tolerations", "taints", "Taints of nodes that pods of the job tolerate."),

@@ -91,25 +91,40 @@ def test_cuda_gives_the_weights_of_the_cpu_up_to_rounding(tmp_path: Path) -> Non
 
 def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(devices.LOCAL_RANK, raising=False)
-    assert [devices.choose("auto", count, "PyTorch") for count in (0, 1, 4)] == [None, 0, 0]
+    assert [devices.choose("auto", count, "PyTorch", with_cuda=True) for count in (0, 1, 4)] == [None, 0, 0]
     chosen = []
     for name in ("worker-0", "worker-1", "worker-2", "worker-13"):
         monkeypatch.setenv(devices.LOCAL_RANK, "")
         devices.set_local_rank(name)
-        chosen.append(devices.choose("cuda", 3, "PyTorch"))
+        chosen.append(devices.choose("cuda", 3, "PyTorch", with_cuda=True))
     assert chosen == [0, 1, 2, 1]
-    assert devices.choose("cpu", 3, "PyTorch") is None
+    assert devices.choose("cpu", 3, "PyTorch", with_cuda=True) is None
 
 
 def test_a_device_that_is_wanted_and_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(devices.VISIBLE, raising=False)
     with pytest.raises(JobError, match="device is cuda, and PyTorch sees no CUDA device") as found:
-        devices.choose("cuda", 0, "PyTorch")
-    assert found.value.hint == "check nvidia-smi and the build of PyTorch; or leave the device out"
+        devices.choose("cuda", 0, "PyTorch", with_cuda=True)
+    assert found.value.hint == "check nvidia-smi"
     monkeypatch.setenv(devices.VISIBLE, "")
     with pytest.raises(JobError) as found:
-        devices.choose("cuda", 0, "PyTorch")
-    assert found.value.hint == "CUDA_VISIBLE_DEVICES is '' here; or leave the device out"
+        devices.choose("cuda", 0, "PyTorch", with_cuda=True)
+    assert found.value.hint == "CUDA_VISIBLE_DEVICES is '' here"
+    with pytest.raises(JobError) as found:
+        devices.choose("cuda", 0, "PyTorch", with_cuda=False)
+    assert "an image has it with the build argument DEVICE=gpu" in str(found.value.hint)
+
+
+def test_a_machine_says_what_auto_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(devices.AUTO, "cpu")
+    assert devices.choose("auto", 2, "PyTorch", with_cuda=True) is None
+    assert devices.choose("cuda", 2, "PyTorch", with_cuda=True) == 0
+    monkeypatch.setenv(devices.AUTO, "cuda")
+    with pytest.raises(JobError, match="sees no CUDA device"):
+        devices.choose("auto", 0, "PyTorch", with_cuda=True)
+    monkeypatch.setenv(devices.AUTO, "gpus")
+    with pytest.raises(JobError, match="EDL_DEVICE is 'gpus'"):
+        devices.choose("auto", 2, "PyTorch", with_cuda=True)
 
 
 def test_random_numbers_of_a_device_are_a_part_of_the_state(monkeypatch: pytest.MonkeyPatch) -> None:

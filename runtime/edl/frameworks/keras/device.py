@@ -27,7 +27,7 @@ def chosen(wanted: Device) -> str:
     Raises JobError if it has to be a GPU and there is none.
     """
     gpus = tf.config.list_physical_devices("GPU")
-    number = devices.choose(wanted, len(gpus), "TensorFlow")
+    number = devices.choose(wanted, len(gpus), "TensorFlow", with_cuda=tf.test.is_built_with_cuda())
     if not gpus:
         return ""
     try:

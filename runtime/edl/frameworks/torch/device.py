@@ -26,7 +26,7 @@ _CUDA_BYTES = 16  # of a state of CUDA's generator: its seed and its offset
 def chosen(wanted: Device) -> torch.device:
     """Return the device of this process. Raises JobError if it has to be a GPU and there is none."""
     count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
-    number = devices.choose(wanted, count, "PyTorch")
+    number = devices.choose(wanted, count, "PyTorch", with_cuda=torch.version.cuda is not None)
     return CPU if number is None else torch.device("cuda", number)
 
 

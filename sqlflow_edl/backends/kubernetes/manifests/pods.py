@@ -13,10 +13,11 @@ from edl.cluster.kubernetes import names, quantities
 from edl.cluster.kubernetes.names import PodRole
 from edl.data.url import redacted
 from edl.errors import SemanticError
+from edl.frameworks import device
 from edl.program.model_packages import OPTION, configured
 from edl.program.model_packages import VARIABLE as PACKAGES_VARIABLE
 from edl.program.user_model import PATH_VARIABLE
-from edl.spec import JobSpec
+from edl.spec import TREES, JobSpec
 from edl.spec.runnable import RunnableSpec
 from edl.version import VERSION
 from sqlflow_edl.backends.kubernetes import certificates
@@ -60,12 +61,13 @@ def manifest(
     """
     _check_updates(spec, settings)
     encrypted = certificates.encrypts(spec, settings)
+    _check_gpus(spec, settings)
     pod = render(
         "pod",
         role=role,
         entry=role if role in ("master", "program") else "instance",
         metadata=identity.described(role, queue=_queue(role, settings)),
-        image=settings.text("image") or f"{names.APP}:{VERSION}",
+        image=settings.text("image") or _stock_image(settings),
         pull_policy=settings.text("image_pull_policy"),
         pull_secrets=[{"name": name} for name in settings.texts("image_pull_secrets")],
         service_account=settings.text("service_account")
@@ -92,6 +94,28 @@ def manifest(
         for template in merging.templates(Path(path))["worker" if role == "program" else role]:
             pod = merging.under(template, pod, role)
     return pod
+
+
+def _stock_image(settings: Settings) -> str:
+    """Return the image that is built from this version, with CUDA if workers ask for GPUs."""
+    return f"{names.APP}:{VERSION}" + ("-gpu" if settings.whole("worker_gpu") else "")
+
+
+def _check_gpus(spec: JobSpec | RunnableSpec, settings: Settings) -> None:
+    """Raise SemanticError if the job computes on GPUs that its workers don't ask for, or asks for some in vain."""
+    if isinstance(spec, RunnableSpec):
+        return
+    gpus = settings.whole("worker_gpu")
+    if spec.device == "cuda" and not gpus:
+        raise SemanticError(
+            f"{spec.kind}.device is cuda, and pods see a GPU only if they ask for it",
+            hint="set kubernetes.worker_gpu = 1",
+        )
+    if gpus and (spec.device == "cpu" or spec.framework in TREES):
+        why = "trees compute on the CPU" if spec.framework in TREES else f"{spec.kind}.device is cpu"
+        raise SemanticError(
+            f"{why}, and kubernetes.worker_gpu is {gpus}", hint="leave kubernetes.worker_gpu out"
+        )
 
 
 def _queue(role: PodRole, settings: Settings) -> dict[str, str]:
@@ -185,6 +209,7 @@ def _environment(role: PodRole, identity: Identity, settings: Settings, *, encry
         MOST: str(int(OF_DISK * quantities.value(disk))) if disk and role == "master" else "",
         PATH_VARIABLE: f"{VOLUME}/{code}:{MODULES}" if code else "",
         PACKAGES_VARIABLE: ",".join(configured()),
+        device.AUTO: "cuda" if role == "worker" and settings.whole("worker_gpu") else "",
         reachability.VARIABLE: "" if patience == reachability.LIMIT else f"{patience:g}",
     }
     return {**{name: value for name, value in ours.items() if value}, **_WRITABLE, **settings.pairs("env")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from kubernetes_validate import utils
 from edl import exit_codes, tls
 from edl.cluster.kubernetes import names
 from edl.errors import SemanticError, SpecError
+from edl.frameworks.device import AUTO
 from edl.jobs.run_folder import Spec
 from edl.spec import Cluster, JobSpec
 from edl.spec.strategy import chosen
+from edl.version import VERSION
 from sqlflow_edl.backends.kubernetes.manifests.objects import Objects
 from sqlflow_edl.backends.kubernetes.manifests.rendering import shown
 from sqlflow_edl.backends.kubernetes.settings import Settings, configured
@@ -294,3 +297,34 @@ def test_a_job_whose_workers_would_talk_in_plain_is_refused(cluster: Cluster, re
         assert "train.num_ps" in str(error.value.hint)
     else:
         assert encrypted(job)
+
+
+def test_workers_with_a_gpu_have_an_image_for_it_and_compute_on_nothing_else() -> None:
+    """An image without CUDA fails there, rather than keep a GPU for a job of the CPU."""
+    found = jobs.objects(jobs.with_workers(2), configured(written=[("worker_gpu", "1")]).settings())
+    [master] = found[0]["spec"]["template"]["spec"]["containers"]
+    [worker] = jobs.deployment(found).worker["spec"]["containers"]
+    assert worker["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert worker["image"] == master["image"] == f"sqlflow-edl:{VERSION}-gpu"
+    asked = {"name": AUTO, "value": "cuda"}
+    assert (asked in worker["env"], asked in master["env"]) == (True, False)
+    own = configured(written=[("worker_gpu", "1"), ("image", "team/models:7")]).settings()
+    [worker] = jobs.deployment(jobs.objects(settings=own)).worker["spec"]["containers"]
+    assert worker["image"] == "team/models:7"
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpus", "message"),
+    [
+        ({"device": "cuda"}, "0", "train.device is cuda, and pods see a GPU only if they ask for it"),
+        ({"device": "cpu"}, "2", "train.device is cpu, and kubernetes.worker_gpu is 2"),
+        ({"framework": "xgboost"}, "1", "trees compute on the CPU, and kubernetes.worker_gpu is 1"),
+    ],
+)
+def test_gpus_of_workers_are_those_that_the_job_computes_on(
+    changes: dict[str, Any], gpus: str, message: str
+) -> None:
+    given = jobs.submission(settings=configured(written=[("worker_gpu", gpus)]).settings())
+    changed = msgspec.structs.replace(given.spec, **changes)
+    with pytest.raises(SemanticError, match=message):
+        Objects(dataclasses.replace(given, spec=changed))
