@@ -37,12 +37,17 @@ def _scalable(job: JobFolder, workers: int) -> JobSpec:
     if not is_supervised(job):
         raise ClusterError(f"job {job.id} runs in one process, without workers", hint=again)
     if ClusterFolder(job.path).spec().master == SCRIPT_MASTER:
-        raise ClusterError(
-            f"job {job.id} runs a script of `edl run`: its number of workers is fixed, because each knows it from its "
-            "start (WORLD_SIZE)",
-            hint=f"cancel it, and run the script again with `edl run --workers {workers}`",
-        )
+        raise fixed(job, workers)
     return check_strategy(job, workers)
+
+
+def fixed(job: JobFolder, workers: int) -> ClusterError:
+    """Return the error for a job of a script."""
+    return ClusterError(
+        f"job {job.id} runs a script of `edl run`: its number of workers is fixed, because each knows it from its "
+        "start (WORLD_SIZE)",
+        hint=f"cancel it, and run the script again with `edl run --workers {workers}`",
+    )
 
 
 def check_strategy(job: JobFolder, workers: int) -> JobSpec:

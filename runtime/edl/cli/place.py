@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
@@ -51,6 +52,9 @@ class Place(Protocol):
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
         """Submit the job in the folder, which is complete, and return when it runs; an interrupt cancels it."""
+
+    def lines(self, job: JobFolder) -> AbstractContextManager[Iterable[tuple[str, str]]]:
+        """Return the lines of the logs of a submitted job's instances until its end, each with the instance."""
 
     def follow(self, job: JobFolder, listener: Listener, *, cancels: bool) -> Outcome:
         """Follow a submitted job to its end, and place its output into the folder.

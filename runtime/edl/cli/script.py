@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import threading
@@ -11,24 +12,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
+
+from edl.cli import place
 from edl.cli.arguments import positive
+from edl.cli.travelling import send_modules
 from edl.cluster.local.client import SupervisedJob
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SQLFlowError
+from edl.jobs import job_folder as jobs
 from edl.jobs import script_run
 from edl.jobs.events import EpochEnd, JobEvent, Tally
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import SCRIPT_MASTER, SCRIPT_WORKER, Spec, master_timeout
 from edl.jobs.script_run import ScriptRun
+from edl.models.pending import Intent, write_intent
 from edl.run.foreground import job_folder
 from edl.run.training_client import available_cores
-from edl.spec import Checkpoints, Cluster, Component, JobSpec, Query, RawLabel, Rows, to_json
+from edl.spec import Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
 
+LOGS_SECS = 20.0  # time for the last lines of pods to arrive
 LOOK_SECS = 0.1  # between two looks at the logs
 TASK_SECS = 3600.0  # without a step, after which a worker that uses edl.elastic is replaced
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "edl run [--workers N] [--max_restarts N] [options] [-m] script.py [argument ...]"
+    parser.usage = (
+        "edl run [--workers N] [--max_restarts N] [--on kubernetes] [options] [-m] script.py [argument ...]"
+    )
+    place.add_arguments(parser)
     parser.add_argument(
         "--workers",
         "--num_workers",
@@ -67,7 +78,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the script to its end. Raises JobError if a worker fails and no restart is left."""
+    place.check(options)
     script = _script(options)
+    if options.on is not None:
+        _run_elsewhere(script, options)
+        return
     with job_folder("run", " ".join(("edl run", options.script))) as job:
         (job.program / "job.json").write_bytes(to_json(_job_spec(options, script.workers)))
         script_run.write(job.path, script)
@@ -86,12 +101,59 @@ def run(options: argparse.Namespace) -> None:
             script_run.forget(job.path)
 
 
+def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
+    """Run the script in pods, each of which gets the Python files of its folder."""
+    where = place.open_place(options)
+    if not options.dry_run:
+        where.check()
+    job = jobs.create("run", " ".join(("edl run", options.script)))
+    try:
+        folder = Path(script.folder) if script.module else Path(script.path).parent
+        send_modules(folder, job.zoo, where.most)
+        spec = _job_spec(options, script.workers)
+        (job.program / "job.json").write_bytes(to_json(spec))
+        write_intent(job.path, Intent("train", "", ""))
+        path = job.zoo.name if script.module else f"{job.zoo.name}/{Path(script.path).name}"
+        sent = msgspec.structs.replace(script, path=path, folder=job.zoo.name)
+        script_run.write(job.path, sent)
+        narrator = Narrator(sys.stderr)
+        if options.dry_run:
+            print(where.objects(job, spec), end="")
+            return
+        where.start(job, spec, narrator)
+        print(f"job {job.id}", file=sys.stderr)
+        if options.detach:
+            print(f"it continues; `sqlflow attach {job.id}` follows it", file=sys.stderr)
+            return
+        printer = threading.Thread(target=_print_lines, args=(where, job), name="edl-logs", daemon=True)
+        printer.start()
+        try:
+            where.follow(job, narrator, cancels=True)
+        finally:
+            printer.join(LOGS_SECS)
+    finally:
+        script_run.forget(job.path)
+        if not job.status().place:
+            job.remove()
+
+
+def _print_lines(where: place.Place, job: JobFolder) -> None:
+    """Print what the workers write, each line with the worker's name."""
+    with contextlib.suppress(SQLFlowError), where.lines(job) as lines:  # who follows the job tells it
+        for name, line in lines:
+            if name.startswith("worker-"):
+                print(f"[{name}] {line}", end="", flush=True)
+
+
 class Narrator:
     """Writer of restarts and of the ends of epochs."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._relaunches = 0
+
+    def note(self, text: str) -> None:
+        print(f"note: {text}", file=self._file, flush=True)
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, Tally) and event.relaunches > self._relaunches:
@@ -128,6 +190,7 @@ def _job_spec(options: argparse.Namespace, workers: int) -> JobSpec:
         optimizer=Component("script"),
         loss=Component("script"),
         metrics=(),
+        output=Output(name=Path(options.script).stem),
         checkpoints=Checkpoints(steps=options.checkpoint_steps or 0),
         cluster=Cluster(workers=workers, strategy="allreduce", task_timeout=TASK_SECS),
     )

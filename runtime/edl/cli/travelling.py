@@ -38,7 +38,7 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
     if zoo is None:
         raise TypeError("a job elsewhere needs a module of a zoo")
     source = Path(zoo.path)
-    _send_zoo(source, zoo.module.partition(".")[0], job.zoo, most)
+    send_modules(source, job.zoo, most, package=zoo.module.partition(".")[0])
     output = _path_in_pods(str(getattr(options, "output", None) or ""))
     write_intent(job.path, Intent(options.kind, "", output))
     if options.weights is not None:
@@ -113,24 +113,25 @@ def _send_rows(folder: Path, most: int) -> None:
     (folder / INDEX).write_bytes(msgspec.json.encode(changed))
 
 
-def _send_zoo(zoo: Path, package: str, target: Path, most: int) -> None:
-    """Copy the package of the model with all its files, and the Python files of the rest of the zoo.
+def send_modules(zoo: Path, target: Path, most: int, package: str = "") -> None:
+    """Copy the Python files of a folder, a model zoo or that of a script, and all files of the package in it.
 
-    Hidden files, which may hold secrets, are left out.
+    Hidden files, which may hold secrets, are left out. Raises SemanticError if they are too many or too large.
     """
-    found = [
-        path for path in _files(zoo) if path.suffix == ".py" or path.relative_to(zoo).parts[0] == package
-    ]
-    if len(found) > MOST_MODULES:
-        raise SemanticError(
-            f"the model zoo {zoo} has {len(found):,} files; {MOST_MODULES:,} travel with a job",
-            hint="name a folder that holds only the packages of models by --model_zoo",
-        )
+    found: list[Path] = []
+    for path in _files(zoo):
+        if path.suffix == ".py" or path.relative_to(zoo).parts[0] == package:
+            found.append(path)
+        if len(found) > MOST_MODULES:
+            raise SemanticError(
+                f"the folder {zoo} has more than {MOST_MODULES:,} Python files, which would travel with the job",
+                hint="keep the script or the model zoo in a folder of its own",
+            )
     size = sum(path.stat().st_size for path in found)
     if size > most:
         largest = max(found, key=lambda path: path.stat().st_size)
         raise SemanticError(
-            f"the model zoo {zoo} has {size / 1e6:,.0f} MB; {most / 1e6:.0f} MB travel with a job",
+            f"the modules of {zoo} have {size / 1e6:,.0f} MB; {most / 1e6:.0f} MB travel with a job",
             hint=f"the largest file is {largest}: keep data outside of the package",
         )
     for path in found:

@@ -14,6 +14,7 @@ from typing import Any
 from edl import exit_codes
 from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic import place as places
+from edl.elastic.agreement import agree
 from edl.elastic.connection import Connection
 from edl.elastic.gradients import Gradients
 from edl.elastic.member import Alone
@@ -21,7 +22,7 @@ from edl.elastic.state import ScriptState
 from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.jobs.failure import to_failed
-from edl.jobs.script_run import Workload, agree
+from edl.jobs.script_run import Workload
 from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.local import LocalTasks

@@ -20,7 +20,7 @@ from edl.errors import SpecError, SQLFlowError
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import Spec
+from edl.jobs.run_folder import SCRIPT_WORKER, Spec
 
 INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
 
@@ -49,7 +49,8 @@ def main(role: str) -> NoReturn:
 def _command(role: str, spec: Spec) -> list[str]:
     """Return module and arguments; the job's folder is inserted between them."""
     if role == "master":
-        return ["edl.master.main_pod", *spec.master_arguments]
+        module = "edl.master.script_pod" if spec.worker == SCRIPT_WORKER else "edl.master.main_pod"
+        return [module, *spec.master_arguments]
     if role == "instance":
         if not os.environ.get(INSTANCE):
             raise SpecError(f"a container of a worker or server needs {INSTANCE} in its environment")

@@ -1,7 +1,8 @@
 """Job folder inside a container, built from mounted files.
 
 EDL_FILES    the job's files, at their paths in the folder; a large one as PATH.part-00, PATH.part-01 …
-EDL_SECRETS  token, the token of RPCs; secrets.json, the passwords of data sources by their URLs
+EDL_SECRETS  token, the token of RPCs; secrets.json, the passwords of data sources by their URLs; script.json, of
+             `edl run`: the script and its arguments
 EDL_JOB      path of the folder; its name is the job's id
 EDL_MASTER   host:port of the master
 """
@@ -15,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from edl.errors import SpecError
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.run_folder import ClusterFolder, replace_file
+from edl.jobs.script_run import FILE as SCRIPT
 
 _PART = re.compile(r"(.+)\.part-(\d+)")
 
@@ -31,6 +33,8 @@ def make_folder(environment: Mapping[str, str]) -> tuple[ClusterFolder, str]:
     folder = ClusterFolder(job)
     folder.write_token(_secret(secrets / "token"))
     folder.write_address(master)
+    if (secrets / SCRIPT).exists():
+        replace_file(job / SCRIPT, (secrets / SCRIPT).read_bytes())
     return folder, _secret(secrets / "secrets.json")
 
 

@@ -20,17 +20,27 @@ from edl.cluster.environment import own_host
 from edl.elastic import place
 from edl.errors import JobError, SQLFlowError
 from edl.jobs import script_run
+from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import Attempt, ScriptRun
 
 
 def main(job: Path, instance: Instance) -> int:
     """Run the script and return its exit code."""
-    script, attempt = script_run.read(job, ScriptRun), script_run.read(job, Attempt)
-    if script is None or attempt is None:
+    script = script_run.read(job, ScriptRun)
+    if script is None:
         raise JobError(f"job {job.name} has no script to run")
-    os.environ.update(variables(job.name, script, attempt, instance))
+    if in_pods := ClusterFolder(job).is_deployed:
+        from edl.entrypoints.script_group import meet  # imports gRPC
+
+        attempt = meet(job, instance)
+    else:
+        found = script_run.read(job, Attempt)
+        if found is None:
+            raise JobError(f"job {job.name} has not started its script")
+        attempt = found
+    os.environ.update(variables(job.name, script, attempt, instance, in_pods=in_pods))
     place.enter(job, instance)
-    code, error = _run(script)
+    code, error = _run(script_run.placed(script, job))
     place.leave(code, error)
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
@@ -39,20 +49,25 @@ def main(job: Path, instance: Instance) -> int:
     return code
 
 
-def variables(run: str, script: ScriptRun, attempt: Attempt, instance: Instance) -> dict[str, str]:
-    """Return the variables of torchrun for one of its workers; rank 0 has the store of the process group."""
+def variables(
+    run: str, script: ScriptRun, attempt: Attempt, instance: Instance, *, in_pods: bool = False
+) -> dict[str, str]:
+    """Return the variables of torchrun for one of its workers; rank 0 has the store of the process group.
+
+    `in_pods`: each worker is alone on its machine.
+    """
     rank, size = instance.name.rpartition("-")[2], str(script.workers)
     return {
         "RANK": rank,
-        "LOCAL_RANK": rank,
+        "LOCAL_RANK": "0" if in_pods else rank,
         "ROLE_RANK": rank,
-        "GROUP_RANK": "0",
+        "GROUP_RANK": rank if in_pods else "0",
         "WORLD_SIZE": size,
-        "LOCAL_WORLD_SIZE": size,
+        "LOCAL_WORLD_SIZE": "1" if in_pods else size,
         "ROLE_WORLD_SIZE": size,
-        "GROUP_WORLD_SIZE": "1",
+        "GROUP_WORLD_SIZE": size if in_pods else "1",
         "ROLE_NAME": "default",
-        "MASTER_ADDR": own_host(),
+        "MASTER_ADDR": attempt.host or own_host(),
         "MASTER_PORT": str(attempt.port),
         "TORCHELASTIC_RUN_ID": run,
         "TORCHELASTIC_RESTART_COUNT": str(instance.incarnation),

@@ -1,6 +1,7 @@
 """Records of a job of `edl run`, in its job folder.
 
-script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret
+script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret.
+               In pods it comes from the Secret
 attempt.json   master: the present start of all workers
 workload.json  first worker that calls `edl.elastic`: the rows that the workers train on together
 """
@@ -20,7 +21,8 @@ from edl.jobs.run_folder import replace_file
 
 
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder.
+    """Python program that every worker runs: a file, or a module by its name, with arguments, in a folder. Relative
+    paths are those of the job folder.
 
     All `workers` are started again at most `max_restarts` times, unless the script uses `edl.elastic`.
     """
@@ -34,10 +36,13 @@ class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One start of all workers. `restarts` counts those before; `port` is for the script's own process group."""
+    """One start of all workers. `restarts` counts those before; `port` is for the script's own process group, at
+    `host`, or the worker's own if that is empty.
+    """
 
     restarts: int
     port: int
+    host: str = ""
 
 
 class Workload(msgspec.Struct, frozen=True):
@@ -51,11 +56,17 @@ class Workload(msgspec.Struct, frozen=True):
 
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
+FILE, WORKLOAD = "script.json", "workload.json"
 _FILES: dict[type, str] = {
-    ScriptRun: "script.json",
+    ScriptRun: FILE,
     Attempt: "attempt.json",
-    Workload: "workload.json",
+    Workload: WORKLOAD,
 }
+
+
+def placed(script: ScriptRun, job: Path) -> ScriptRun:
+    """Return the script with its place in the job folder, in which it has travelled, unless that is absolute."""
+    return msgspec.structs.replace(script, path=str(job / script.path), folder=str(job / script.folder))
 
 
 def write(job: Path, record: ScriptRun | Attempt) -> None:
@@ -88,7 +99,12 @@ def agree(job: Path, workload: Workload) -> None:
             os.link(partial, path)
     finally:
         partial.unlink()
-    if (found := read(job, Workload)) != workload:
+    check(read(job, Workload), workload)
+
+
+def check(found: Workload | None, workload: Workload) -> None:
+    """Raise JobError unless the workload that all workers have agreed on is that of this worker."""
+    if found != workload:
         raise JobError(
             f"this worker has {_described(workload)}, another one {_described(found) if found else 'nothing'}",
             hint="every worker runs the whole script: call edl.elastic once, with the same rows in each",

@@ -8,8 +8,9 @@ by another one, of the same Job.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 
 from edl import exit_codes
 from edl.checkpoints.master_store import Keeper
@@ -40,12 +41,19 @@ GRACE = 5.0  # seconds for remaining instances to leave after the end of the job
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    return serve("edl.master.main_pod", arguments, _run)
+
+
+def serve(
+    name: str, arguments: Sequence[str] | None, run: Callable[[ClusterFolder, EventStream, float], int]
+) -> int:
+    """Run a master in a pod, and return the exit code, from which the Job knows whether another one may succeed."""
     end_on_sigterm()
     dump_stacks_on_signal()
-    options = parser("edl.master.main_pod").parse_args(arguments)
+    options = parser(name).parse_args(arguments)
     folder, events = ClusterFolder(options.job), EventStream(sys.stdout.buffer)
     try:
-        return _run(folder, events, options.lease_secs)
+        return run(folder, events, options.lease_secs)
     except ClusterError as error:  # the next master may succeed
         print(f"error: {error.message}", file=sys.stderr)
         return exit_codes.FAILED
@@ -57,13 +65,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
     spec = from_json((folder.job / "program" / "job.json").read_bytes())
+    with connected(folder, events, spec.cluster.workers) as found:
+        return run(spec, folder, found.backend, lease_secs)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """Connections of a master in a pod: its backend, and what that is made of."""
+
+    backend: Backend
+    cluster: KubernetesCluster
+    board: StatusMap
+    output: OutputMaps
+
+
+@contextmanager
+def connected(folder: ClusterFolder, events: EventStream, workers: int) -> Iterator[Connected]:
     deployment, intent = _given(folder)
     with (
         connect(in_pod=True) as api,
         closing(ConfigMapStateStore(api, deployment)) as state_store,
         closing(StatusMap(api, deployment)) as board,
         closing(JobWishes(api, deployment)) as wishes,
-        closing(KubernetesCluster(api, deployment, spec.cluster.workers)) as cluster,
+        closing(KubernetesCluster(api, deployment, workers)) as cluster,
         closing(OutputMaps(api, deployment)) as output,
     ):
         job = JobFolder(folder.job)
@@ -84,7 +108,7 @@ def _run(folder: ClusterFolder, events: EventStream, lease_secs: float) -> int:
             supervised=False,
             end_instances=lambda: cluster.end_all(GRACE),
         )
-        return run(spec, folder, backend, lease_secs)
+        yield Connected(backend, cluster, board, output)
 
 
 def _given(folder: ClusterFolder) -> tuple[Deployment, Intent]:

@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -51,25 +53,83 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, folder = begin("edl.master.scripts", arguments)
     with EventLog(folder.events) as events, contextlib.closing(ProcessCluster(options.cluster_fd)) as cluster:
         try:
-            scripts = ScriptMaster(folder, cluster, events)
+            scripts = ScriptMaster(folder, Supervised(cluster, folder), events, folder.job)
             end = scripts.run()
             if end is not None:
                 events.write(end)
                 return exit_codes.OK
-            return scripts.train(own_address(options.port), options.lease_secs)
+            return _train(scripts, folder, cluster, own_address(options.port), options.lease_secs)
         except SQLFlowError as error:
             log(f"error: {error.message}")
             events.write(to_failed(error, ""))
             return exit_codes.JOB_FAILED
 
 
-class ScriptMaster:
-    """Master of one job of `edl run`."""
+def _train(
+    scripts: ScriptMaster, folder: ClusterFolder, cluster: ProcessCluster, address: str, lease_secs: float
+) -> int:
+    try:
+        state_store = FileStateStore(folder.state)
+    except ClusterError as error:  # the other master continues
+        log(f"error: {error.message}")
+        return exit_codes.FAILED
+    with contextlib.closing(state_store):
+        backend = Backend(
+            cluster=cluster,
+            state_store=state_store,
+            events=scripts.held,
+            result_store=ClientResultStore(),
+            show=lambda snapshot: snapshot.write(folder.snapshot),
+            address=address,
+            beat=cluster.beat,
+            register_secs=UNREGISTERED_SECS,
+        )
+        return scripts.train(backend, lease_secs)
 
-    def __init__(self, folder: ClusterFolder, cluster: ProcessCluster, events: Events) -> None:
+
+class Workers(Protocol):
+    """Workers of a script, where they run: see `edl.cluster.Cluster`."""
+
+    @property
+    def relaunches(self) -> int:
+        """Number of masters before this one, as far as they are known."""
+
+    def start(self, instance: Instance) -> None: ...
+
+    def stop(self, name: str, incarnation: int, grace: float) -> None: ...
+
+    def list(self) -> list[Change]: ...
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Publish how far they are. Called about once a second, as a sign of life too."""
+
+
+class Supervised:
+    """Workers that a supervisor of this machine starts."""
+
+    def __init__(self, cluster: ProcessCluster, folder: ClusterFolder) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self.start, self.stop, self.list = cluster.start, cluster.stop, cluster.list
+
+    @property
+    def relaunches(self) -> int:
+        return self._cluster.relaunches
+
+    def show(self, snapshot: Snapshot) -> None:
+        self._cluster.beat()
+        snapshot.write(self._folder.snapshot)
+
+
+class ScriptMaster:
+    """Master of one job of `edl run`. `records` is the folder of what its workers record."""
+
+    def __init__(self, folder: ClusterFolder, cluster: Workers, events: Events, records: Path) -> None:
         self._folder = folder
         self._cluster = cluster
         self._events = events
+        self._records = records
+        self.held = HeldOutcome(events)
         script = script_run.read(folder.job, ScriptRun)
         if script is None:
             raise JobError("the job has no script")
@@ -85,7 +145,7 @@ class ScriptMaster:
         Raises JobError if one fails and no restart is left.
         """
         gang = Gang(self._script.workers, self._script.max_restarts, self._log_of)
-        while script_run.read(self._folder.job, Workload) is None:
+        while script_run.read(self._records, Workload) is None:
             changes = self._look()
             if gang.done(changes):
                 return self._outcome()
@@ -97,34 +157,20 @@ class ScriptMaster:
             time.sleep(LOOK_SECS)
         return None
 
-    def train(self, address: str, lease_secs: float) -> int:
-        """Serve the workers that train together, and wait for the ends of their scripts; return the exit code."""
-        workload = script_run.read(self._folder.job, Workload)
+    def train(self, backend: Backend, lease_secs: float) -> int:
+        """Serve the workers that train together, and wait for the ends of their scripts; return the exit code.
+
+        The events of the backend are `held`.
+        """
+        workload = script_run.read(self._records, Workload)
         spec = from_json((self._folder.job / "program" / "job.json").read_bytes())
-        held = HeldOutcome(self._events)
-        try:
-            state_store = FileStateStore(self._folder.state)
-        except ClusterError as error:  # the other master continues
-            log(f"error: {error.message}")
-            return exit_codes.FAILED
-        with contextlib.closing(state_store):
-            backend = Backend(
-                cluster=self._cluster,
-                state_store=state_store,
-                events=held,
-                result_store=ClientResultStore(),
-                show=lambda snapshot: snapshot.write(self._folder.snapshot),
-                address=address,
-                beat=self._cluster.beat,
-                register_secs=UNREGISTERED_SECS,
-            )
-            code = run(_trained(spec, workload), self._folder, backend, lease_secs)
-            data = state_store.read()
-        if held.outcome is None:
+        code = run(_trained(spec, workload), self._folder, backend, lease_secs)
+        data = backend.state_store.read()
+        if self.held.outcome is None:
             return code
         members = encoding.decode(data, MasterState).members if data is not None else {}
         self._await_ends({(name, member.incarnation) for name, member in members.items()})
-        self._events.write(held.outcome)
+        self._events.write(self.held.outcome)
         return code
 
     def _begin(self, instance: Instance) -> None:
@@ -160,7 +206,6 @@ class ScriptMaster:
         """Return the state of all workers; publish it from time to time."""
         changes = [change for change in self._cluster.list() if change.instance.role == "worker"]
         if time.monotonic() - self._shown >= SHOW_SECS:
-            self._cluster.beat()
             self._shown = time.monotonic()
             self._show(changes)
         self._tell(changes)
@@ -178,8 +223,8 @@ class ScriptMaster:
             )
             for change in sorted(changes, key=lambda change: change.instance.name)
         )
-        Snapshot(self._started, _now(), instances=rows, master_relaunches=self._cluster.relaunches).write(
-            self._folder.snapshot
+        self._cluster.show(
+            Snapshot(self._started, _now(), instances=rows, master_relaunches=self._cluster.relaunches)
         )
 
     def _tell(self, changes: list[Change]) -> None:

@@ -15,6 +15,7 @@ from edl.checkpoints import GoneError
 from edl.checkpoints.master_store import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
 from edl.jobs.run_folder import RELAYED
+from edl.logs import log
 from edl.master.state_loop import StateLoop
 from edl.rpc import codec, transport
 from edl.rpc import control_pb2 as pb
@@ -27,12 +28,65 @@ LONGEST_WAIT = 60.0  # seconds of a long poll
 T = TypeVar("T")
 
 
-class Service(MasterServicer):
-    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
-    and returns the number until now; `pause` begins to stop the job.
+class FileService(MasterServicer):
+    """Servicer of files that instances send and fetch.
 
     `keeper` stores the checkpoints of instances that share no disk, None if they do; `relayed` the other files of a
     job whose client waits for its output, see `edl.jobs.run_folder.RELAYED`.
+    """
+
+    def __init__(
+        self, keeper: Keeper | None, relayed: Keeper | None, log: Callable[[str], None] = log
+    ) -> None:
+        self._keeper = keeper
+        self._relayed = relayed
+        self._log = log
+
+    async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
+        sent = Sent(request.name, request.file, request.size, request.crc)
+        try:
+            upto = await self._kept(
+                context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
+            )
+        except (JobError, OSError) as error:
+            self._log(f"{sent.file} cannot be stored: {error}")
+            return pb.KeepResponse(refused=str(error))
+        return pb.KeepResponse(upto=upto)
+
+    async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
+        try:
+            store = self._store_of(request.name)
+            piece = await self._kept(context, store, Keeper.read, request.name, request.file, request.start)
+        except GoneError:
+            return pb.FetchResponse(gone=True)
+        return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
+
+    async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
+        found = await self._kept(context, self._keeper, Keeper.files)
+        folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
+        return pb.ListKeptResponse(folders=folders)
+
+    async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
+        await self._kept(context, self._keeper, Keeper.remove, request.name)
+        return pb.DiscardResponse()
+
+    def _store_of(self, name: str) -> Keeper | None:
+        return self._relayed if name in RELAYED else self._keeper
+
+    async def _kept(self, context: Any, store: Keeper | None, do: Callable[..., T], *arguments: object) -> T:
+        """Call a store of files in a thread: disks may be slow."""
+        if store is None:
+            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no such files")
+        try:
+            return await asyncio.to_thread(do, store, *arguments)
+        except SpecError as error:
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+            raise
+
+
+class Service(FileService):
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
+    and returns the number until now; `pause` begins to stop the job. For the stores of files see `FileService`.
     """
 
     def __init__(
@@ -44,12 +98,11 @@ class Service(MasterServicer):
         pause: Callable[[], None] = lambda: None,
         relayed: Keeper | None = None,
     ) -> None:
+        super().__init__(keeper, relayed, state_loop.tasks.log)
         self._state_loop = state_loop
         self._snapshot = snapshot
         self._scale = scale
-        self._keeper = keeper
         self._pause = pause
-        self._relayed = relayed
 
     async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
         instance, incarnation = request.instance, request.incarnation
@@ -94,49 +147,6 @@ class Service(MasterServicer):
         self._pause()
         return pb.PauseResponse()
 
-    # Checkpoints ----------------------------------------------------------------------------------------------
-
-    async def Keep(self, request: pb.KeepRequest, context: Any) -> pb.KeepResponse:  # noqa: N802
-        sent = Sent(request.name, request.file, request.size, request.crc)
-        try:
-            upto = await self._kept(
-                context, self._store_of(sent.name), Keeper.keep, sent, request.start, request.data
-            )
-        except (JobError, OSError) as error:
-            self._state_loop.tasks.log(f"{sent.file} cannot be stored: {error}")
-            return pb.KeepResponse(refused=str(error))
-        return pb.KeepResponse(upto=upto)
-
-    async def Fetch(self, request: pb.FetchRequest, context: Any) -> pb.FetchResponse:  # noqa: N802
-        try:
-            store = self._store_of(request.name)
-            piece = await self._kept(context, store, Keeper.read, request.name, request.file, request.start)
-        except GoneError:
-            return pb.FetchResponse(gone=True)
-        return pb.FetchResponse(data=piece.data, size=piece.size, crc=piece.crc)
-
-    async def ListKept(self, request: pb.ListKeptRequest, context: Any) -> pb.ListKeptResponse:  # noqa: N802
-        found = await self._kept(context, self._keeper, Keeper.files)
-        folders = (pb.ListKeptResponse.Folder(name=name, files=files) for name, files in found.items())
-        return pb.ListKeptResponse(folders=folders)
-
-    async def Discard(self, request: pb.DiscardRequest, context: Any) -> pb.DiscardResponse:  # noqa: N802
-        await self._kept(context, self._keeper, Keeper.remove, request.name)
-        return pb.DiscardResponse()
-
-    def _store_of(self, name: str) -> Keeper | None:
-        return self._relayed if name in RELAYED else self._keeper
-
-    async def _kept(self, context: Any, store: Keeper | None, do: Callable[..., T], *arguments: object) -> T:
-        """Call a store of files in a thread: disks may be slow."""
-        if store is None:
-            await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "this master stores no such files")
-        try:
-            return await asyncio.to_thread(do, store, *arguments)
-        except SpecError as error:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
-            raise
-
 
 @contextlib.asynccontextmanager
 async def _going_on(context: Any) -> AsyncIterator[None]:
@@ -170,7 +180,7 @@ async def _refuse(request: Any, context: Any) -> None:
 _refusal = grpc.unary_unary_rpc_method_handler(_refuse)
 
 
-async def serve(service: Service, address: str, token: str) -> tuple[aio.Server, int]:
+async def serve(service: FileService, address: str, token: str) -> tuple[aio.Server, int]:
     """Start the server, and return it with its port."""
     server = aio.server(options=SERVER_OPTIONS, interceptors=(Token(token),))
     add_MasterServicer_to_server(service, server)  # type: ignore[no-untyped-call]  # generated

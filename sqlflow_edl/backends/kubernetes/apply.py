@@ -20,6 +20,7 @@ from edl.data.server_url import parse_server
 from edl.errors import ClusterError
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec
 from edl.spec.runnable import RunnableSpec
@@ -73,8 +74,9 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings)
     folder = ClusterFolder(job.path)
     folder.make_token()
     queries = (spec.query, *([spec.validation] if spec.validation else []))
-    is_zoo = isinstance(spec, JobSpec) and spec.zoo is not None  # its queries name files
-    urls = () if is_zoo else (parse_server(query.source).with_password() for query in queries)
+    # Modules travel with jobs of the edl command, whose queries name files.
+    script, travels = job.path / SCRIPT, job.zoo.is_dir()
+    urls = () if travels else (parse_server(query.source).with_password() for query in queries)
     return Submission(
         job=job.id,
         spec=spec,
@@ -82,6 +84,7 @@ def submission(job: JobFolder, spec: JobSpec | RunnableSpec, settings: Settings)
         namespace=namespace_of(settings),
         files=_files(job),
         token=folder.token(),
+        script=script.read_bytes() if travels and script.exists() else b"",
         secrets={str(url): url.password for url in urls if url.password},
         certificates=issue() if encrypts(spec, settings) else {},
     )

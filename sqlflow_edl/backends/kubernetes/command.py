@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 
 from edl.cli.place import Listener
 from edl.cluster.kubernetes.api_calls import Calls
@@ -46,6 +48,9 @@ class KubernetesPlace:
 
     def start(self, job: JobFolder, spec: JobSpec, listener: Listener) -> None:
         submit.wait_for_start(submit.started(job, spec, self._settings), _Follower(listener))
+
+    def lines(self, job: JobFolder) -> AbstractContextManager[Iterable[tuple[str, str]]]:
+        return KubernetesJobHandle(job).logs(None, follow=True)
 
     def follow(self, job: JobFolder, listener: Listener, *, cancels: bool) -> Outcome:
         """Follow the job, and place its output into the folder, as if it had run there.

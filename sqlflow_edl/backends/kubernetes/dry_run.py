@@ -24,7 +24,10 @@ def described(submission: Submission) -> str:
     """Return the YAML of a submission, whose values of a real job are replaced by the placeholders."""
     secrets = dict.fromkeys(submission.secrets, HIDDEN)
     certificates = dict.fromkeys(submission.certificates, HIDDEN)
-    shown_as = replace(submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates)
+    script = HIDDEN.encode() if submission.script else b""
+    shown_as = replace(
+        submission, job=JOB, token=HIDDEN, secrets=secrets, certificates=certificates, script=script
+    )
     objects = Objects(shown_as)
     return _HEAD + shown([_queued(objects), *objects.owned(UID)])
 

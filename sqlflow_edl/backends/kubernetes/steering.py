@@ -71,6 +71,8 @@ def scale(folder: JobFolder, objects: JobObjects, workers: int) -> str:
     _running(folder, objects)
     if not objects.deployment.has_master:
         raise ClusterError(f"job {folder.id} runs a program in one pod, without workers")
+    if folder.status().kind == "run":
+        raise scaling.fixed(folder, workers)
     spec = scaling.check_strategy(folder, workers)
     snapshot = read_snapshot(objects.status())
     before = snapshot.workers if snapshot is not None and snapshot.workers else spec.cluster.workers
@@ -100,6 +102,8 @@ def _obstacle(folder: JobFolder, objects: JobObjects) -> tuple[str, str] | None:
     end = f"`sqlflow cancel {folder.id}` ends it"
     if not objects.deployment.has_master:
         return "it runs a program, which keeps no state", end
+    if folder.status().kind == "run":
+        return "it runs a script, whose state only the script knows", end
     spec = from_json((folder.program / "job.json").read_bytes())
     written, servers = spec.checkpoints, spec.cluster.parameter_servers
     found = written if _are_durable(folder, objects) else with_master(written, servers)

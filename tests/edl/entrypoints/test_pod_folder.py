@@ -59,3 +59,11 @@ def test_a_secret_that_is_not_mounted_is_named(tmp_path: Path) -> None:
     (tmp_path / "secrets" / "..data" / "token").unlink()
     with pytest.raises(SpecError, match=r"cannot read .*/secrets/token: No such file"):
         make_folder(environment)
+
+
+def test_the_script_of_a_job_comes_from_its_secret_and_is_readable_by_its_user_alone(tmp_path: Path) -> None:
+    environment = mounted(tmp_path, FILES, {})
+    (Path(environment["EDL_SECRETS"]) / "script.json").write_bytes(b"{}")
+    folder, _ = make_folder(environment)
+    script = folder.job / "script.json"
+    assert (script.read_bytes(), script.stat().st_mode & 0o777) == (b"{}", 0o600)

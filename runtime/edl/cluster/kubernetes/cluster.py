@@ -36,6 +36,8 @@ TIDYING = 4  # threads that delete superseded pods
 AT_ONCE = 32
 SHORT = 3.0  # patience in seconds of calls that are repeated soon anyway
 
+Changes = list[Change]  # defined here, because inside KubernetesCluster `list` is its method
+
 _lists = msgspec.json.Decoder(PodList)
 
 
@@ -108,6 +110,18 @@ class KubernetesCluster:
                 name, incarnation = change.instance.key
                 self._newest[name] = max(incarnation, self._newest.get(name, -1))
         return changes
+
+    def poll(self) -> Changes:
+        """Return the states as `list` does, after stuck pods were given up: for callers that do not watch.
+
+        An instance whose pod was deleted is reported once.
+        """
+        found = {change.instance.key: change for change in self.list()}
+        for change in self._look():
+            if isinstance(change, Change):
+                found[change.instance.key] = change
+        self._tidy()
+        return [*found.values()]
 
     def watch(self) -> Iterator[Change | Room]:
         """Yield changes since the last `list`, or the present states first if there was none."""

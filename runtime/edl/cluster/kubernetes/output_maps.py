@@ -1,4 +1,5 @@
-"""Output of a job in ConfigMaps, for the client that waits for it: an archive, or the results of tasks.
+"""Output of a job in ConfigMaps, for the client that waits for it: an archive, or the results of tasks. Of a job that
+runs a script, what its workers tell each other through the master.
 
 The client makes the ConfigMaps, empty, because the master may change only those that are named in its Role. A file is
 cut into parts, each a key FILE.part-NN-of-NN of any ConfigMap with room.
@@ -17,7 +18,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import Calls, RefusedError
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import JobError
-from edl.jobs.run_folder import OUTPUT
+from edl.jobs.run_folder import OUTPUT, SCRIPT
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -38,18 +39,27 @@ class OutputMaps:
         self._keys: list[dict[str, int]] = []  # key -> bytes, of each map
 
     def put(self, name: str, file: str, path: Path) -> None:
-        """Store a file of the output durably; other files are ignored. Raises JobError if there is no room."""
-        if name != OUTPUT or not self._paths:
+        """Store a file durably if it is of the output or of a script. Raises JobError if there is no room."""
+        if name not in (OUTPUT, SCRIPT) or not self._paths:
             return
         content = path.read_bytes()
         pieces = [content[at : at + ROOM] for at in range(0, len(content), ROOM)] or [b""]
         if not self._keys:
             self._keys = [
-                {key: len(each) for key, each in read_map(self._calls, path).items()} for path in self._paths
+                {key: len(each) for key, each in read_map(self._calls, map_).items()} for map_ in self._paths
             ]
         for number, piece in enumerate(pieces):
             key = f"{file}.part-{number:02}-of-{len(pieces):02}"
             self._put(self._place(key, len(piece)), key, piece)
+
+    def restore(self, folder: Path) -> None:
+        """Write the files that an earlier master has stored into the folder."""
+        files = joined(
+            {key: each for path in self._paths for key, each in read_map(self._calls, path).items()}
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
 
     def close(self) -> None:
         self._calls.close()

@@ -13,7 +13,8 @@ from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
-from edl.jobs.run_folder import Spec, master_timeout
+from edl.jobs.run_folder import SCRIPT_WORKER, WORKER, Spec, master_timeout
+from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.models.pending import Intent
 from edl.spec import JobSpec
@@ -34,7 +35,8 @@ class Submission:
     """Job before its submission.
 
     job: its id. files: of its folder, by path. token: that authenticates its calls. secrets: of its data sources, by
-    the URL without password. certificates: files of `edl.tls` by name, empty if calls are plain.
+    the URL without password. certificates: files of `edl.tls` by name, empty if calls are plain. script: record of the
+    script that workers run, whose arguments may be secret.
     """
 
     job: str
@@ -45,6 +47,7 @@ class Submission:
     token: str
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     certificates: Mapping[str, str] = field(default_factory=dict, repr=False)
+    script: bytes = field(default=b"", repr=False)
 
 
 class Objects:
@@ -68,7 +71,9 @@ class Objects:
                 {FILE: msgspec.json.encode(spec)},
             )  # it imports no framework
         else:
-            how, files = Spec(spec.framework, threads_each, detached=True, master_timeout=timeout), {}
+            worker = SCRIPT_WORKER if submission.script else WORKER
+            how = Spec(spec.framework, threads_each, detached=True, master_timeout=timeout, worker=worker)
+            files = {}
         intent = submission.files.get(INTENT)
         self._intent = msgspec.json.decode(intent, type=Intent) if intent else None
         packed = pack({**submission.files, **files, "cluster/spec.json": msgspec.json.encode(how)})
@@ -86,6 +91,8 @@ class Objects:
     def _outputs(self) -> int:
         """Number of ConfigMaps for output that comes back to the client."""
         intent = self._intent
+        if self._of.script:  # for what its workers tell each other
+            return 1
         comes_back = intent is not None and not intent.source and not intent.name
         return MAPS if comes_back and self._of.spec.kind in ("train", "predict") else 0
 
@@ -183,6 +190,8 @@ class Objects:
     def _secret(self, uid: str) -> Object:
         secrets = msgspec.json.encode(self._of.secrets).decode()
         data = {"token": self._of.token, "secrets.json": secrets, **self._of.certificates}
+        if self._of.script:
+            data[SCRIPT] = self._of.script.decode()
         return render("secret", metadata=self._metadata(names.secrets(self.name), uid), data=data)
 
     def _rights(self, uid: str) -> list[Object]:

@@ -66,3 +66,10 @@ def test_more_than_there_is_room_for_is_refused_with_another_way(place: Site, tm
 def test_other_files_of_pods_are_not_stored(place: Site, tmp_path: Path) -> None:
     put(place, tmp_path / "rows.msgpack", b"index", name="rows")
     assert found(place, place.deployment) == {}
+
+
+def test_what_workers_of_a_script_told_an_earlier_master_is_restored(place: Site, tmp_path: Path) -> None:
+    put(place, tmp_path / "workload.json", b"{}", name="script")
+    with closing(OutputMaps(place.double.client(), place.deployment)) as output:
+        output.restore(tmp_path / "records")
+    assert (tmp_path / "records" / "workload.json").read_bytes() == b"{}"

@@ -1,0 +1,47 @@
+"""Process group of a script's workers in pods: rank 0 announces its address through the master."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+
+from edl.cluster import Instance
+from edl.cluster.environment import own_host
+from edl.elastic.agreement import FILE, fetched, send
+from edl.errors import SpecError
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.script_run import Attempt
+from edl.run.storage import relay_of
+
+LOOK_SECS = 0.5  # between two questions for the address
+
+
+def meet(job: Path, instance: Instance) -> Attempt:
+    """Return this start of all workers, when rank 0 has announced where its process group is.
+
+    A worker that comes when others train together has no use for the group, and does not wait.
+    """
+    relay, file = relay_of(JobFolder(job)), f"group-{instance.incarnation}.json"
+    if instance.name == "worker-0":
+        attempt = Attempt(instance.incarnation, _free_port(), own_host())
+        send(relay, file, msgspec.json.encode(attempt))
+        return attempt
+    while True:
+        if (found := fetched(relay, file)) is not None:
+            try:
+                return msgspec.json.decode(found, type=Attempt)
+            except msgspec.MsgspecError as error:
+                raise SpecError(f"the address of worker-0 is damaged: {error}") from None
+        if fetched(relay, FILE) is not None:
+            return Attempt(instance.incarnation, 0)
+        time.sleep(LOOK_SECS)
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((own_host(), 0))
+        port: int = free.getsockname()[1]
+        return port

@@ -1,0 +1,180 @@
+"""The master of `edl run` on Kubernetes: `python -m edl.master.script_pod JOB_FOLDER`, in the pod of the job's Job.
+
+Workers share no folder: what they tell each other (the address of their process group, the rows of `edl.elastic`) goes
+through this master, which keeps it in a ConfigMap for the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import grpc
+import msgspec
+
+from edl import exit_codes
+from edl.checkpoints.master_store import Keeper
+from edl.cluster import Change, Instance, NoRoomError, Reason
+from edl.cluster.environment import own_address
+from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.cluster import KubernetesCluster
+from edl.cluster.kubernetes.status_map import StatusMap
+from edl.errors import ClusterError, JobError
+from edl.jobs.event_log import Event, EventStream
+from edl.jobs.failure import Failed, to_failed
+from edl.jobs.job_folder import JobFolder
+from edl.jobs.outcome import Outcome
+from edl.jobs.run_folder import SCRIPT, ClusterFolder
+from edl.jobs.snapshot import Snapshot
+from edl.logs import log
+from edl.master.main_pod import GRACE, connected, serve
+from edl.master.reporting import health
+from edl.master.scripts import UNREGISTERED_SECS, ScriptMaster
+from edl.master.servicer import FileService
+from edl.master.servicer import serve as serve_calls
+from edl.rpc import control_pb2 as pb
+from edl.spec import from_json
+
+POLL_SECS = 1.0  # interval of lists of the pods
+READY_SECS = 20.0  # time for the port to be listened on
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return serve("edl.master.script_pod", arguments, _run)
+
+
+def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
+    spec = from_json((folder.job / "program" / "job.json").read_bytes())
+    records = JobFolder(folder.job).relayed / SCRIPT
+    with connected(folder, stream, spec.cluster.workers) as found:
+        backend, events = found.backend, _Events(stream, found.board)
+        found.output.restore(records)
+        scripts = ScriptMaster(folder, Pods(found.cluster, found.board.show), events, records)
+        try:
+            code = exit_codes.OK
+            with _relaying(backend.relayed, folder.token()):
+                end = scripts.run()
+            if end is not None:
+                events.write(end)
+            else:  # the workers end by themselves, and the outcome is that of their scripts
+                backend = dataclasses.replace(
+                    backend,
+                    events=scripts.held,
+                    show_end=lambda end: None,
+                    end_instances=lambda: None,
+                    wishes=None,
+                    register_secs=UNREGISTERED_SECS,
+                )
+                code = scripts.train(backend, lease_secs)
+        except JobError as error:
+            log(f"error: {error.message}")
+            events.write(to_failed(error, folder.shown_log("master")))
+            code = exit_codes.JOB_FAILED
+        if code in (exit_codes.OK, exit_codes.JOB_FAILED):
+            found.cluster.end_all(GRACE)
+        return code
+
+
+class _Events:
+    """Events for clients that follow the log, and the end of the job also for those that do not."""
+
+    def __init__(self, stream: EventStream, board: StatusMap) -> None:
+        self._stream = stream
+        self._board = board
+
+    def write(self, event: Event) -> None:
+        self._stream.write(event)
+        if isinstance(event, Outcome | Failed):
+            self._board.end(event)
+
+
+class Pods:
+    """Workers that are pods, listed about once a second."""
+
+    relaunches = 0
+
+    def __init__(self, cluster: KubernetesCluster, show: Callable[[Snapshot], None]) -> None:
+        self._cluster = cluster
+        self._known: dict[str, Change] = {}  # last change of each name
+        self._stopped: set[tuple[str, int]] = set()
+        self._due = 0.0
+        self.show = show
+
+    def start(self, instance: Instance) -> None:
+        with contextlib.suppress(NoRoomError):  # it is requested again
+            self._cluster.start(instance)
+
+    def stop(self, name: str, incarnation: int, grace: float) -> None:
+        self._stopped.add((name, incarnation))
+        self._cluster.stop(name, incarnation, grace)
+
+    def list(self) -> list[Change]:
+        if time.monotonic() >= self._due:
+            self._refresh()
+            self._due = time.monotonic() + POLL_SECS
+        return [*self._known.values()]
+
+    def _refresh(self) -> None:
+        """List the pods. One that is not there any more has ended, whether or not anyone has reported that."""
+        listed = {change.instance.name: change for change in self._cluster.poll()}
+        for name, known in self._known.items():
+            found = listed.get(name)
+            if found is None or found.instance.incarnation < known.instance.incarnation:
+                listed[name] = known if known.state == "ended" else self._deleted(known)
+        self._known = listed
+
+    def _deleted(self, known: Change) -> Change:
+        reason: Reason = "stopped" if known.instance.key in self._stopped else "lost"
+        return msgspec.structs.replace(
+            known, state="ended", reason=reason, detail="lost: its pod was deleted"
+        )
+
+
+class _Relay(FileService):
+    """Servicer before the workers train together: those that are ready for that call again."""
+
+    async def Register(self, request: pb.RegisterRequest, context: Any) -> pb.Registration:  # noqa: N802
+        await context.abort(grpc.StatusCode.UNAVAILABLE, "the workers do not train together yet")
+        raise RuntimeError  # abort has raised
+
+
+@contextlib.contextmanager
+def _relaying(files: Keeper | None, token: str) -> Iterator[None]:
+    """Answer calls of workers and the liveness probe, in a thread, until the workers train together."""
+    loop = asyncio.new_event_loop()
+    ready, ended, failed = threading.Event(), asyncio.Event(), list[Exception]()
+
+    async def answer() -> None:
+        try:
+            server, _ = await serve_calls(_Relay(None, files), own_address(names.PORT), token)
+            probe = await health.serve(names.HEALTH)
+        except (ClusterError, RuntimeError) as error:  # RuntimeError: gRPC cannot listen
+            failed.append(error)
+            return
+        finally:
+            ready.set()
+        await ended.wait()
+        probe.close()
+        await server.stop(0.2)
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(answer()), name="edl-relay", daemon=True)
+    thread.start()
+    ready.wait(READY_SECS)
+    if failed:
+        raise ClusterError(f"the master cannot answer its workers: {failed[0]}")
+    try:
+        yield
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+        loop.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
