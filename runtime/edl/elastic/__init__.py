@@ -21,13 +21,15 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from edl.elastic import session as sessions
+from edl.elastic.member import World
 from edl.elastic.rows import Dataset, Sampler, checked, workload
 from edl.elastic.steps import Regrouped
 
-__all__ = ["checkpoint", "dataset", "rank", "run", "sampler", "world_size"]
+__all__ = ["World", "checkpoint", "dataset", "on_change", "rank", "run", "sampler", "world_size"]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+Changed = TypeVar("Changed", bound=Callable[[World | None, World], object])
 
 
 def sampler(
@@ -86,6 +88,17 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
                 return result
 
     return wrapper
+
+
+def on_change(function: Changed) -> Changed:
+    """Decorate a function of the old and the new `World` that is to be called when the group has other members.
+
+    It is called in each worker that enters the group, when all have the same state and before the loop goes on, also
+    for the first group of a worker, whose old world is None. Other members wait for it at the next step. Its exceptions
+    are those of the script.
+    """
+    sessions.add_hook(function)
+    return function
 
 
 def rank() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,9 +15,19 @@ LEAST_TIMEOUT = 60.0  # seconds: a script may do anything between two steps; a d
 DECAY = 0.9  # of the longest time between two steps, with each step
 
 
+@dataclass(frozen=True, slots=True)
+class World:
+    """Group of workers as one of them sees it: its rank, their number, and their names by rank."""
+
+    rank: int
+    size: int
+    members: tuple[str, ...]
+
+
 class Alone:
     """Process without a master."""
 
+    world = World(0, 1, ("worker-0",))
     group: Group | None = None
     rank, size, step = 0, 1, 0
     leaves = False
@@ -66,6 +77,10 @@ class ScriptMember(GroupMember):
     @property
     def size(self) -> int:
         return self._group.size if self._group is not None else 1
+
+    @property
+    def world(self) -> World:
+        return World(self.rank, self.size, tuple(self._members))
 
     @property
     def leaves(self) -> bool:

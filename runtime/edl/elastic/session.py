@@ -17,7 +17,7 @@ from edl.elastic import place as places
 from edl.elastic.agreement import agree
 from edl.elastic.connection import Connection
 from edl.elastic.gradients import Gradients
-from edl.elastic.member import Alone
+from edl.elastic.member import Alone, World
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
@@ -49,6 +49,7 @@ class Session:
         self._connection: Connection | None = None
         self._draining = threading.Event()
         self._steps: Steps | None = None  # in a job, from the first group on
+        self._world: World | None = None  # of which the hooks know
         if self._worker is not None:
             self._worker.at_end.append(self._end)
             agree(self._worker.job, workload)
@@ -90,6 +91,8 @@ class Session:
             if _declared.gradients is not None:
                 _declared.gradients.discard()
             self.steps.join()
+        if self._world is None:  # alone, without a group
+            self._regrouped()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -153,10 +156,19 @@ class Session:
             self._micro_batch,
             draining=self._draining,
             stepped=connection.stepped,
-            regrouped=_keep_buffers,
+            regrouped=self._regrouped,
         )
         connection.steps = steps
         return connection
+
+    def _regrouped(self) -> None:
+        """Call the hooks if the group has other members; all of them have the same state now."""
+        if _declared.gradients is not None:
+            _declared.gradients.keep()
+        before, self._world = self._world, self.steps.strategy.world
+        if self._world != before:
+            for hook in _hooks:
+                hook(before, self._world)
 
     def _end(self, code: int, error: SQLFlowError | None) -> None:
         """Leave the job at the end of the script. An error of ours would occur in every other worker too."""
@@ -173,6 +185,9 @@ class Session:
         connection.close()
 
 
+Hook = Callable[[World | None, World], object]
+
+_hooks: list[Hook] = []
 _declared = Declared()
 _session: Session | None = None
 
@@ -218,6 +233,11 @@ def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
     _declared.optimizer = optimizer
 
 
+def add_hook(hook: Hook) -> None:
+    """Call the function from now on when the members of the group have changed."""
+    _hooks.append(hook)
+
+
 def place() -> tuple[int, int]:
     """Return rank and size of the group; before the first one, those of the worker."""
     return _session.place if _session is not None else _place_of_environment()
@@ -225,11 +245,6 @@ def place() -> tuple[int, int]:
 
 def _place_of_environment() -> tuple[int, int]:
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def _keep_buffers() -> None:
-    if _declared.gradients is not None:
-        _declared.gradients.keep()
 
 
 def _unchanged(group: Any, share: float) -> None:

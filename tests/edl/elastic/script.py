@@ -38,6 +38,12 @@ edl.elastic.checkpoint(model, optimizer, scheduler)
 (FOLDER / f"pid-{RANK}").write_text(str(os.getpid()))
 
 
+@edl.elastic.on_change
+def changed(before: edl.elastic.World | None, now: edl.elastic.World) -> None:
+    with (FOLDER / f"worlds-{RANK}-{RESTART}").open("a") as file:
+        print(json.dumps([before and before.size, now.rank, now.size, now.members]), file=file)
+
+
 @edl.elastic.run
 def train() -> None:
     for epoch in sampler.epochs():

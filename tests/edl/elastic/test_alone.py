@@ -14,6 +14,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from edl import elastic
+from edl.elastic import session as sessions
 from edl.errors import JobError, SemanticError, SQLFlowError
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
@@ -183,3 +184,13 @@ def test_workers_of_another_launcher_are_refused(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(SemanticError) as raised:
         elastic.sampler(3, batch_size=1)
     assert raised.value.hint == "start the script with edl run"
+
+
+def test_hooks_know_of_a_process_alone_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_hooks", [])
+    told: list[Any] = []
+    elastic.on_change(lambda before, now: told.append((before, now)))
+    for _ in range(2):
+        told.clear()
+        Loop().elastic()
+        assert told == [(None, elastic.World(0, 1, ("worker-0",)))]

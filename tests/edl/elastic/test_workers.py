@@ -83,6 +83,11 @@ def test_a_killed_worker_costs_no_row_and_no_step(tmp_path: Path, alone: Path) -
     rows, sizes = counted(tmp_path / "killed")
     assert rows == counted(alone)[0] == Counter({(e, r): 1 for e in range(EPOCHS) for r in range(ROWS)})
     assert {2, 3} <= sizes
+    worlds = [json.loads(line) for line in (tmp_path / "killed" / "worlds-0-0").read_text().splitlines()]
+    assert worlds[0][0] is None
+    assert [before for before, *_ in worlds[1:]] == [size for _, _, size, _ in worlds[:-1]]
+    assert [3, 2] in [[before, size] for before, _, size, _ in worlds]
+    assert all(members[rank] == "worker-0" for _, rank, _, members in worlds)
     assert weights(tmp_path / "killed") == pytest.approx(weights(alone), abs=1e-5)
     assert f"epoch {EPOCHS} done at step {STEPS}" in said
     assert job_folder.jobs() == []
