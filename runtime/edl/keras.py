@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edl.frameworks.keras.heads import joined
 from edl.frameworks.keras.layers import (
     Embedding,
     by_class,
@@ -22,6 +23,7 @@ __all__ = [
     "checked_model",
     "concatenated",
     "feature_inputs",
+    "joined",
     "member_inputs",
     "member_outputs",
     "weighted_sum",

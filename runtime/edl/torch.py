@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.frameworks.torch.clusters import Centres
+from edl.frameworks.torch.heads import joined, rescaled
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
     Concatenated,
@@ -29,4 +30,6 @@ __all__ = [
     "by_class",
     "checked_model",
     "clipped",
+    "joined",
+    "rescaled",
 ]

@@ -16,6 +16,7 @@ from edl.data.names import fitting, quoted
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from edl.spec.forecast import PREFIX
+from edl.worker.evaluation.prediction import predicted_columns
 from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
@@ -76,14 +77,19 @@ def prediction(
         probabilities = True
     report = _rows_or_report(attributes.get("predict.report"), statement, model, reference, errors)
     raise_all(errors)
-    table, column = _target(statement.target, statement.prefix + trained.label.column, query.dialect)
+    several = isinstance(trained.label, spec.SeveralLabels)
+    usual = "" if several else trained.label.column
+    table, column = _target(statement.target, statement.prefix + usual, query.dialect)
+    if several and column != statement.prefix:
+        column += "_"  # before the name of each label
     if table and statement.target and fitting(column, scheme := query.source.partition(":")[0]) != column:
         raise SemanticError(
             f"{column} cannot name a column of {scheme}",
             span=statement.target.span,
             hint="name the column that is predicted behind the table: TO PREDICT my_table.my_column",
         )
-    keep = tuple(name for name in schema.names if name.casefold() != column.casefold())
+    predicted = {name.casefold() for name in predicted_columns(trained.label, column)}
+    keep = tuple(name for name in schema.names if name.casefold() not in predicted)
     return msgspec.structs.replace(
         _used(trained, "predict", statement, reference, query, renamed, attributes),
         weights=None,
@@ -147,7 +153,9 @@ def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
         validation=None,
         weights=None,
         search=None,
-        output=spec.Output(column=trained.label.column),
+        output=spec.Output(
+            column="" if isinstance(trained.label, spec.SeveralLabels) else trained.label.column
+        ),
         trained_model=reference,
         device="cpu",
         threshold=uncertainty.threshold_of_training(model),
@@ -170,7 +178,9 @@ def evaluation(
     trained, errors = _with_known_anomalies(model.spec, statement, schema), list[SQLFlowError]()
     label = statement.labels[0] if statement.labels else None
     try:
-        if isinstance(trained.label, spec.Unlabelled):
+        if isinstance(trained.label, spec.SeveralLabels):
+            trained, column = _with_labels(trained, trained.label, statement, schema), ""
+        elif isinstance(trained.label, spec.Unlabelled):
             errors.extend(refused(statement, reference))
             column = ""
         else:
@@ -212,6 +222,37 @@ def evaluation(
     )
 
 
+def _with_labels(
+    trained: spec.JobSpec, label: spec.SeveralLabels, statement: ast.Statement, schema: Schema
+) -> spec.JobSpec:
+    """Return the JobSpec with the columns of the query that hold the labels, in their order.
+
+    Raises SemanticError for another number of them.
+    """
+    written, parts = statement.labels, label.labels
+    if written and len(written) != len(parts):
+        raise SemanticError(
+            f"the model predicts {len(parts)} labels, and LABEL names {len(written)}",
+            span=written[-1].span,
+            hint=f"name the columns that hold {label.column}, or leave LABEL out",
+        )
+    columns = (
+        [schema.resolve(each) for each in written]
+        if written
+        else [_label_column(statement, schema, each.column) for each in parts]
+    )
+    renamed = tuple(
+        msgspec.structs.replace(each, column=column) for each, column in zip(parts, columns, strict=True)
+    )
+    names = tuple(
+        f"{own.column}{name.removeprefix(each.column)}"
+        for each, own in zip(parts, renamed, strict=True)
+        for name in trained.metrics
+        if name.rpartition(".")[0] == each.column
+    )
+    return msgspec.structs.replace(trained, label=spec.SeveralLabels(renamed), metrics=names)
+
+
 def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schema: Schema) -> spec.JobSpec:
     """Return the JobSpec of a model of anomalies as that of a classifier, if LABEL names the known ones."""
     if not (isinstance(trained.label, spec.AnomalyLabel) and statement.labels):
@@ -242,6 +283,8 @@ def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowErr
     if written and (classes < least or (report == "roc_curve" and classes > 2)):
         of = "two classes" if report == "roc_curve" else "classes"
         has = f"has {classes}" if classes else "is none"
+        if isinstance(label, spec.SeveralLabels):
+            has = "are several labels"
         errors.append(
             SemanticError(
                 f"there is a {report} of {of}, and {label.column} {has}",
@@ -278,6 +321,15 @@ def explanation(
     _, attributes = check_explanation(statement)
     trained, errors = model.spec, list[SQLFlowError]()
     renamed = columns(statement, schema, _read(trained), errors)
+    if isinstance(trained.label, spec.SeveralLabels):
+        first = trained.label.labels[0].column
+        errors.append(
+            SemanticError(
+                f"{reference} predicts {trained.label.column}, and EXPLAIN is of one predicted number or class",
+                span=statement.span,
+                hint=f"train a model of {first} alone to explain it: LABEL {first}",
+            )
+        )
     if isinstance(trained.label, spec.Unlabelled):
         column = trained.label.column
         found = "clusters" if column == "cluster" else "anomalies"

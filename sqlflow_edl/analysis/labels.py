@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError
+from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
 from sqlflow_edl.analysis.models.base import Model
@@ -65,26 +65,31 @@ def check_type(schema: Schema, label: str, model: Model | None) -> SQLFlowError 
 
 def named(
     statement: ast.Statement, model: Model | None, schema: Schema, errors: list[SQLFlowError]
-) -> tuple[str, Span | None]:
-    """Return the label's column, empty without one and after an error, and the span of its name."""
-    name = written(statement, model, errors)
-    if name is None:
-        return "", None
-    try:
-        return schema.resolve(name), name.span
-    except SQLFlowError as error:
-        errors.append(error)
-        return "", None
+) -> dict[str, Span]:
+    """Return the spans of the labels by their columns; empty without a label and after an error."""
+    found: dict[str, Span] = {}
+    for name in written(statement, model, errors):
+        try:
+            column = schema.resolve(name)
+        except SQLFlowError as error:
+            errors.append(error)
+            return {}
+        if column in found:
+            errors.append(SemanticError(f"{column} is a label twice", span=name.span, hint="leave one out"))
+        found[column] = name.span
+    return found
 
 
-def written(statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]) -> ast.Name | None:
-    """Return the one label that the statement names; add errors if it names none or several.
+def written(
+    statement: ast.Statement, model: Model | None, errors: list[SQLFlowError]
+) -> tuple[ast.Name, ...]:
+    """Return the labels that the statement names; add an error if it names none.
 
     A model that finds clusters or anomalies has none.
     """
     if model is not None and model.task in WITHOUT_LABEL:
         errors.extend(refused(statement, model.name))
-        return None
+        return ()
     if not statement.labels:
         named = statement.model.span if statement.model else None
         if named is None or all(each.span != named for each in errors):  # an unknown model may have no label
@@ -95,16 +100,7 @@ def written(statement: ast.Statement, model: Model | None, errors: list[SQLFlowE
                     hint="name the column to predict: LABEL income",
                 )
             )
-        return None
-    if len(statement.labels) > 1:
-        errors.append(
-            SemanticError(
-                "several labels are not supported yet",
-                span=statement.labels[1].span,
-                hint="train a model for each",
-            )
-        )
-    return statement.labels[0]
+    return statement.labels
 
 
 def refused(statement: ast.Statement, name: str) -> Iterator[SQLFlowError]:
@@ -270,6 +266,8 @@ def resolve_metrics(
     written: Setting, label: spec.Label, span: Span | None, errors: list[SQLFlowError]
 ) -> tuple[str, ...]:
     """Return canonical names of the written metrics, or those of the kind of label if none is written."""
+    if isinstance(label, spec.SeveralLabels):
+        return _metrics_of_each(written, label, span, errors)
     kind = metrics.kind_of(label)
     names: list[str] = []
     for name in written if isinstance(written, tuple) else metrics.DEFAULTS[kind]:
@@ -279,3 +277,44 @@ def resolve_metrics(
             error.span = span
             errors.append(error)
     return tuple(dict.fromkeys(names))
+
+
+def _metrics_of_each(
+    written: Setting, label: spec.SeveralLabels, span: Span | None, errors: list[SQLFlowError]
+) -> tuple[str, ...]:
+    """Return the names `label.metric` of the written metrics, or of the usual ones of each label.
+
+    A metric is written with the name of a label, or is measured of all labels that it suits.
+    """
+    if not isinstance(written, tuple):
+        return tuple(
+            f"{each.column}.{name}"
+            for each in label.labels
+            for name in metrics.DEFAULTS[metrics.kind_of(each)]
+        )
+    names: list[str] = []
+    for name in map(str, written):
+        try:
+            names += _metrics_named(name, label)
+        except SemanticError as error:
+            error.span = span
+            errors.append(error)
+    return tuple(dict.fromkeys(names))
+
+
+def _metrics_named(name: str, label: spec.SeveralLabels) -> list[str]:
+    """Return the full names of a written metric. Raises SemanticError if there is none, or no such label."""
+    column, _, own = name.rpartition(".")
+    some = [each for each in label.labels if not column or each.column.casefold() == column.casefold()]
+    if not some:
+        known = [each.column for each in label.labels]
+        raise SemanticError(f"the model has no label {column}", hint=did_you_mean(column, known))
+    found, wrong = [], None
+    for each in some:
+        try:
+            found.append(f"{each.column}.{metrics.by_name(own, metrics.kind_of(each)).name}")
+        except SemanticError as error:
+            wrong = error
+    if not found and wrong is not None:
+        raise wrong
+    return found

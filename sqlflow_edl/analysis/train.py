@@ -14,7 +14,15 @@ import msgspec
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from edl.spec.computed import table_columns
-from sqlflow_edl.analysis import catalog, forecasts, labels, uncertainty, user_model, warm_start
+from sqlflow_edl.analysis import (
+    catalog,
+    forecasts,
+    labels,
+    several_labels,
+    uncertainty,
+    user_model,
+    warm_start,
+)
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import reused
@@ -62,6 +70,10 @@ class TrainingPlan:
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
     computed: Mapping[str, spec.Computed] = field(default_factory=dict)  # columns of expressions by name
     validation: spec.Query | None = None  # the query of `held_out` with its columns
+    more_labels: Mapping[str, Span] = field(default_factory=dict)  # behind the first, with their places
+    more_classes: Mapping[str, labels.Values] = field(
+        default_factory=dict
+    )  # their distinct values in all rows
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
 
@@ -76,6 +88,7 @@ class TrainingPlan:
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""
         wants: dict[str, Want] = {self.label: labels.wants(self.settings.model)} if self.label else {}
+        wants |= dict.fromkeys(self.more_labels, labels.wants(self.settings.model))
         for draft in self.drafts:
             for part in draft.leaves:
                 for column in part.columns:
@@ -103,7 +116,7 @@ class TrainingPlan:
 
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
-        others = (self.label, self.weight, self.group)
+        others = (self.label, *self.more_labels, self.weight, self.group)
         # a row is in several examples, so that comparisons of rows would mislead
         columns = [] if self.forecast else [column for column in self.columns if column not in others]
         return DataChecks(self.label, columns, self.schema, self.seed)
@@ -140,7 +153,7 @@ class TrainingPlan:
         rows = msgspec.structs.replace(rows, validation=rows.validation - test)
         choice = self.settings.choice
         found = statistics.get(self.label, ColumnStatistics())
-        model, label = labels.choose(self, found, classes) if self.label else labels.unlabelled(self, rows)
+        model, label = self._chosen(statistics, rows, classes)
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
@@ -185,6 +198,16 @@ class TrainingPlan:
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
         )
 
+    def _chosen(
+        self, statistics: Statistics, rows: spec.Rows, classes: labels.Values
+    ) -> tuple[Model, spec.Label]:
+        """Return the model and the typed label."""
+        if self.more_labels:
+            return several_labels.choose(self, statistics, classes)
+        if not self.label:
+            return labels.unlabelled(self, rows)
+        return labels.choose(self, statistics.get(self.label, ColumnStatistics()), classes)
+
     def _optimizer(self, model: Model, inputs: ModelInputs) -> Entry:
         """Return the optimizer with the defaults for so many columns, unless it is written."""
         if "optimizer" in self.settings.resolved:
@@ -206,7 +229,7 @@ class TrainingPlan:
             else ("n_classes", "n_clusters", "num_boost_round", "group_column", *forecasts.PARAMETERS)
         )
         written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
-        if written.get("batch_norm") and not choice.own:
+        if not choice.own and (written.get("batch_norm") or self.more_labels):
             written.pop("members", None)  # a single network
         found = {**choice.params, **written}
         if self.parent:
@@ -321,19 +344,23 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    label, label_span = labels.named(statement, settings.model, schema, errors)
-    if label and (error := labels.check_type(schema, label, settings.model)):
-        error.span = error.span or label_span
-        errors.append(error)
+    found = labels.named(statement, settings.model, schema, errors)
+    for each, span in found.items():
+        if error := labels.check_type(schema, each, settings.model):
+            error.span = error.span or span
+            errors.append(error)
+    several_labels.check(statement, settings, found, errors)
+    label, label_span = next(iter(found.items()), ("", None))
     drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
-    growing = increments.column(settings, schema, {label, weight}, errors)
+    growing = increments.column(settings, schema, {*found, weight}, errors)
     held_out = chosen(statement, settings.resolved, errors)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)
     splitting = Splitting() if forecast else splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
+    reserved |= dict.fromkeys(found, "a label" if len(found) > 1 else "the label")
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
     resolver = Resolver(schema, reserved, errors, notes, models)
@@ -370,6 +397,7 @@ def plan(
         parent,
         kept,
         resolver.computed | warm_start.computed(kept),
+        more_labels={each: span for each, span in found.items() if each != label},
         notes=notes,
     )
 
@@ -384,7 +412,8 @@ def check_without_columns(
     errors: list[SQLFlowError] = []
     settings = check_settings(statement, errors, [], parent)
     errors += running.problems(settings, workers)
-    labels.written(statement, settings.model, errors)
+    written = labels.written(statement, settings.model, errors)
+    several_labels.check(statement, settings, {str(each): each.span for each in written}, errors)
     chosen(statement, settings.resolved, errors)
     for clause in statement.columns:
         named(clause, settings.choice.example.architecture.inputs, errors)

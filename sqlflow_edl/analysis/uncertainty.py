@@ -88,7 +88,7 @@ def probabilities(written: Resolved | None, model: Archive, errors: list[SQLFlow
     if written is None:
         return None
     label = model.spec.label
-    if not isinstance(label, spec.ClassLabel):
+    if not any(isinstance(each, spec.ClassLabel) for each in spec.each_label(label)):
         errors.append(
             SemanticError(
                 f"there are probabilities of classes, and {label.column} is none",
@@ -130,6 +130,8 @@ def check_threshold(label: spec.Label, key: str) -> None:
     if isinstance(label, spec.ClassLabel) and label.binary:
         return
     has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
+    if isinstance(label, spec.SeveralLabels):
+        has = "are several labels"
     raise SemanticError(f"a threshold is of two classes, and {label.column} {has}", hint=f"leave {key} out")
 
 
@@ -156,6 +158,11 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
         return (
             f"{reference} forecasts quantiles instead of an interval",
             "train it WITH forecast.quantiles = [0.05, 0.95], whose columns PREDICT then adds",
+        )
+    if isinstance(label, spec.SeveralLabels):
+        return (
+            f"an interval is of one number, and {reference} predicts {label.column}",
+            "leave predict.interval out, or train a model of that number alone",
         )
     if not isinstance(label, spec.RegressionLabel):
         return (

@@ -7,7 +7,7 @@ of a weight is an error; the distance of the new rows from those of m is a note.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -69,6 +69,8 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
         )
     if entry is None and statement.model is None:
         errors.append(parent.refuse(f"{parent.reference} is a {name}", None, f"write TO TRAIN {name}"))
+    if entry is not None and isinstance(parent.spec.label, spec.SeveralLabels):
+        return Choice(None, name.removesuffix("Regressor").removesuffix("Classifier"))  # by each label
     return Choice(entry) if entry else written
 
 
@@ -132,7 +134,12 @@ def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
 
     Raises SemanticError if it has classes that the parent does not know.
     """
-    theirs = parent.spec.label
+    return _label(parent, parent.spec.label, found, span)
+
+
+def _label(parent: Parent, theirs: spec.Label, found: spec.Label, span: Span | None) -> spec.Label:
+    if isinstance(found, spec.SeveralLabels) or isinstance(theirs, spec.SeveralLabels):
+        return _several(parent, spec.each_label(theirs), spec.each_label(found), span)
     if isinstance(theirs, spec.ClassLabel) and isinstance(found, spec.ClassLabel):
         unknown = [value for value in found.classes if value not in theirs.classes]
         if unknown:
@@ -144,6 +151,19 @@ def label(parent: Parent, found: spec.Label, span: Span | None) -> spec.Label:
     if isinstance(found, spec.RankingLabel):
         return found
     return msgspec.structs.replace(theirs, column=found.column)
+
+
+def _several(
+    parent: Parent, theirs: Sequence[spec.Label], found: Sequence[spec.Label], span: Span | None
+) -> spec.SeveralLabels:
+    if [type(each) for each in theirs] != [type(each) for each in found]:
+        columns = ", ".join(each.column for each in theirs)
+        hint = "name as many labels of the same kinds, in that order"
+        raise parent.refuse(f"{parent.reference} predicts {columns}", span, hint)
+    parts = [_label(parent, *each, span) for each in zip(theirs, found, strict=True)]
+    return spec.SeveralLabels(
+        tuple(each for each in parts if isinstance(each, spec.RegressionLabel | spec.ClassLabel))
+    )
 
 
 def check_written(

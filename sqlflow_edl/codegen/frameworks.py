@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl import schedules
-from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, Label
+from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, Label, SeveralLabels
 from edl.spec.job import Parameter
 from sqlflow_edl.codegen.source import Call, Expression, literal
 
@@ -204,6 +204,8 @@ _LOSSES = {
 
 def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     """Return the lines of a program's `loss(labels, predictions)`; the last one returns."""
+    if isinstance(label, SeveralLabels):
+        return _weighted_sum(framework, loss, label)
     regression, binary, classes = _LOSSES[framework]
     values = {name: literal(value) for name, value in loss.params.items() if name != CLASS_WEIGHTS}
     if isinstance(label, ClassLabel):
@@ -222,6 +224,40 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))
+
+
+def label_losses(framework: str, label: Label) -> list[list[str]]:
+    """Return the lines of `loss_0(labels, predictions)`, `loss_1`, …: the usual loss of each of several labels."""
+    found = []
+    for number, each in enumerate(label.labels if isinstance(label, SeveralLabels) else ()):
+        name = "cross_entropy" if isinstance(each, ClassLabel) else "mean_squared_error"
+        body = loss_body(framework, Component(name), each)
+        found.append([line.replace("LABEL.", f"LABEL[{number}].") for line in body])
+    return found
+
+
+def _weighted_sum(framework: str, loss: Component, label: SeveralLabels) -> list[str]:
+    """Return the sum of the labels' losses, each a number per row, times their weights."""
+    weights = loss.params["weights"]
+    terms = []
+    for number, (each, (first, last), weight) in enumerate(
+        zip(label.labels, label.places, weights, strict=True)  # type: ignore[arg-type]  # of a weighted sum
+    ):
+        some = f"[:, {first}:{last}]"
+        labels = f"labels{some}"
+        if isinstance(each, ClassLabel) and not each.binary:
+            labels = (
+                f"{labels}.argmax(dim=1)" if framework == "torch" else f"keras.ops.argmax({labels}, axis=1)"
+            )
+        term = f"loss_{number}({labels}, predictions{some})"
+        term = f"{term}.flatten()" if framework == "torch" else f"keras.ops.reshape({term}, (-1,))"
+        terms.append(term if weight == 1 else f"{literal(weight)} * {term}")
+    lines = [f"losses = {terms[0]}  # {literal(label.labels[0].column)}"]
+    lines += [
+        f"losses += {term}  # {literal(each.column)}"
+        for term, each in zip(terms[1:], label.labels[1:], strict=True)
+    ]
+    return [*lines, "return losses"]
 
 
 def _weighed(body: list[str]) -> list[str]:

@@ -16,6 +16,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "checked_model",
         "concatenated",
         "feature_inputs",
+        "joined",
         "member_inputs",
         "member_outputs",
         "weighted_sum",
@@ -32,6 +33,8 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "by_class",
         "checked_model",
         "clipped",
+        "joined",
+        "rescaled",
     ),
 }
 

@@ -40,6 +40,7 @@ from edl.spec import (
     ForecastLabel,
     HashBucket,
     JobSpec,
+    Label,
     ListOf,
     Log,
     LogCount,
@@ -53,6 +54,7 @@ from edl.spec import (
     Raw,
     RawLabel,
     Sequence,
+    SeveralLabels,
     Source,
     Split,
     Standardize,
@@ -167,7 +169,8 @@ def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     name = f"{architecture.name}_{spec.framework}.py.jinja"
     template = _template(name) if source is None else _environment().from_string(source)
     definition = template.render(values, architecture=architecture.name, **architecture.values(spec)).rstrip()
-    code = "\n".join([definition, *values["loss_body"], values.get("optimizer", "")])
+    losses = [line for lines in values["label_losses"] for line in lines]
+    code = "\n".join([definition, *losses, *values["loss_body"], values.get("optimizer", "")])
     return {**values, "definition": definition, "imports": imports(spec, code, bool(stored))}
 
 
@@ -185,9 +188,12 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
+    several = isinstance(spec.label, SeveralLabels)
     return {
         **shared,
         "params": params,
+        "several": several,
+        "label_losses": frameworks.label_losses(spec.framework, spec.label) if body else [],
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
@@ -198,7 +204,12 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         "regression": regression,
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
-        "scaled": f"{'.float()' * mixed} * LABEL.std + LABEL.mean" if regression else "",
+        "rescaled": "rescaled(" if several else "",
+        "scaled": ", LABEL)"
+        if several
+        else f"{'.float()' * mixed} * LABEL.std + LABEL.mean"
+        if regression
+        else "",
         "in_float32": ', dtype="float32"' if mixed else "",
         **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
@@ -228,7 +239,7 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
         "select_comment": comment(spec.query.select),
         "weights": _weights(spec),
         "class_weights": _class_weights(spec),
-        "label": layout(_label(spec), prefix="LABEL = "),
+        "label": layout(_label(spec.label), prefix="LABEL = "),
         "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
         "scores_comment": _SCORES.get(type(spec.label), "in units of the label"),
@@ -238,6 +249,7 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
 
 _SCORES: Mapping[type, str] = {
     ClassLabel: "probabilities of the classes",
+    SeveralLabels: "of each label: a number, or the probabilities of its classes",
     ForecastLabel: "in units of the label",
     RankingLabel: "higher is better, within a group",
     ClusterLabel: "distances to the centres",
@@ -312,8 +324,9 @@ def _tuple(values: object) -> str:
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})" if items else ""
 
 
-def _label(spec: JobSpec) -> Expression:
-    label = spec.label
+def _label(label: Label) -> Expression:
+    if isinstance(label, SeveralLabels):
+        return Call("fc.labels", tuple(map(_label, label.labels)))
     if isinstance(label, ClassLabel):
         return Call("fc.class_label", (literal(label.column), Items(tuple(map(literal, label.classes)))))
     if isinstance(label, RankingLabel):
@@ -348,13 +361,21 @@ def _class_weights(spec: JobSpec) -> str:
 
 
 def _metrics(spec: JobSpec) -> str:
-    kind = metrics.kind_of(spec.label)
-    made = ((name, metrics.by_name(name, kind)) for name in spec.metrics)
-    entries = [f"{literal(name)}: metrics.{type(each).__name__}({_first(each)})" for name, each in made]
+    entries = [f"{literal(name)}: {_metric(name, spec.label)}" for name in spec.metrics]
     line = "{" + ", ".join(entries) + "}"
     if len(line) < 85:
         return line
     return "{\n" + "".join(f"        {entry},\n" for entry in entries) + "    }"
+
+
+def _metric(name: str, label: Label) -> str:
+    """Return the expression of a metric; of one of several labels its name is `label.metric`."""
+    if isinstance(label, SeveralLabels):
+        column, _, own = name.rpartition(".")
+        number = [each.column for each in label.labels].index(column)
+        return f"metrics.of_label(LABEL, {number}, {_metric(own, label.labels[number])})"
+    made = metrics.by_name(name, metrics.kind_of(label))
+    return f"metrics.{type(made).__name__}({_first(made)})"
 
 
 def _first(metric: metrics.Metric) -> str:

@@ -11,7 +11,7 @@ _TAKEN = frozenset(
     (
         *("FEATURES", "LABEL", "STORED", "F", "Path", "fc", "keras", "math", "metrics", "nn", "schedules", "torch"),
         *("Concatenated", "Model", "checked_model", "clipped", "concatenated", "feature_inputs", "inputs", "model"),
-        *("outputs", "super"),
+        *("joined", "outputs", "rescaled", "super"),
         *("callbacks", "custom_model", "eval_metrics_fn", "feed", "learning_rate", "loss", "optimizer", "scores"),
     )
 )  # fmt: skip

@@ -15,7 +15,7 @@ from edl.frameworks.networks.stored import network, unsupported
 from edl.frameworks.trees.forest import Forest, of_lightgbm
 from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
-from edl.spec import ENSEMBLE, TREES, JobSpec
+from edl.spec import ENSEMBLE, TREES, JobSpec, SeveralLabels
 from edl.worker.evaluation.prediction import added_names
 from sqlflow_edl.analysis.inference import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
@@ -88,6 +88,11 @@ def _outputs(
         link = (LIGHTGBM if spec.framework == "lightgbm" else XGBOOST)[name].link
         trees = forest() if spec.framework == "xgboost" else _of_lightgbm(archive)
         return link, tree_outputs(target, trees, spec.features, columns, stages)
+    if isinstance(spec.label, SeveralLabels):
+        raise SemanticError(
+            f"a model of several labels has no form in SQL: {spec.label.column}",
+            hint="train a model for each label, or export it as ONNX (-o m.onnx)",
+        )
     if reason := unsupported(spec):
         raise SemanticError(
             f"the model has no form in SQL: {reason}",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, TREES, Component, Increment, JobSpec
+from edl.spec import ENSEMBLE, TREES, Component, Increment, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances
@@ -27,7 +27,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
     else:
         spec, fitting = archive.spec, archive.fitting or Fitting()
         sections += [
-            ("label", [(spec.label.column, words.label(spec.label))]),
+            ("label", [(each.column, words.label(each)) for each in each_label(spec.label)]),
             ("forecast", words.forecast(spec.forecast)),
             ("features", _features(spec, fitting.reasons)),
             ("left out", fitting.left_out.items()),

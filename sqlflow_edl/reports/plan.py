@@ -19,6 +19,7 @@ from edl.spec import (
     Embedding,
     Feature,
     JobSpec,
+    each_label,
     num_ids,
     sources,
 )
@@ -81,7 +82,7 @@ def use(spec: JobSpec, source: str) -> list[Row]:
             ("features", text.columns(feature), text.feature(feature), "the model's")
             for feature in spec.features
         ),
-        ("label", spec.label.column, text.label(spec.label), ""),
+        *(("label", each.column, text.label(each), "") for each in each_label(spec.label)),
         *(("metrics", name, "", "") for name in spec.metrics if spec.kind == "evaluate"),
         *([("report", "", spec.report, WRITTEN)] if spec.report != "figures" else []),
         *_explanation(spec),
@@ -131,12 +132,12 @@ def _framework_origin(plan: TrainingPlan, spec: JobSpec) -> str:
 
 
 def _label(planned: Planned) -> Rows:
-    label = planned.spec.label
-    seen = planned.columns.get(label.column)
-    kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
-    if isinstance(label, ClusterLabel):
-        kind = "a distance per cluster"
-    yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
+    for label in each_label(planned.spec.label):
+        seen = planned.columns.get(label.column)
+        kind = "a logit per class" if isinstance(label, ClassLabel) and not label.binary else "one output"
+        if isinstance(label, ClusterLabel):
+            kind = "a distance per cluster"
+        yield label.column, text.label(label), f"{kind}; {text.nulls(seen)}" if seen else kind
 
 
 def _forecast(plan: TrainingPlan, spec: JobSpec) -> Rows:

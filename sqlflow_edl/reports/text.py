@@ -85,6 +85,9 @@ _DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
 
 
 def label(found: spec.Label) -> str:
+    """Describe what is predicted."""
+    if isinstance(found, spec.SeveralLabels):
+        return "; ".join(f"{each.column}: {label(each)}" for each in found.labels)
     if isinstance(found, spec.ClassLabel):
         return f"{len(found.classes):,} classes: {listed(found.classes)}"
     if isinstance(found, spec.RankingLabel):

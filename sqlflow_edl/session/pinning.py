@@ -72,7 +72,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
     fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
-    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
+    validation.check_labels(plan.held_out, spec.each_label(fitted.label)[0], own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
     return Fixed(pinned, fitted, warnings)
@@ -112,12 +112,16 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
         statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
     )
     classes = found.counts.classes if found.counts else None
+    if isinstance(plan, TrainingPlan) and plan.more_labels:
+        counts = {each: statistics[each].counts for each in plan.more_labels}
+        more = {each: known.classes if known else None for each, known in counts.items()}
+        plan = replace(plan, more_classes=more)
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
     held_out = splits.expected(plan.splitting, found) if held_out is None else held_out
     rows = _counted(plan, found.rows, held_out, own.rows)
     fitted = plan.fit(statistics, rows, classes)
-    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
+    validation.check_labels(plan.held_out, spec.each_label(fitted.label)[0], own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
 
@@ -198,6 +202,9 @@ def _pin(
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
     classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label) if plan.label else None
+    if isinstance(plan, TrainingPlan) and plan.more_labels:
+        more = {each: distinct_values(reader.read(0, pinned.rows, [each]), each) for each in plan.more_labels}
+        plan = replace(plan, more_classes=more)
     try:
         settled = _settled(plan, times, classes)
     except SQLFlowError:

@@ -21,7 +21,7 @@ _MODEL = "sqlflow_models.my_dnn_model"
 
 STATEMENTS = {
     "TRAIN": Form(
-        "query [TO] TRAIN model [WITH attribute = value, …] [COLUMN item, …] [LABEL name] "
+        "query [TO] TRAIN model [WITH attribute = value, …] [COLUMN item, …] [LABEL name, …] "
         "[VALIDATE fraction | ON (query)] [USING model_name] INTO model_name",
         "",
         f"SELECT * FROM iris TO TRAIN DNNClassifier WITH model.hidden_units = [10, 10] LABEL species INTO {_MODEL};",
@@ -32,7 +32,7 @@ STATEMENTS = {
         f"SELECT * FROM iris TO PREDICT guesses.species USING {_MODEL};",
     ),
     "EVALUATE": Form(
-        "query TO EVALUATE model_name [WITH …] [LABEL name] [INTO table]",
+        "query TO EVALUATE model_name [WITH …] [LABEL name, …] [INTO table]",
         "",
         f"SELECT * FROM iris TO EVALUATE {_MODEL};",
     ),

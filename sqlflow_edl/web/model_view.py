@@ -12,7 +12,7 @@ from edl.jobs.trials import Trial
 from edl.models.archive import Archive, Figures
 from edl.models.fitting import ColumnSummary, Histogram
 from edl.models.registry.records import ModelVersion
-from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, source_columns, sources
+from edl.spec import ClassLabel, Computed, Feature, ScoreCurve, each_label, source_columns, sources
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.intervals import Interval, intervals, measured_rows
 from sqlflow_edl.web.model_reader import Model
@@ -176,11 +176,11 @@ def _columns(archive: Archive) -> Iterator[Column]:
         for name in names.split(", ")
     }
     fields = {field.name: str(field.type) for field in spec.query.schema}
-    label = spec.label.column
-    for name in sorted(fields, key=lambda name: name != label):
+    labels = {each.column: words.label(each) for each in each_label(spec.label)}
+    for name in sorted(fields, key=lambda name: name not in labels):
         features = [_described(each) for each in spec.features if name in source_columns(each)]
-        is_label = name == label
-        shown = [words.label(spec.label)] if is_label else features
+        is_label = name in labels
+        shown = [labels[name]] if is_label else features
         summary = summaries.get(name)
         yield Column(name, fields[name], shown, summary, left_out.get(name, ""), is_label)
 

@@ -173,7 +173,8 @@ def by_onnx(case: Case) -> pa.Table:
     if wrote != f"an ONNX model of the columns {', '.join(spec.columns)}":
         raise JobError(wrote)
     session = onnxruntime.InferenceSession(file)
-    return case.columns(session.run(None, fed(case.batch, [each.name for each in session.get_inputs()]))[-1])
+    wanted = [each.name for each in session.get_outputs() if each.name in ("outputs", "scores")][-1:]
+    return case.columns(session.run(wanted, fed(case.batch, [each.name for each in session.get_inputs()]))[0])
 
 
 def by_saved_model(case: Case) -> pa.Table:
@@ -269,9 +270,9 @@ OF_FRAMEWORK = {
     "file of XGBoost": "xgboost",
 }
 REFUSED = {
-    "plain SQL": {"periodic", "keras_periodic", "ensemble"},
+    "plain SQL": {"periodic", "keras_periodic", "ensemble", "several"},
     "ONNX": {"hashed", "hashed_trees"},
-    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed"},  # which read texts
+    "torch.export": {"linear", "linear_classes", "deep", "wide", "hashed", "several"},  # which read texts
 }
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (
@@ -283,6 +284,7 @@ SOAK = (
     "xgboost_number",
     "ensemble",
     "hashed_trees",
+    "several",
 )
 DATABASES = ("duckdb", "sqlite", "mysql", "postgres")
 CASES = [

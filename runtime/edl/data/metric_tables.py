@@ -8,8 +8,10 @@ import pyarrow as pa
 
 
 def one_row(figures: Mapping[str, float | None]) -> pa.RecordBatch:
-    """Return one row with a column for each figure."""
-    columns = {name: pa.array([value], type=pa.float64()) for name, value in figures.items()}
+    """Return one row with a column for each figure; the metric `cost.rmse` of one of several labels is `cost_rmse`."""
+    columns = {
+        name.replace(".", "_"): pa.array([value], type=pa.float64()) for name, value in figures.items()
+    }
     return pa.RecordBatch.from_pydict(columns)
 
 

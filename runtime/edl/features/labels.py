@@ -5,6 +5,7 @@ A target is the transform of one label, as `Features` is that of the features. I
     labels   (n, 1) float32 for a number and for two classes, (n,) int64 positions for more classes,
              (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
              (n, 1) float32 zeros for anomalies,
+             (n, outputs) float32 for several of them, classes as a 1 among zeros,
              (n, 3) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts
     outputs  (n, 1) output of the model: the number, or the logit of the second class or of an anomaly; (n, k) logits
              of k classes, or squared distances to the centres of k clusters
@@ -40,6 +41,7 @@ from edl.spec import (
     RankingLabel,
     RawLabel,
     RegressionLabel,
+    SeveralLabels,
 )
 from edl.spec.forecast import NAIVE, NAIVE_ERROR
 
@@ -279,6 +281,57 @@ class ForecastTarget:
         return pa.array(values, mask=~np.isfinite(values))
 
 
+class SeveralTarget:
+    """Several numbers and classes, side by side."""
+
+    def __init__(self, spec: SeveralLabels) -> None:
+        if len(spec.labels) < 2:
+            raise SemanticError("several labels are two or more")
+        self.spec = spec
+        self.targets = [
+            RegressionTarget(each) if isinstance(each, RegressionLabel) else ClassTarget(each)
+            for each in spec.labels
+        ]
+
+    def __getitem__(self, number: int) -> RegressionTarget | ClassTarget:
+        """Return the target of one label, counted from 0."""
+        return self.targets[number]
+
+    @property
+    def mean(self) -> list[float]:
+        """Mean of each output; 0 for classes."""
+        return self._by_output("mean", 0.0)
+
+    @property
+    def std(self) -> list[float]:
+        """Standard deviation of each output; 1 for classes."""
+        return self._by_output("std", 1.0)
+
+    def _by_output(self, name: str, otherwise: float) -> list[float]:
+        return [getattr(each, name, otherwise) for each in self.spec.labels for _ in range(each.outputs)]
+
+    def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
+        """Return labels as float32 of shape (n, outputs), or None in prediction."""
+        if mode == "predict":
+            return None
+        return np.concatenate([self._side_by_side(each, batch, mode) for each in self.targets], axis=1)
+
+    @staticmethod
+    def _side_by_side(target: RegressionTarget | ClassTarget, batch: pa.RecordBatch, mode: Mode) -> Labels:
+        labels = target.transform(batch, mode)
+        if labels is None:
+            raise RuntimeError("rows to train or measure have labels")
+        return labels if labels.ndim == 2 else np.eye(target.spec.outputs, dtype=np.float32)[labels]
+
+    def scores(self, outputs: Outputs) -> Floats:
+        """Return the scores of each label, side by side, float64."""
+        _check_outputs(outputs, self.spec)
+        parts = zip(self.targets, self.spec.places, strict=True)
+        return np.concatenate(
+            [each.scores(outputs[..., first:last]) for each, (first, last) in parts], axis=1
+        )
+
+
 class RawTarget:
     """Undeclared outputs; the labels are those returned by `feed` of the module."""
 
@@ -307,6 +360,7 @@ Target = (
     | AnomalyTarget
     | ForecastTarget
     | RawTarget
+    | SeveralTarget
 )
 
 
@@ -340,8 +394,15 @@ def forecast(column: str, quantiles: Iterable[float] = ()) -> ForecastTarget:
     return ForecastTarget(ForecastLabel(column, tuple(quantiles)))
 
 
+def labels(*parts: RegressionTarget | ClassTarget) -> SeveralTarget:
+    """Return the target that predicts several numbers and classes, made by `label` and `class_label`."""
+    return SeveralTarget(SeveralLabels(tuple(each.spec for each in parts)))
+
+
 def target(spec: Label) -> Target:
     """Return the target of a JobSpec's label."""
+    if isinstance(spec, SeveralLabels):
+        return SeveralTarget(spec)
     if isinstance(spec, RawLabel):
         return RawTarget(spec)
     if isinstance(spec, RankingLabel):

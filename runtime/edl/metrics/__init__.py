@@ -20,6 +20,7 @@ from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, Brier, LogLoss, Precision, Recall, at_threshold, decided
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
+from edl.metrics.labels import OfLabel, of_label
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
@@ -60,6 +61,7 @@ __all__ = [
     "MaxError",
     "MedianAbsoluteError",
     "Metric",
+    "OfLabel",
     "Precision",
     "RankingMetric",
     "Recall",
@@ -79,4 +81,5 @@ __all__ = [
     "merge_kind",
     "merge_states",
     "names",
+    "of_label",
 ]

@@ -10,6 +10,7 @@ from edl.metrics.calibration import TemperedLoss
 from edl.metrics.classification import F1, Accuracy, AtThreshold, LogLoss, Precision, Recall
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
+from edl.metrics.labels import OfLabel
 from edl.metrics.ranking import NDCG, RankingMetric
 from edl.metrics.regression import MAE, MAPE, MSE, R2, RMSE
 from edl.metrics.residuals import AbsoluteErrors
@@ -35,7 +36,7 @@ def merge_kind(metric: Metric) -> str:
     """
     if isinstance(metric, RankingMetric):
         return "ranking"
-    if isinstance(metric, AtThreshold):
+    if isinstance(metric, AtThreshold | OfLabel):
         return merge_kind(metric.metric)
     return next(
         (kind for kind, ours in _KINDS.items() if type(ours) is type(metric) and vars(ours) == vars(metric)),

@@ -25,7 +25,16 @@ from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiv
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import MAE, MAPE, MSE, MSLE, R2, RMSE, RMSLE, SMAPE, LogCosh, MaxError
 from edl.metrics.residuals import MedianAbsoluteError
-from edl.spec import AnomalyLabel, ClusterLabel, ForecastLabel, Label, RankingLabel, RawLabel, RegressionLabel
+from edl.spec import (
+    AnomalyLabel,
+    ClusterLabel,
+    ForecastLabel,
+    Label,
+    RankingLabel,
+    RawLabel,
+    RegressionLabel,
+    SeveralLabels,
+)
 
 Kind = Literal["regression", "binary", "multiclass", "ranking", "clusters", "anomalies", "forecast"]
 _Predicted = Literal["number", "class", "ranking", "cluster", "anomaly", "forecast"]
@@ -152,8 +161,8 @@ def kind_of(label: Label) -> Kind:
         return "anomalies"
     if isinstance(label, ForecastLabel):
         return "forecast"
-    if isinstance(label, RawLabel):
-        raise SemanticError("metrics by name need a label, which the model does not declare")
+    if isinstance(label, RawLabel | SeveralLabels):
+        raise SemanticError("metrics by name are of one label, which the model does not have")
     return "binary" if label.binary else "multiclass"
 
 

@@ -83,7 +83,9 @@ from edl.spec.labels import (
     RankingLabel,
     RawLabel,
     RegressionLabel,
+    SeveralLabels,
     Unlabelled,
+    each_label,
     label_columns,
 )
 from edl.spec.residuals import Residuals
@@ -151,6 +153,7 @@ __all__ = [
     "ScoreCurve",
     "Search",
     "Sequence",
+    "SeveralLabels",
     "Source",
     "Split",
     "SplitBy",
@@ -165,6 +168,7 @@ __all__ = [
     "Year",
     "Zoo",
     "category_of",
+    "each_label",
     "from_json",
     "is_dense",
     "label_columns",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from edl.spec.job import ENSEMBLE, TREES, JobSpec
-from edl.spec.labels import AnomalyLabel, ClassLabel, ClusterLabel, Label
+from edl.spec.labels import AnomalyLabel, ClassLabel, ClusterLabel, Label, SeveralLabels
 
 LOGITS, EMBEDDING, LEAVES, MEMBERS, DISTANCES = "logits", "embedding", "leaves", "members", "distances"
 INNER = (EMBEDDING, LEAVES)  # computed inside of a model; the others follow from its outputs
@@ -13,6 +13,8 @@ def extra_outputs(spec: JobSpec) -> tuple[str, ...]:
     """Return the names of the extra outputs of a model. A hand-written module has none that are known."""
     if spec.zoo is not None:
         return ()
+    if isinstance(spec.label, SeveralLabels):
+        return (EMBEDDING,)
     if isinstance(spec.label, ClusterLabel):
         return (DISTANCES,)
     if isinstance(spec.label, AnomalyLabel):

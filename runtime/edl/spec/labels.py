@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import accumulate
+
 import msgspec
 
 from edl.spec.forecast import NAIVE, NAIVE_ERROR
@@ -117,8 +120,47 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
+class SeveralLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="several", tag_field="op"):
+    """Several numbers and classes that one model predicts.
+
+    Labels are float32 of shape (n, outputs), side by side in the order of `labels`: a number, 0 or 1 of two classes, a
+    1 among as many numbers as there are more classes. The outputs of the model have the same places.
+    """
+
+    labels: tuple[RegressionLabel | ClassLabel, ...]
+
+    @property
+    def column(self) -> str:
+        """Names of the columns for a reader."""
+        return ", ".join(each.column for each in self.labels)
+
+    @property
+    def outputs(self) -> int:
+        return sum(each.outputs for each in self.labels)
+
+    @property
+    def places(self) -> tuple[tuple[int, int], ...]:
+        """First output of each label, and the first one behind it."""
+        return _side_by_side(each.outputs for each in self.labels)
+
+    @property
+    def score_places(self) -> tuple[tuple[int, int], ...]:
+        """Places of each label among the scores, of which a class has one each."""
+        return _side_by_side(len(each.classes) if isinstance(each, ClassLabel) else 1 for each in self.labels)
+
+
+def _side_by_side(widths: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    ends = tuple(accumulate(widths))
+    return tuple(zip((0, *ends), ends, strict=False))
+
+
 Unlabelled = ClusterLabel | AnomalyLabel  # found without a label
-Label = RegressionLabel | ClassLabel | RankingLabel | Unlabelled | ForecastLabel | RawLabel
+Label = RegressionLabel | ClassLabel | RankingLabel | Unlabelled | ForecastLabel | RawLabel | SeveralLabels
+
+
+def each_label(label: Label) -> tuple[Label, ...]:
+    """Return the labels of a model, one or several."""
+    return label.labels if isinstance(label, SeveralLabels) else (label,)
 
 
 def label_columns(label: Label) -> tuple[str, ...]:
@@ -127,4 +169,6 @@ def label_columns(label: Label) -> tuple[str, ...]:
         return ()
     if isinstance(label, ForecastLabel):
         return (label.column, NAIVE, NAIVE_ERROR)
+    if isinstance(label, SeveralLabels):
+        return tuple(each.column for each in label.labels)
     return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)

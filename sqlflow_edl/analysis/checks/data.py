@@ -111,7 +111,7 @@ class DataChecks:
 
         job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
-        label, features = job.label, job.features
+        label, features = spec.each_label(job.label)[0], job.features
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         if self._sample is None:
             return list(_ids_and_constants(statistics, used, named))

@@ -38,7 +38,7 @@ class BadRows:
     def of(cls, plan: TrainPlan) -> Self:
         if plan.settings.get(ON_BAD_ROW) != SKIP:
             return cls()
-        columns = tuple(column for column in (plan.label, plan.weight) if column)
+        columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))
         known = (each for column in columns for each in _known(column, plan.schema, plan.query.dialect))
         return cls(columns, tuple(known))
 

@@ -74,7 +74,7 @@ def evaluated(
     label: spec.Label, name: str, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> spec.Label:
     """Return the label of a trained model in the column `name` of another query; add an error if that has no groups."""
-    if isinstance(label, spec.Unlabelled):
+    if isinstance(label, spec.Unlabelled | spec.SeveralLabels):  # they have their columns, or none
         return label
     own = msgspec.structs.replace(label, column=name)
     if not isinstance(own, spec.RankingLabel):

@@ -13,6 +13,7 @@ from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.attributes import TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.several_labels import refuse_search
 from sqlflow_edl.analysis.train_settings import check_settings
 from sqlflow_edl.syntax import ast
 
@@ -56,6 +57,7 @@ class Drafts(NamedTuple):
 def drafts_of(statement: ast.Statement, notes: list[str], columns: int = 0) -> Drafts:
     """Return the candidates and the checked attributes of the search; raises all errors together."""
     errors: list[SQLFlowError] = []
+    refuse_search(statement)
     if statement.kind != "auto":
         return _points(statement, notes, errors, columns)
     if several := space.searched(statement):

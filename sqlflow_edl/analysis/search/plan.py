@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from edl import metrics, spec
-from edl.errors import SemanticError, SQLFlowError, raise_all
+from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -87,6 +87,10 @@ class SearchPlan:
     @property
     def label(self) -> str:
         return self.first.label
+
+    @property
+    def more_labels(self) -> Mapping[str, Span]:
+        return self.first.more_labels
 
     @property
     def weight(self) -> str:

@@ -339,6 +339,12 @@ TRAIN = (
         aliases=("on_bad_row",),
     ),
     Attribute(
+        "train.label_weights",
+        "numbers",
+        "Weights of several labels in the sum of their losses, in the order of LABEL; 1 by default.",
+        aliases=("label_weights", "loss_weights", "train.loss_weights"),
+    ),
+    Attribute(
         "train.class_weights",
         "class weights",
         "Weights of the classes in training, such as {'yes': 5}; auto: inverse to their frequency.",

@@ -15,6 +15,8 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import Settings
 
+LABEL_WEIGHTS = "train.label_weights"
+
 
 def loss(
     settings: Settings,
@@ -24,6 +26,8 @@ def loss(
     errors: list[SQLFlowError],
 ) -> spec.Component:
     """Return the loss with its parameters and the class weights. found: the statistics of the label."""
+    if isinstance(label, spec.SeveralLabels):
+        return settings.theirs("loss") or _of_several(settings, label)
     class_weights = row_weights.of_classes(settings, label, found, errors)
     if theirs := settings.theirs("loss"):
         if class_weights:
@@ -36,6 +40,13 @@ def loss(
         params["contamination"] = catalog.parameters(model, settings.resolved)["contamination"]
     more = {"class_weights": class_weights} if class_weights else {}
     return spec.Component(named.name, {**params, **more})
+
+
+def _of_several(settings: Settings, label: spec.SeveralLabels) -> spec.Component:
+    """Return the loss of several labels: of each its usual one, times its weight."""
+    written = settings.get(LABEL_WEIGHTS)
+    weights = written if isinstance(written, tuple) else (1.0,) * len(label.labels)
+    return spec.Component("weighted_sum", {"weights": weights})
 
 
 # By task; of classes cross_entropy.

@@ -303,3 +303,38 @@ def test_a_group_of_any_type_has_a_number_of_its_own_in_every_batch(groups: list
 def test_rows_that_cannot_be_ranked_are_named(rows: pa.RecordBatch, message: str) -> None:
     with pytest.raises(SemanticError, match=message):
         RANKING.transform(rows, "train")
+
+
+SEVERAL = fc.labels(
+    fc.label("cost", mean=10.0, std=2.0),
+    fc.class_label("late", [False, True]),
+    fc.class_label("kind", ["a", "b", "c"]),
+)
+
+
+def test_several_labels_are_side_by_side_with_a_one_for_the_class() -> None:
+    rows = pa.RecordBatch.from_pydict({"late": [True, False], "kind": ["c", "a"], "cost": [7.5, 9.0]})
+    labels = SEVERAL.transform(rows, "train")
+    assert labels is not None
+    assert labels.dtype == np.float32
+    assert labels.tolist() == [[7.5, 1, 0, 0, 1], [9.0, 0, 1, 0, 0]]
+    assert SEVERAL.transform(rows, "predict") is None
+
+
+def test_scores_of_several_labels_are_those_of_each() -> None:
+    outputs = np.array([[8.0, 1.5, 0.25, 0.5, -1.0]], dtype=np.float32)
+    parts = [
+        SEVERAL[0].scores(outputs[:, :1]),
+        SEVERAL[1].scores(outputs[:, 1:2]),
+        SEVERAL[2].scores(outputs[:, 2:]),
+    ]
+    assert np.array_equal(SEVERAL.scores(outputs), np.concatenate(parts, axis=1))
+    assert SEVERAL.spec.score_places == ((0, 1), (1, 3), (3, 6))
+    assert (SEVERAL.std, SEVERAL.mean) == ([2, 1, 1, 1, 1], [10, 0, 0, 0, 0])
+    with pytest.raises(JobError, match=r"label cost, late, kind needs \(rows, 5\)"):
+        SEVERAL.scores(outputs[:, :4])
+
+
+def test_a_single_label_is_not_several() -> None:
+    with pytest.raises(SemanticError, match="several labels are two or more"):
+        fc.labels(INCOME)

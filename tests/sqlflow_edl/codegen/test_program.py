@@ -297,6 +297,19 @@ JOBS = {
         "optimizer": spec.Component("zoo.net.optimizer"),
         "metrics": (),
     },
+    "several": {
+        "label": spec.SeveralLabels((spec.RegressionLabel("cost", 10.0, 2.5), TWO, CLASSES)),
+        "model": spec.Component("DNNRegressor", {"hidden_units": (10,), "activation": "relu"}),
+        "loss": spec.Component("weighted_sum", {"weights": (1.0, 0.5, 2.0)}),
+        "metrics": ("cost.rmse", "left.auc", "kind.top_k_accuracy@2"),
+    },
+    "own_several": {
+        "model": spec.Component("nets.Heads"),
+        "own": spec.Own("nets", "Heads", "0" * 64, ("in_features",)),
+        "label": spec.SeveralLabels((spec.RegressionLabel("cost", 10.0, 2.5), TWO)),
+        "loss": spec.Component("weighted_sum", {"weights": (1.0, 1.0)}),
+        "metrics": ("cost.rmse", "left.auc"),
+    },
     "huber_regressor": {
         "loss": spec.Component("huber", {"delta": 1.5}),
         "model": spec.Component("LinearRegressor"),
@@ -533,6 +546,21 @@ def test_a_hostile_name_leaves_the_program_its_shape(framework: spec.job.Framewo
     source = with_names(framework, (name, name + "1", name + "2", name + "3"), (name, name + "y", name + "z"))
     assert shape(source) == SHAPES[framework]
     assert f'"{name}"' in ast.unparse(ast.parse(source)) or repr(name) in ast.unparse(ast.parse(source))
+
+
+@pytest.mark.parametrize("framework", ["keras", "torch"])
+def test_hostile_names_of_several_labels_leave_the_program_its_shape(framework: spec.job.Framework) -> None:
+    def source(names: tuple[str, str]) -> bytes:
+        label = spec.SeveralLabels(
+            (spec.RegressionLabel(names[0]), spec.ClassLabel(names[1], ("a", "b", "c")))
+        )
+        loss = spec.Component("weighted_sum", {"weights": (1.0, 2.0)})
+        measured = (f"{names[0]}.rmse", f"{names[1]}.accuracy")
+        return generate(job(framework, label=label, loss=loss, metrics=measured)).files["model.py"]
+
+    usual = shape(source(("a", "b")))
+    for name in HOSTILE:
+        assert shape(source((name, name + "1"))) == usual
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -28,7 +28,7 @@ from edl.frameworks.networks.features import (
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import ids, unsupported
 from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns
-from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear
+from edl.spec import ClassLabel, Embedding, JobSpec, OneHot, PiecewiseLinear, SeveralLabels
 from edl.spec import Periodic as PeriodicFeature
 
 
@@ -51,12 +51,18 @@ class NetworkFile:
 
     def of_onnx(self) -> bytes:
         """Return the file. Raises JobError if the package onnx is missing."""
-        return of_columns(self.spec.columns, self.spec.label.outputs, self.results)
+        label, own = self.spec.label, {}
+        if isinstance(label, SeveralLabels):
+            columns = (each.column for each in label.labels)
+            own = dict(zip(columns, label.score_places, strict=True))
+        return of_columns(self.spec.columns, label.outputs, self.results, own)
 
     def results(self, graph: Graph) -> Results:
         """Return the outputs and the scores of the model, float64; numbers have no scores."""
         network = stored.network(self.spec, self.weights)
         outputs = _Graph(graph).outputs(network)
+        if isinstance(self.spec.label, SeveralLabels):
+            return _of_each(graph, graph.cast(outputs, "DOUBLE"), self.spec.label)
         return _results(graph, outputs, network, isinstance(self.spec.label, ClassLabel))
 
     @property
@@ -176,6 +182,17 @@ class _Graph:
 
 
 _OPERATORS = {"relu": "Relu", "elu": "Elu", "selu": "Selu", "tanh": "Tanh", "sigmoid": "Sigmoid"}
+
+
+def _of_each(graph: Graph, outputs: Value, label: SeveralLabels) -> Results:
+    """Return the outputs of several labels, and their numbers and probabilities side by side."""
+    found = []
+    for each, (first, last) in zip(label.labels, label.places, strict=True):
+        part = graph.columns(outputs, first, last)
+        if isinstance(each, ClassLabel):
+            part = _two(graph, part) if each.binary else graph.add("Softmax", part, axis=-1)
+        found.append(part)
+    return outputs, graph.add("Concat", *found, axis=-1)
 
 
 def _results(graph: Graph, outputs: Value, network: Network, classifies: bool) -> Results:

@@ -10,7 +10,7 @@ import numpy as np
 from edl.arrays import Array
 from edl.embeddings.placement import firsts, grouped, owners
 from edl.errors import JobError
-from edl.features import NUMBERS, Entry
+from edl.features import NUMBERS, Entry, SeveralTarget
 from edl.frameworks.networks.network import (
     Block,
     Floats,
@@ -22,7 +22,7 @@ from edl.frameworks.networks.network import (
     shape_of,
     split_rows,
 )
-from edl.spec import Embedding, JobSpec, source_columns
+from edl.spec import Embedding, JobSpec, Label, SeveralLabels, source_columns
 
 MODELS = ("DNN", "DNNLinearCombined", "Linear")  # before Classifier or Regressor
 Weights = Mapping[str, Array]
@@ -58,9 +58,20 @@ def network(spec: JobSpec, weights: Weights) -> Network:
     try:
         found = (_of_torch if spec.framework == "torch" else _of_keras)(shape, exact)
         _check(found, shape)
+        found = _in_units(found, spec.label)
     except (KeyError, IndexError, ValueError, StopIteration) as error:
         raise JobError(f"the weights do not fit the model {spec.model.name}: {error}") from error
     return found
+
+
+def _in_units(found: Network, label: Label) -> Network:
+    """Return the network whose last layers give several labels in their own units; of one label it is unchanged."""
+    if not isinstance(label, SeveralLabels):
+        return found
+    target = SeveralTarget(label)
+    std, mean, last = np.array(target.std), np.array(target.mean), found.output
+    output = Layer(last.weight * std, last.bias * std + mean, last.activation)
+    return replace(found, output=output, wide=tuple((block, weight * std) for block, weight in found.wide))
 
 
 def _check(found: Network, shape: Shape) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -37,12 +37,13 @@ class Graph:
         self._inputs[name] = helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape)
         return Value(self, name)
 
-    def output(self, name: str, value: Value, columns: int) -> None:
-        """Declare a float64 output (rows, columns)."""
+    def output(self, name: str, value: Value, columns: int) -> str:
+        """Declare a float64 output (rows, columns), and return its name."""
         from onnx import TensorProto, helper
 
         self._nodes.append(helper.make_node("Identity", [value.name], [name]))
         self._outputs.append(helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["rows", columns]))
+        return name
 
     def cast(self, value: Value, kind: str) -> Value:
         """Return the value in another type, such as FLOAT."""
@@ -63,6 +64,10 @@ class Graph:
         made = self._name()
         self._nodes.append(helper.make_node(operator, names, [made], domain=domain, **attributes))
         return Value(self, made)
+
+    def columns(self, value: Value, first: int, last: int) -> Value:
+        """Return some columns of a value (rows, columns)."""
+        return self.add("Gather", value, self.constant(np.arange(first, last)), axis=1)
 
     def positions(self, value: Value, keys: Array) -> Value:
         """Return the position of the value among the keys, texts or float64, as float64; NaN for another value."""
@@ -124,17 +129,27 @@ class Value:
 Results: TypeAlias = "tuple[Value, Value | None]"  # outputs, and scores of classes, float64 (rows, …)
 
 
-def of_columns(columns: Sequence[str], outputs: int, make: Callable[[Graph], Results]) -> bytes:
+def of_columns(
+    columns: Sequence[str],
+    outputs: int,
+    make: Callable[[Graph], Results],
+    parts: Mapping[str, tuple[int, int]] | None = None,
+) -> bytes:
     """Return the file of a model over these columns, with the outputs `outputs` and, for classes, `scores`.
 
-    Raises JobError if the package onnx is missing.
+    `parts` are the places of several labels among the scores, each of which is an output too, by its name. Raises
+    JobError if the package onnx is missing.
     """
     check_installed()
     graph = Graph(columns)
     numbers, scores = make(graph)
-    graph.output(free_name(OUTPUTS, columns), numbers, outputs)
+    taken = [*columns, graph.output(free_name(OUTPUTS, columns), numbers, outputs)]
     if scores is not None:
-        graph.output(free_name(SCORES, columns), scores, max(2, outputs))
+        widest = max(last for _, last in parts.values()) if parts else max(2, outputs)
+        taken.append(graph.output(free_name(SCORES, taken), scores, widest))
+        for name, (first, last) in (parts or {}).items():
+            own = graph.columns(scores, first, last)
+            taken.append(graph.output(free_name(name, taken), own, last - first))
     return graph.encoded()
 
 

@@ -4,9 +4,11 @@ extra outputs of the model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ import pyarrow.compute as pc
 from edl.arrays import Array
 from edl.data.names import fitting
 from edl.errors import JobError
-from edl.features import Target, target
+from edl.features import SeveralTarget, Target, target
 from edl.metrics import decided
 from edl.program import Program
 from edl.spec import (
@@ -26,6 +28,7 @@ from edl.spec import (
     Label,
     Output,
     RegressionLabel,
+    SeveralLabels,
 )
 from edl.spec.extra_outputs import is_number
 
@@ -75,6 +78,8 @@ class Results:
         )
 
     def _added(self, scores: Array) -> Iterator[pa.Array]:
+        if isinstance(self.target, SeveralTarget):
+            raise RuntimeError("several labels have a format each")
         if not isinstance(self.target.spec, ClassLabel):
             yield self.target.decode(scores)
             if isinstance(self.target.spec, ClusterLabel):
@@ -96,10 +101,57 @@ class Results:
         )
 
 
+@dataclass(frozen=True)
+class SeveralResults(Results):
+    """Result batches of a model of several labels: the columns of each, which are named by their labels.
+
+    `parts` have the names of each; the column of the JobSpec's output is what precedes them all.
+    """
+
+    parts: tuple[Results, ...]
+
+    @property
+    def scores(self) -> int:
+        return sum(each.scores for each in self.parts)
+
+    def _added(self, scores: Array) -> Iterator[pa.Array]:
+        first = 0
+        for each in self.parts:
+            yield from each._added(scores[:, first : first + each.scores])
+            first += each.scores
+
+
+def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResults:
+    """Return the format of several labels."""
+    label = target.spec
+    columns = predicted_columns(label, output.column)
+    keep = tuple(name for name in output.keep if name.casefold() not in map(str.casefold, columns))
+    alone = msgspec.structs.replace(output, extra=())
+    of_each = [
+        added_names(each, column, alone, (), scheme)
+        for each, column in zip(label.labels, columns, strict=True)
+    ]
+    extra = [fitting(f"{output.column}{name}", scheme) for name in output.extra]
+    names = unique_names([*itertools.chain(*of_each), *extra], taken=keep)
+    parts = tuple(
+        Results(each, (), own, None, None, ()) for each, own in zip(target.targets, of_each, strict=True)
+    )
+    return SeveralResults(target, keep, names, None, None, output.extra, parts)
+
+
+def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
+    """Return the names of the predicted columns: `column`, or before the name of each of several labels."""
+    if isinstance(label, SeveralLabels):
+        return tuple(f"{column}{each.column}" for each in label.labels)
+    return (column or label.column,)
+
+
 def results(program: Program) -> Results:
     """Return the result format that the program's JobSpec requests."""
     output = program.spec.output
     wanted = program_target(program)
+    if isinstance(wanted, SeveralTarget):
+        return _several(wanted, output, program.spec.query.source.partition(":")[0])
     column = output.column or wanted.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
     scheme = program.spec.query.source.partition(":")[0]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from edl.data import metric_tables
 from edl.jobs.events import Figures, finite
-from edl.metrics import AUC, Metric, at_threshold
+from edl.metrics import AUC, Metric, OfLabel, at_threshold
 from edl.metrics.confusion import ConfusionMatrix
 from edl.metrics.importance import Importance
 from edl.program import Program
@@ -183,6 +183,8 @@ class ImportanceReport:
 
 def _exact(metric: Metric) -> Metric:
     """Return the exact variant of the metric. Training rounds the scores of curves to keep states small."""
+    if isinstance(metric, OfLabel):
+        return replace(metric, metric=_exact(metric.metric))
     return replace(metric, exact=True) if isinstance(metric, AUC) else metric
 
 

@@ -1,0 +1,22 @@
+"""Outputs of a user's model of several labels, side by side in one tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from edl.features import SeveralTarget
+from edl.frameworks.heads import in_order
+
+
+def joined(outputs: Any, label: SeveralTarget) -> Any:
+    """Return the outputs of a user's model as one tensor, (rows, outputs).
+
+    It gives that tensor, one per label in their order, or a dict of one per label by the name of its column. Raises
+    JobError for another form.
+    """
+    if not isinstance(outputs, dict | list | tuple):
+        return outputs
+    found = in_order(outputs, label.spec)
+    return keras.layers.Concatenate()([each if len(each.shape) == 2 else each[:, None] for each in found])

@@ -1,0 +1,102 @@
+"""Several labels of one model: what allows them, and their kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from edl import spec
+from edl.errors import SemanticError, Span, SQLFlowError
+from sqlflow_edl.analysis import labels
+from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.settings.losses import LABEL_WEIGHTS as WEIGHTS
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.train_settings import Settings
+
+APART = (
+    "train a model for each label, and join them: PREDICT(first, (SELECT * FROM PREDICT(second, my_rows)))"
+)
+_ARCHITECTURES = ("deep", "wide_deep", "real_mlp")  # of built-in models with several outputs
+# Attributes of a training on one label.
+_OF_ONE = (
+    "loss",
+    "loss.label_smoothing",
+    "train.class_weights",
+    "validation.threshold",
+    "validation.calibration",
+    "model.members",
+    "model.n_classes",
+)
+
+
+def check(
+    statement: ast.Statement, settings: Settings, found: Mapping[str, Span], errors: list[SQLFlowError]
+) -> None:
+    """Add errors for several labels where one model has one, and for weights of a single label."""
+    if len(found) < 2:
+        if WEIGHTS in settings.resolved and found:
+            message = "label weights are of several labels, and the statement names one"
+            errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="leave them out"))
+        return
+    span, choice = list(found.values())[1], settings.choice
+    named = statement.model.span if statement.model else None
+    unknown = named is not None and any(each.span == named for each in errors)
+    if not unknown and choice.own is None and choice.example.architecture.name not in _ARCHITECTURES:
+        name = statement.model.text if statement.model else choice.example.name
+        hint = f"train a DNN, a network that predicts several; or {APART}"
+        errors.append(SemanticError(f"a {name} predicts one label", span=span, hint=hint))
+    for name in _OF_ONE:
+        if name in settings.resolved and not (choice.own and name.startswith("model.")):
+            message = f"{name} is of one label, and the statement names {len(found)}"
+            errors.append(
+                SemanticError(message, span=settings.resolved[name].written.key_span, hint="leave it out")
+            )
+    written, theirs = settings.get(WEIGHTS), settings.theirs("loss")
+    if theirs and written:
+        message = f"label weights are of losses of this language, and the loss is {theirs.name}"
+        errors.append(
+            SemanticError(message, span=settings.span(WEIGHTS), hint="weigh the labels in that function")
+        )
+    elif isinstance(written, tuple) and len(written) != len(found):
+        message = f"there are {len(written)} label weights for {len(found)} labels: {', '.join(found)}"
+        errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="write one for each"))
+    elif isinstance(written, tuple) and not all(0 < float(each) < math.inf for each in written):  # type: ignore[arg-type]  # numbers
+        message, hint = "the weight of a label is above 0", "leave a label out to learn nothing of it"
+        errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint=hint))
+
+
+def refuse_search(statement: ast.Statement) -> None:
+    """Raise SemanticError if a search has several labels."""
+    if len(statement.labels) > 1:
+        raise SemanticError(
+            "a search compares models of one label",
+            span=statement.labels[1].span,
+            hint=f"name a network and one value for each attribute: TO TRAIN DNN predicts several; or {APART}",
+        )
+
+
+def choose(
+    plan: TrainingPlan, statistics: Mapping[str, ColumnStatistics], classes: labels.Values
+) -> tuple[Model, spec.SeveralLabels]:
+    """Return the model of the first label, and the typed labels. Raises SemanticError if the rows cannot teach one."""
+    values = {plan.label: classes, **plan.more_classes}
+    spans = {plan.label: plan.label_span, **plan.more_labels}
+    found = [
+        labels.choose(replace(plan, label=name, label_span=span), statistics[name], values.get(name))
+        for name, span in spans.items()
+    ]
+    parts = tuple(label for _, label in found if isinstance(label, spec.RegressionLabel | spec.ClassLabel))
+    plan.notes[:] = [note for note in plan.notes if labels.CHOSEN not in note]
+    kinds = ", ".join(f"{each.column} {_kind(each)}" for each in parts)
+    plan.notes.append(f"the model predicts {len(parts)} labels: {kinds}")
+    return found[0][0], spec.SeveralLabels(parts)
+
+
+def _kind(label: spec.RegressionLabel | spec.ClassLabel) -> str:
+    return "as a number" if isinstance(label, spec.RegressionLabel) else f"by {len(label.classes)} classes"
