@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from edl import frameworks
 from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.frameworks import device as devices
@@ -113,6 +114,31 @@ def test_a_device_that_is_wanted_and_not_there_is_an_error(monkeypatch: pytest.M
     with pytest.raises(JobError) as found:
         devices.choose("cuda", 0, "PyTorch", with_cuda=False)
     assert "an image has it with the build argument DEVICE=gpu" in str(found.value.hint)
+
+
+def test_the_process_that_forks_workers_leaves_cuda_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A forked process cannot use it if the other one did."""
+
+    def touched(*_: object) -> None:
+        raise AssertionError("CUDA was used")
+
+    for name in ("is_available", "device_count", "_lazy_init"):
+        monkeypatch.setattr(torch.cuda, name, touched)
+    frameworks.prepare("torch", 1)
+    frameworks.seed_everything("torch", 1)
+    with pytest.raises(AssertionError, match="CUDA was used"):
+        torch_device.chosen("auto")
+    assert torch_device.chosen("cpu") == CPU
+
+
+def test_a_worker_takes_its_gpu_among_those_that_pytorch_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.setenv(devices.LOCAL_RANK, "3")
+    assert torch_device.chosen("auto") == torch.device("cuda", 1)
+    assert taken == [1]
 
 
 def test_a_machine_says_what_auto_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,10 @@ def chosen(wanted: Device) -> torch.device:
     """Return the device of this process. Raises JobError if it has to be a GPU and there is none."""
     count = torch.cuda.device_count() if wanted != "cpu" and torch.cuda.is_available() else 0
     number = devices.choose(wanted, count, "PyTorch", with_cuda=torch.version.cuda is not None)
-    return CPU if number is None else torch.device("cuda", number)
+    if number is None:
+        return CPU
+    torch.cuda.set_device(number)  # for pinned memory, and for a program that names no device but "cuda"
+    return torch.device("cuda", number)
 
 
 def described(device: torch.device) -> str:
