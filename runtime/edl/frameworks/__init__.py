@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from edl.errors import JobError, did_you_mean
 from edl.frameworks.adapter import Adapter, Evaluated, Gradients, Minibatches
-from edl.frameworks.device import begin_log
+from edl.frameworks.device import begin
 
 if TYPE_CHECKING:
     from edl.arrays import Array, Features
@@ -62,7 +62,7 @@ def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
     framework is unknown or not installed.
     """
     _framework(framework).start(threads)
-    begin_log(own_process=own_process)
+    begin(own_process=own_process)
     if own_process and framework == "torch":
         importlib.import_module("edl.frameworks.torch.imports").skip_compiler_import()
 

@@ -17,7 +17,8 @@ AUTO = "EDL_DEVICE"  # variable with what `auto` is on this machine: cpu or cuda
 LOCAL_RANK = "EDL_LOCAL_RANK"  # variable with the rank of this process among those of its job on this machine
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 
-_told: set[str] | None = None  # lines in the log of the present job; None in a process of the user's
+_own_process = False
+_told = set[str]()  # lines in the log of the present job
 
 
 def choose(wanted: Device, count: int, library: str, *, with_cuda: bool) -> int | None:
@@ -62,15 +63,21 @@ def set_local_rank(instance: str) -> None:
     os.environ[LOCAL_RANK] = number if number.isdecimal() else "0"
 
 
-def begin_log(*, own_process: bool) -> None:
-    """Begin to log the devices of a job, in a process of our own."""
-    global _told
-    _told = set() if own_process else None
+def begin(*, own_process: bool) -> None:
+    """Begin a job. A process of our own logs its devices; what a user's process sees and how stays as it is."""
+    global _own_process
+    _own_process = own_process
+    _told.clear()
+
+
+def is_own_process() -> bool:
+    """Return True if the settings of the framework concern nobody else."""
+    return _own_process
 
 
 def tell(device: str, precision: Precision) -> None:
     """Log the device and the precision of a model, once in a job."""
     line = f"device: {device}" + (f", precision: {precision}" if precision != "float32" else "")
-    if _told is not None and line not in _told:
+    if _own_process and line not in _told:
         _told.add(line)
         log(line)

@@ -31,7 +31,7 @@ def of(folder: Path, **changes: Any) -> Program:
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """TensorFlow with four GPUs; `running` when it has computed and decides no more."""
-    found = SimpleNamespace(visible=None, growing=[], running=False)
+    found = SimpleNamespace(visible=None, growing=[], exact=[], running=False)
 
     def see(devices: Any, kind: str) -> None:
         if found.running:
@@ -43,13 +43,23 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(
         tf.config.experimental, "set_memory_growth", lambda gpu, on: found.growing.append((gpu, on))
     )
+    monkeypatch.setattr(tf.config.experimental, "enable_tensor_float_32_execution", found.exact.append)
+    monkeypatch.setattr(devices, "_own_process", True)
     monkeypatch.setenv(devices.LOCAL_RANK, "5")
     return found
 
 
 def test_a_worker_sees_one_gpu_and_takes_its_memory_as_it_needs_it(gpus: SimpleNamespace) -> None:
     assert keras_device.chosen("auto") == "/GPU:0"
-    assert (gpus.visible, gpus.growing) == ("GPU:1", [("GPU:1", True)])
+    assert (gpus.visible, gpus.growing, gpus.exact) == ("GPU:1", [("GPU:1", True)], [False])
+
+
+def test_a_process_of_the_user_sees_what_it_saw(
+    gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "_own_process", False)
+    assert [keras_device.chosen(wanted) for wanted in ("cpu", "auto")] == ["/CPU:0", "/GPU:1"]
+    assert (gpus.visible, gpus.growing, gpus.exact) == (None, [], [])
 
 
 def test_a_worker_that_computes_on_the_cpu_sees_no_gpu(gpus: SimpleNamespace) -> None:

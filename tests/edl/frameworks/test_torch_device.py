@@ -18,6 +18,7 @@ from edl.frameworks.torch.clusters import squared_distances
 from edl.frameworks.torch.device import CPU, GENERATOR, ON_DEVICE, RandomNumbers
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import by_class
+from edl.spec.job import Precision
 from tests.edl.frameworks import test_torch_adapter, test_torch_embeddings
 from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
@@ -137,8 +138,13 @@ def test_a_worker_takes_its_gpu_among_those_that_pytorch_sees(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
     monkeypatch.setenv(devices.LOCAL_RANK, "3")
-    assert torch_device.chosen("auto") == torch.device("cuda", 1)
-    assert taken == [1]
+    before = torch.backends.cudnn.conv.fp32_precision
+    for own in (False, True):  # a process of the user stays as it is
+        monkeypatch.setattr(devices, "_own_process", own)
+        assert torch_device.chosen("auto") == torch.device("cuda", 1)
+        assert taken == [1] * own
+    assert torch.backends.cudnn.conv.fp32_precision == "ieee"
+    torch.backends.cudnn.conv.fp32_precision = torch.backends.cudnn.rnn.fp32_precision = before
 
 
 def test_a_machine_says_what_auto_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,3 +195,16 @@ def test_functions_of_programs_compute_where_their_rows_are() -> None:
         assert all(tensor.device == DEVICE for tensor in there)
         for one, other in zip(found, there, strict=True):
             np.testing.assert_array_equal(other.cpu().numpy(), one.numpy())
+
+
+def test_the_log_of_a_job_says_once_what_it_computes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(devices, "_own_process", False)
+    for own in (False, True, True):
+        devices.begin(own_process=own)
+        told: tuple[Precision, ...] = ("float32", "bfloat16", "bfloat16")
+        for precision in told:
+            devices.tell("cuda:1 (H100)", precision)
+    lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert lines == ["device: cuda:1 (H100)", "device: cuda:1 (H100), precision: bfloat16"] * 2

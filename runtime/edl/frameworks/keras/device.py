@@ -1,7 +1,7 @@
 """Device and precision of a Keras model.
 
 TensorFlow decides which GPUs a process sees before it computes first. A worker sees one, and takes its memory as it is
-needed rather than all of it at once: others may share the GPU.
+needed rather than all of it at once: others may share the GPU. A user's process sees what it saw.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ def chosen(wanted: Device) -> str:
     number = devices.choose(wanted, len(gpus), "TensorFlow", with_cuda=tf.test.is_built_with_cuda())
     if not gpus:
         return ""
+    if not devices.is_own_process():
+        return CPU if number is None else f"/GPU:{number}"
+    tf.config.experimental.enable_tensor_float_32_execution(False)
     try:
         tf.config.set_visible_devices([] if number is None else gpus[number], "GPU")
         if number is not None:

@@ -29,7 +29,10 @@ def chosen(wanted: Device) -> torch.device:
     number = devices.choose(wanted, count, "PyTorch", with_cuda=torch.version.cuda is not None)
     if number is None:
         return CPU
-    torch.cuda.set_device(number)  # for pinned memory, and for a program that names no device but "cuda"
+    if devices.is_own_process():
+        torch.cuda.set_device(number)  # for pinned memory, and for a program that names no device but "cuda"
+        for operations in (torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
+            operations.fp32_precision = "ieee"  # products of matrices are exact by default
     return torch.device("cuda", number)
 
 
