@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import threading
@@ -36,6 +37,7 @@ def push(worker: str, number: int, ids: Sequence[int], lease: int = 0) -> tuple[
     header = msg.Push(
         0, worker, 0, number, 1.0, len(ids), ("items",), earlier=number - 1,
         progress=progress_of(lease, number) if lease else None,
+        earlier_rows=(number - 1) * len(ids),
     )  # fmt: skip
     return header, [np.empty(0, np.float32), np.array(ids, np.int64), np.ones((len(ids), 1), np.float32)]
 
@@ -195,6 +197,37 @@ def test_a_full_disk_refuses_the_push_and_all_later_ones_with_the_reason(tmp_pat
             place.server.answer(*push("a", 2, [7]))
     assert place.updates()[7] == 1
     assert place.figures.version.step == 1
+
+
+def test_nothing_is_logged_behind_a_push_that_was_written_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    place.server.answer(*push("a", 1, [7]))
+
+    def write(file: int, data: memoryview) -> int:
+        monkeypatch.undo()  # there is room again
+        os.write(file, data[:3])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(update_log.os, "write", write)
+    for _ in range(2):
+        with pytest.raises(JobError, match="No space left on device"):
+            place.server.answer(*push("a", 2, [7]))
+    place.replace()
+    place.server.answer(*push("a", 2, [7]))
+    assert place.updates()[7] == 2
+
+
+def test_updates_that_a_damaged_log_lacks_are_counted_as_lost(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for number in (1, 2, 3):
+        size = place.log.stat().st_size
+        place.server.answer(*push("a", number, [number]))
+    os.truncate(place.log, size)
+    place.replace()
+    place.server.answer(*push("a", 4, [4]))
+    assert (place.figures.lost, place.figures.lost_rows) == (1, 1)
 
 
 def test_concurrent_pushes_share_a_flush_and_none_is_answered_before_its_own(
