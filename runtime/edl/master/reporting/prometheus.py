@@ -117,6 +117,7 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         "rows": ("Rows held", lambda figures: sum(figures.rows.values())),
         "bytes": ("Bytes of parameters, rows and slots held", lambda figures: figures.bytes),
         "step": ("Applied steps", lambda figures: figures.version.step),
+        "logged_bytes": ("Bytes of the update log since the last checkpoint", lambda figures: figures.logged),
         "max_staleness": (
             "Updates that the most stale gradient was behind",
             lambda figures: figures.staleness.maximum,
