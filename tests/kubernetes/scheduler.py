@@ -92,6 +92,8 @@ class Scheduler:
         """Why the pod can't have it, in the scheduler's words."""
         if not matches_labels({"matchLabels": pod["spec"].get("nodeSelector")}, node["metadata"]["labels"]):
             return [OTHER_LABELS]
+        if (terms := _required_terms(pod)) and not any(_matches(node, term) for term in terms):
+            return [OTHER_LABELS]
         if taint := untolerated(node, pod, ("NoSchedule", "NoExecute")):
             return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
         return [
@@ -181,3 +183,16 @@ def _counted(nodes: int, reasons: Iterable[str]) -> str:
 
 def _key(pod: Object) -> Key:
     return Key(POD, pod["metadata"]["namespace"], pod["metadata"]["name"])
+
+
+def _required_terms(pod: Object) -> list[Object]:
+    """Alternatives of the node affinity that is required."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return required.get("nodeSelectorTerms") or []
+
+
+def _matches(node: Object, term: Object) -> bool:
+    fields = {"matchExpressions": term.get("matchFields")}
+    name = {"metadata.name": node["metadata"]["name"]}
+    return matches_labels(term, node["metadata"]["labels"]) and matches_labels(fields, name)

@@ -189,6 +189,15 @@ KUBERNETES = (
         low=1,
     ),
     Attribute(
+        f"{PLACE}node_failures",
+        "integer",
+        "Failures of workers and servers on a node after which the job avoids it, unless all of its nodes have as "
+        "many; 0 avoids none.",
+        3,
+        low=0,
+        high=1000,
+    ),
+    Attribute(
         f"{PLACE}memory_factor",
         "number",
         "Factor by which the memory of a pod grows after it ran out of memory.",

@@ -24,6 +24,7 @@ from edl.cluster.kubernetes.pod_cache import PodCache
 from edl.cluster.kubernetes.pods import Metadata, Pod, PodList
 from edl.cluster.kubernetes.watch import PodStream
 from edl.errors import ClusterError
+from edl.logs import log
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -65,6 +66,7 @@ class KubernetesCluster:
         self._selector = names.selector(deployment.name)
         self._lock = threading.Lock()
         self._cache = PodCache(deployment)
+        self._told: set[str] = set()  # avoided nodes that were logged
         self._newest: dict[str, int] = {}  # last started incarnation by name
         self._version = ""
         self._closed = threading.Event()
@@ -79,21 +81,28 @@ class KubernetesCluster:
         name, incarnation = instance.key
         with self._lock:
             newest = self._newest.get(name, -1)
-            memory = self._cache.memory(name)
+            memory, avoided = self._cache.memory(name), self._avoided()
         if incarnation == newest:
             return
         if incarnation < newest:
             raise ClusterError(f"{name} has reached incarnation {newest}, later than {incarnation}")
         try:
-            self._calls.ask(
-                "POST", self._path, pod_manifests.pod(self._deployment, instance, self._workers, memory)
-            )
+            made = pod_manifests.pod(self._deployment, instance, self._workers, memory, avoided)
+            self._calls.ask("POST", self._path, made)
         except UnreachableError as error:
             raise NoRoomError(error.message) from None
         except RefusedError as error:
             self._accept(instance, error)
         with self._lock:
             self._newest[name] = max(incarnation, self._newest.get(name, -1))
+
+    def _avoided(self) -> dict[str, int]:
+        """Return the nodes to avoid, and log those that are new."""
+        found = self._cache.avoided
+        for node in found.keys() - self._told:
+            log(f"pods of the job avoid {node} from now on: {found[node]} instances have failed there")
+        self._told = set(found)
+        return found
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         with self._lock:

@@ -18,13 +18,15 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `pending_secs` is the time that a parameter server may wait for a node until a worker takes its place. `image_secs`
     is the time that an image, or another prerequisite of a container, may be missing until the instance counts as
     failed. The memory of a pod grows by `memory_factor` after it ran out of it, up to the quantity `memory_limit`; if
-    that is empty, up to four times the initial memory.
+    that is empty, up to four times the initial memory. A node on which `node_failures` instances have failed is
+    avoided, see `edl.cluster.kubernetes.bad_nodes`.
     """
 
     pending_secs: float = 300.0
     image_secs: float = 120.0
     memory_factor: float = 1.5
     memory_limit: str = ""
+    node_failures: int = 3
 
 
 class Priorities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

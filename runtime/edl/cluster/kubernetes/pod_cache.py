@@ -14,6 +14,7 @@ import msgspec
 
 from edl.cluster import Change, Instance, Role
 from edl.cluster.kubernetes import memory, quantities
+from edl.cluster.kubernetes.bad_nodes import BadNodes
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.cluster.kubernetes.exit_reason import gone, ran_out_of_memory, to_change
 from edl.cluster.kubernetes.memory import Growth, Memory
@@ -45,6 +46,7 @@ class PodCache:
         self._known: dict[Key, _Known] = {}
         self._stopped: set[Key] = set()
         self._waits = Waits(deployment.policy)
+        self._nodes = BadNodes(deployment.policy.node_failures)
         self._growth = {role: Growth(deployment.policy, deployment.manifest(role)) for role in get_args(Role)}
         # Memory by name, and the incarnation from which it applies.
         self._memory: dict[str, tuple[int, Memory]] = {}
@@ -80,6 +82,8 @@ class PodCache:
             change = self._grow(pod, change)
         elif known is None:
             self._inherit(instance, memory.of_pod(pod))
+        if known is None or known.change.state != change.state:
+            self._nodes.saw(pod.spec.node_name, change)
         self._known[instance.key] = _Known(pod, change)
         return change if known is None or known.change != change else None
 
@@ -139,6 +143,11 @@ class PodCache:
         """Return the memory of the next pod of a name, or None for that of its manifest."""
         found = self._memory.get(name)
         return found[1] if found else None
+
+    @property
+    def avoided(self) -> dict[str, int]:
+        """Nodes that the next pods avoid, with the failures on them."""
+        return self._nodes.avoided
 
     def _inherit(self, instance: Instance, has: Memory) -> None:
         """Remember that a pod has more memory than its manifest, since an earlier one ran out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,9 +17,15 @@ from edl.cluster.kubernetes.memory import Memory
 Manifest = dict[str, Any]
 
 
-def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory | None = None) -> Manifest:
+def pod(
+    deployment: Deployment,
+    instance: Instance,
+    workers: int,
+    memory: Memory | None = None,
+    avoided: Iterable[str] = (),
+) -> Manifest:
     """Return the manifest of an instance's pod. `workers` is the number in the JobSpec, `memory` replaces the
-    manifest's.
+    manifest's; `avoided` are nodes on which it must not run.
     """
     made = copy.deepcopy(deployment.manifest(instance.role))
     job = deployment.name
@@ -40,6 +47,8 @@ def pod(deployment: Deployment, instance: Instance, workers: int, memory: Memory
     ]
     if memory is not None:
         _set_memory(container.setdefault("resources", {}), memory)
+    if nodes := [*avoided]:
+        _avoid(made["spec"], nodes)
     if priority := _priority(deployment.priorities, instance, workers):
         made["spec"]["priorityClassName"] = priority
     return made
@@ -55,6 +64,17 @@ def owner(job: str, uid: str) -> Manifest:
         "controller": False,
         "blockOwnerDeletion": False,
     }
+
+
+def _avoid(spec: Manifest, nodes: list[str]) -> None:
+    """Add the nodes to every alternative of the pod's node affinity. A requirement of a field has one value."""
+    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    for term in required.setdefault("nodeSelectorTerms", [{}]):
+        term["matchFields"] = [
+            *term.get("matchFields", []),
+            *({"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes),
+        ]
 
 
 def _set_memory(resources: Manifest, memory: Memory) -> None:

@@ -140,6 +140,7 @@ class Objects:
                 settings.number("image_secs"),
                 settings.number("memory_factor"),
                 settings.text("most_memory"),
+                settings.whole("node_failures"),
             ),
             priorities=Priorities(
                 settings.text("priority_class"),

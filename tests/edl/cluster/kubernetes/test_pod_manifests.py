@@ -64,3 +64,17 @@ def test_the_first_workers_have_the_high_priority(fraction: float, high: int) ->
 def test_who_has_no_class_of_ours_has_that_of_the_manifest(role: Role, name: str) -> None:
     placed = deployment(priorities=Priorities("high" if role == "ps" else "", ""))
     assert pod(placed, Instance(f"{role}-0", role), 4)["spec"]["priorityClassName"] == name
+
+
+@pytest.mark.parametrize("terms", [[], [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}, {}]])
+def test_nodes_to_avoid_are_added_to_each_alternative_of_the_affinity(terms: list[dict[str, Any]]) -> None:
+    manifest = copy.deepcopy(MANIFEST)
+    if terms:
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        manifest["spec"]["affinity"] = {"nodeAffinity": required, "podAffinity": {}}
+    given = Deployment("job", "ns", "id", manifest, manifest, uid="u")
+    affinity = pod(given, Instance("worker-0", "worker"), 1, avoided=["a", "b"])["spec"]["affinity"]
+    added = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in ("a", "b")]
+    found = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert found == [{**term, "matchFields": added} for term in terms or [{}]]
+    assert "affinity" not in pod(deployment(), Instance("worker-0", "worker"), 1)["spec"]
