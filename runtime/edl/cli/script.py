@@ -28,7 +28,7 @@ from edl.jobs.script_run import ScriptRun
 from edl.models.pending import Intent, write_intent
 from edl.run.foreground import job_folder
 from edl.run.training_client import available_cores
-from edl.spec import Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
+from edl.spec import SCRIPT, Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
 
 LOGS_SECS = 20.0  # time for the last lines of pods to arrive
 LOOK_SECS = 0.1  # between two looks at the logs
@@ -184,11 +184,11 @@ def _job_spec(options: argparse.Namespace, workers: int) -> JobSpec:
         query=Query("", "", ""),
         rows=Rows(pinned=False, total=0, training=0),
         framework="torch",
-        model=Component("script"),
+        model=Component(SCRIPT),
         inputs={},
         label=RawLabel("prediction"),
-        optimizer=Component("script"),
-        loss=Component("script"),
+        optimizer=Component(SCRIPT),
+        loss=Component(SCRIPT),
         metrics=(),
         output=Output(name=Path(options.script).stem),
         checkpoints=Checkpoints(steps=options.checkpoint_steps or 0),

@@ -18,44 +18,94 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from edl.elastic import session as sessions
+from edl.elastic.cursor import Cursor
+from edl.elastic.evaluation import Evaluation
 from edl.elastic.member import World
-from edl.elastic.rows import Dataset, Sampler, checked, workload
+from edl.elastic.rows import Dataset, Sampler, checked, count_of, described
 from edl.elastic.steps import Regrouped
+from edl.jobs.script_run import NamedRows
 
-__all__ = ["World", "checkpoint", "dataset", "on_change", "rank", "run", "sampler", "world_size"]
+__all__ = [
+    "World",
+    "broadcast",
+    "checkpoint",
+    "dataset",
+    "evaluation",
+    "on_change",
+    "rank",
+    "run",
+    "sampler",
+    "step",
+    "world_size",
+]
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+Plain = TypeVar("Plain", bound=Any)
 Changed = TypeVar("Changed", bound=Callable[[World | None, World], object])
 
 
 def sampler(
-    rows: int, *, batch_size: int, epochs: int = 1, seed: int = 0, shuffle: bool = True, micro_batch: int = 0
+    rows: int,
+    *,
+    batch_size: int,
+    epochs: int | None = 1,
+    seed: int = 0,
+    shuffle: bool = True,
+    micro_batch: int = 0,
+    name: str = "train",
 ) -> Sampler:
     """Return a batch sampler of `rows` rows for a DataLoader: `DataLoader(data, batch_sampler=sampler)`.
 
     A step has `batch_size` rows, however many workers share them; each gets the indices of its part. With
-    `micro_batch`, a part is given in pieces of at most so many rows, and their gradients are accumulated. Raises
+    `micro_batch`, a part is given in pieces of at most so many rows, and their gradients are accumulated. `epochs` is
+    None if the loop itself ends; each epoch has another order. Several datasets have a `name` each. Raises
     SemanticError for an invalid number.
     """
-    shared = workload(rows, batch_size, epochs, seed, shuffle)
-    return Sampler(sessions.make(shared, checked("micro_batch", micro_batch, 0)), shared)
+    return Sampler(*_added(name, described(rows, batch_size, epochs, seed, shuffle), micro_batch))
 
 
 def dataset(
-    rows: Any, *, batch_size: int, epochs: int = 1, seed: int = 0, shuffle: bool = True, micro_batch: int = 0
+    rows: Any,
+    *,
+    batch_size: int,
+    epochs: int | None = 1,
+    seed: int = 0,
+    shuffle: bool = True,
+    micro_batch: int = 0,
+    name: str = "train",
 ) -> Dataset:
     """Return an iterable of this worker's part of each step: of a number of rows, a `pyarrow.Table`, or a reader.
 
     A part is an array of row numbers, int64, or a table. For the other arguments see `sampler`. Without
     `edl.elastic.checkpoint`, a part counts as done when the next one is requested.
     """
-    count = rows if isinstance(rows, int) else getattr(rows, "num_rows", getattr(rows, "rows", rows))
-    shared = workload(count, batch_size, epochs, seed, shuffle)
-    return Dataset(sessions.make(shared, checked("micro_batch", micro_batch, 0)), shared, rows)
+    return Dataset(*_added(name, described(rows, batch_size, epochs, seed, shuffle), micro_batch), rows)
+
+
+def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluation:
+    """Return rows that all workers evaluate together: a number of rows, a `pyarrow.Table`, or a reader.
+
+    `evaluation.sums(measure)` calls `measure` on this worker's share, at most `batch_size` rows at once, and returns
+    the sums over all rows in each worker.
+    """
+    shared = NamedRows(
+        checked("rows", count_of(rows), 1), checked("batch_size", batch_size, 1), trained=False
+    )
+    session = sessions.of_dataset(name)
+    found = Evaluation(session, shared, rows)
+    session.add(name, found)
+    return found
+
+
+def _added(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.Session, Cursor]:
+    cursor = Cursor(name, rows, checked("micro_batch", micro_batch, 0))
+    session = sessions.of_dataset(name)
+    session.add(name, cursor)
+    return session, cursor
 
 
 def checkpoint(model: Any, optimizer: Any, *others: Any) -> None:
@@ -77,14 +127,16 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         session = sessions.current("the function of edl.elastic.run")
+        result = cast(Result, None)  # if the other workers have ended the loop meanwhile
         with session.running():
             while True:
                 session.join()
                 try:
-                    result = function(*arguments, **named)
+                    if not session.ended:
+                        result = function(*arguments, **named)
+                    session.finish()
                 except Regrouped:
                     continue
-                session.finish()
                 return result
 
     return wrapper
@@ -99,6 +151,21 @@ def on_change(function: Changed) -> Changed:
     """
     sessions.add_hook(function)
     return function
+
+
+def broadcast(value: Plain) -> Plain:
+    """Return the value of rank 0 in all workers: a number, a text, or a list of such.
+
+    What one worker alone knows, such as the time, decides alike everywhere then. Raises SemanticError for a single
+    dataset with a number of epochs, whose loop has no decision to make.
+    """
+    found: Plain = sessions.current("edl.elastic.broadcast").broadcast(value)
+    return found
+
+
+def step() -> int:
+    """Return the number of optimizer steps that have been taken, by all workers together."""
+    return sessions.current("edl.elastic.step").positions.trained
 
 
 def rank() -> int:

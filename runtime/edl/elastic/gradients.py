@@ -14,6 +14,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.collectives.base import Group
+from edl.elastic.collective import STEP, summed
 
 Take = Callable[[Callable[[], None]], bool]  # gets the optimizer's own step; returns True if it was taken
 
@@ -27,7 +28,8 @@ class Gradients(ABC):
     def __init__(self, parameters: Sequence[int], buffers: Sequence[int], *, double: bool) -> None:
         self._parameters = range(len(parameters))
         self._buffers = range(len(parameters), len(parameters) + len(buffers))
-        self._ends = np.cumsum([len(parameters), *parameters, *buffers])
+        # The flat array begins with the mark of `summed`, and with 1 for each parameter that has a gradient.
+        self._ends = np.cumsum([1 + len(parameters), *parameters, *buffers])
         self._flat: Array = np.zeros(self._ends[-1], np.float64 if double else np.float32)
         self._kept: list[Array] = []
         self._used = False
@@ -41,18 +43,18 @@ class Gradients(ABC):
         for number in self._parameters:
             gradient = self._gradient(number)
             if gradient is not None:
-                self._flat[number] = 1
+                self._flat[1 + number] = 1
                 self._view(number)[:] += share * gradient
         self.clear()
 
     def sum(self, group: Group | None, share: float) -> None:
-        """Set the gradients to the sum over the group; `share` is that of this worker. Raises GroupError."""
+        """Set the gradients to the sum over the group; `share` is that of this worker. Raises as `summed`."""
         for number in self._buffers:
             self._view(number)[:] = share * self._buffer(number - len(self._parameters)) if share else 0
         if group is not None:
-            group.sum(self._flat)
+            summed(group, STEP, self._flat)
         for number in self._parameters:
-            self._set_gradient(number, self._view(number) if self._flat[number] else None)
+            self._set_gradient(number, self._view(number) if self._flat[1 + number] else None)
         self._set_buffers([self._view(number) for number in self._buffers])
         self._reset()
 

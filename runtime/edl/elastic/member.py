@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edl.collectives.base import Group
+from edl.elastic.collective import STEP, summed
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
 
@@ -93,9 +94,9 @@ class ScriptMember(GroupMember):
         return group if group.size > 1 else None
 
     def wait(self) -> None:
-        """Wait for the others, before a step that has no gradients. Raises GroupError."""
+        """Wait for the others, before a step that has no gradients. Raises as `summed`."""
         if (group := self.ready()) is not None:
-            group.sum(np.zeros(1, np.float32))
+            summed(group, STEP, np.zeros(1, np.float32))
 
     def stepped(self) -> None:
         """Record that the step was taken."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from edl.elastic.cursor import Cursor
 from edl.errors import SemanticError
-from edl.jobs.script_run import Workload
+from edl.jobs.script_run import NamedRows
 from edl.tasks.ranges import generator
 
 if TYPE_CHECKING:
@@ -20,15 +21,20 @@ if TYPE_CHECKING:
 Indices = npt.NDArray[np.int64]
 
 
-def workload(rows: Any, batch_size: Any, epochs: Any, seed: Any, shuffle: bool) -> Workload:
-    """Return the checked workload. Raises SemanticError for an invalid number."""
-    return Workload(
-        checked("rows", rows, 1),
+def described(rows: Any, batch_size: Any, epochs: Any, seed: Any, shuffle: bool) -> NamedRows:
+    """Return the checked description of rows to train on. Raises SemanticError for an invalid number."""
+    return NamedRows(
+        checked("rows", count_of(rows), 1),
         checked("batch_size", batch_size, 1),
-        checked("epochs", epochs, 1),
+        None if epochs is None else checked("epochs", epochs, 1),
         checked("seed", seed, 0),
         bool(shuffle),
     )
+
+
+def count_of(rows: Any) -> Any:
+    """Return the number of rows of a number, a table or a reader; anything else unchanged."""
+    return rows if isinstance(rows, int) else getattr(rows, "num_rows", getattr(rows, "rows", rows))
 
 
 def checked(name: str, value: Any, least: int) -> int:
@@ -37,20 +43,20 @@ def checked(name: str, value: Any, least: int) -> int:
     return value
 
 
-@lru_cache(maxsize=2)
-def order(shared: Workload, epoch: int) -> Indices:
+@lru_cache(maxsize=4)
+def order(rows: NamedRows, epoch: int) -> Indices:
     """Return the row numbers in the order of an epoch, int64 (rows,): a function of seed and epoch alone."""
-    if not shared.shuffle:
-        return np.arange(shared.rows)
-    return generator(shared.seed, epoch).permutation(shared.rows)
+    if not rows.shuffle:
+        return np.arange(rows.rows)
+    return generator(rows.seed, epoch + 1).permutation(rows.rows)
 
 
 class Sampler:
     """Batch sampler of one worker. An iteration yields the rest of an epoch."""
 
-    def __init__(self, session: Session, shared: Workload) -> None:
+    def __init__(self, session: Session, cursor: Cursor) -> None:
         self._session = session
-        self._shared = shared
+        self._cursor = cursor
 
     def __iter__(self) -> Iterator[list[int]]:
         if not self._session.has_optimizer:
@@ -58,44 +64,43 @@ class Sampler:
                 "edl.elastic.sampler is read without an optimizer, whose steps count the rows",
                 hint="call edl.elastic.checkpoint(model, optimizer) before, or use edl.elastic.dataset",
             )
-        for epoch, first, last in self._session.steps.parts():
-            yield order(self._shared, epoch)[first:last].tolist()
+        for epoch, first, last in self._session.steps.parts(self._cursor):
+            yield order(self._cursor.rows, epoch)[first:last].tolist()
 
     def __len__(self) -> int:
         """Return the number of steps of an epoch."""
-        return -(-self._shared.rows // self._shared.batch_size)
+        return -(-self._cursor.rows.rows // self._cursor.rows.batch_size)
 
     def epochs(self) -> Iterator[int]:
         """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
-        while (epoch := self._session.steps.epoch()) is not None:
-            yield epoch - 1
+        return self._session.steps.epochs(self._cursor)
 
 
 class Dataset:
     """Rows of one worker. An iteration yields the rest of an epoch."""
 
-    def __init__(self, session: Session, shared: Workload, rows: Any) -> None:
+    def __init__(self, session: Session, cursor: Cursor, rows: Any) -> None:
         self._session = session
-        self._shared = shared
+        self._cursor = cursor
         self._rows = rows
 
     def __iter__(self) -> Iterator[Any]:
         steps = self._session.steps
-        for epoch, first, last in steps.parts():
-            yield self._read(order(self._shared, epoch)[first:last])
+        for epoch, first, last in steps.parts(self._cursor):
+            yield read(self._rows, order(self._cursor.rows, epoch)[first:last])
             if not self._session.has_optimizer:
                 steps.commit()
 
     def epochs(self) -> Iterator[int]:
         """Yield the number of each epoch that is not over, from 0; the present one again in another group."""
-        return Sampler(self._session, self._shared).epochs()
+        return self._session.steps.epochs(self._cursor)
 
-    def _read(self, indices: Indices) -> Any:
-        if isinstance(self._rows, int):
-            return indices
-        if hasattr(self._rows, "take"):
-            return self._rows.take(indices)
-        return _read(self._rows, indices)
+
+def read(rows: Any, indices: Indices) -> Any:
+    """Return these rows of a table or a reader; of a number of rows, their numbers."""
+    if isinstance(rows, int):
+        return indices
+    return rows.take(indices) if hasattr(rows, "take") else _read(rows, indices)
 
 
 def _read(reader: Any, indices: Indices) -> Any:

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from edl import exit_codes
@@ -16,15 +16,16 @@ from edl.elastic import keras_optimizer, torch_optimizer
 from edl.elastic import place as places
 from edl.elastic.agreement import agree
 from edl.elastic.connection import Connection
+from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
 from edl.elastic.member import Alone, World
-from edl.elastic.state import ScriptState
-from edl.elastic.steps import Steps
+from edl.elastic.state import ScriptState, stateful
+from edl.elastic.steps import AHEAD, AHEAD_OF_STEPS, Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.jobs.failure import to_failed
-from edl.jobs.script_run import Workload
+from edl.jobs.script_run import NamedRows, Workload
 from edl.spec import Training
-from edl.tasks.job_state import Plan
+from edl.tasks.job_state import MOST_STEPS, STEPWISE, Plan
 from edl.tasks.local import LocalTasks
 from edl.worker.master_client import RefusedError
 from edl.worker.strategies.base import VoidError
@@ -34,17 +35,16 @@ from edl.worker.strategies.base import VoidError
 class Declared:
     """Objects that all workers hold alike, and the optimizer's gradients."""
 
-    state: ScriptState = field(default_factory=lambda: ScriptState(()))
+    objects: tuple[Any, ...] = ()
     gradients: Gradients | None = None
     optimizer: Any = None
 
 
 class Session:
-    """Training of a workload by this process."""
+    """Training of a script by this process, on datasets that are added before its loop begins."""
 
-    def __init__(self, workload: Workload, micro_batch: int) -> None:
-        self.workload = workload
-        self._micro_batch = micro_batch
+    def __init__(self) -> None:
+        self.positions = Positions()
         self._worker = places.worker()
         self._connection: Connection | None = None
         self._draining = threading.Event()
@@ -52,25 +52,50 @@ class Session:
         self._world: World | None = None  # of which the hooks know
         if self._worker is not None:
             self._worker.at_end.append(self._end)
-            agree(self._worker.job, workload)
         elif int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise SemanticError(
                 "edl.elastic was called by a worker of another launcher", hint="start the script with edl run"
             )
-        else:
-            training = Training(epochs=workload.epochs, batch_size=workload.batch_size, shuffle=False)
-            plan = Plan("train", workload.rows, training=training)
-            self._steps = Steps(LocalTasks(plan), Alone(), workload.batch_size, micro_batch)
+
+    def has(self, name: str) -> bool:
+        return name in self.positions.of
+
+    def add(self, name: str, position: Position) -> None:
+        """Add a dataset. Raises SemanticError if there is one of this name, or the loop has begun."""
+        if self.has(name):
+            raise SemanticError(
+                f"edl.elastic has got a dataset {name!r} twice",
+                hint='give each a name of its own, such as name="pretrain"',
+            )
+        if self._steps is not None:
+            raise SemanticError(
+                f"the dataset {name!r} comes after the loop has begun",
+                hint="call edl.elastic.sampler, dataset and evaluation before the function of edl.elastic.run",
+            )
+        self.positions.of[name] = position
+
+    @property
+    def workload(self) -> Workload:
+        return Workload({name: each.rows for name, each in self.positions.of.items()})
 
     @property
     def steps(self) -> Steps:
-        """Steps of the loop. Raises SemanticError before the first group, outside of the function of `run`."""
+        """Steps of the loop. Raises SemanticError in a job outside of the function of `run`."""
+        if self._steps is None and self._worker is None:
+            self._steps = self._alone()
         if self._steps is None:
             raise SemanticError(
                 "the training loop is outside of the function of edl.elastic.run",
                 hint="put it into a function with the decorator @edl.elastic.run, and call that",
             )
         return self._steps
+
+    def _alone(self) -> Steps:
+        """Return the steps of a process without a master."""
+        rows = self.workload.bounded
+        training = STEPWISE if rows is None else _training(rows)
+        plan = Plan("train", rows.rows if rows is not None else MOST_STEPS, training=training, measured=False)
+        return Steps(LocalTasks(plan), Alone(), self.positions, bounded=rows is not None)
 
     @property
     def has_optimizer(self) -> bool:
@@ -86,7 +111,8 @@ class Session:
     def join(self) -> None:
         """Take part in the next group, unless this worker is in one that goes on."""
         with self.leaving():
-            if self._steps is None:
+            if self._steps is None and self._worker is not None:
+                agree(self._worker.job, self.workload)
                 self._connect()
             if _declared.gradients is not None:
                 _declared.gradients.discard()
@@ -100,15 +126,23 @@ class Session:
         with self.leaving():
             yield
 
+    @property
+    def ended(self) -> bool:
+        """True if all workers have left the loop, though the function of this one was not at its end."""
+        return self.positions.ended
+
     def finish(self) -> None:
         """Wait for the end of the training. Raises JobError if rows are left in a job with several workers."""
         if self._connection is None:
             return
-        if self.steps.epoch() is not None:
+        left = [name for name, each in self.positions.of.items() if isinstance(each, Cursor) and each.left]
+        if left and not self.ended:
             raise JobError(
-                "the function of edl.elastic.run has returned before all rows were trained",
-                hint="iterate over sampler.epochs(), and over the DataLoader to its end, in each worker",
+                f"the function of edl.elastic.run has returned before all rows were trained: {', '.join(left)}",
+                hint="iterate over sampler.epochs(), and over the DataLoader to its end, in each worker; a loop that "
+                "ends earlier has epochs=None",
             )
+        self.steps.end()
 
     @contextlib.contextmanager
     def leaving(self) -> Iterator[None]:
@@ -141,19 +175,31 @@ class Session:
         gradients.keep()
         return True
 
+    def broadcast(self, value: Any) -> Any:
+        """Return the value of rank 0. Raises SemanticError if the tasks are bounded."""
+        if self.steps.bounded:
+            raise SemanticError(
+                "edl.elastic.broadcast: a loop over one dataset with a number of epochs trains all of its rows",
+                hint="give the dataset epochs=None if the loop itself ends",
+            )
+        with self.leaving():
+            return self.steps.broadcast(value)
+
     def _connect(self) -> Connection:
         """Connect to the master, and make what the groups need."""
         worker = self._worker
         assert worker is not None  # noqa: S101
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, lambda number, frame: self._draining.set())
-        connection = Connection(worker, _declared.state, self._draining)
+        bounded = self.workload.bounded is not None
+        state = ScriptState((*_declared.objects, self.positions))
+        connection = Connection(worker, state, self._draining, AHEAD if bounded else AHEAD_OF_STEPS)
         self._connection = connection
         steps = self._steps = Steps(
             connection.source,
             connection.member,
-            self.workload.batch_size,
-            self._micro_batch,
+            self.positions,
+            bounded=bounded,
             draining=self._draining,
             stepped=connection.stepped,
             regrouped=self._regrouped,
@@ -174,6 +220,9 @@ class Session:
         """Leave the job at the end of the script. An error of ours would occur in every other worker too."""
         if code != exit_codes.OK and error is None and self._connection is None:
             return
+        if self._connection is None and self._worker is not None:
+            with contextlib.suppress(JobError):  # it is known already
+                agree(self._worker.job, self.workload)
         connection = self._connection or self._connect()
         if code == exit_codes.OK and not connection.over and not self._draining.is_set():
             error = JobError(
@@ -192,15 +241,13 @@ _declared = Declared()
 _session: Session | None = None
 
 
-def make(workload: Workload, micro_batch: int) -> Session:
-    """Begin the session of this process. Raises SemanticError if a worker begins a second one."""
+def of_dataset(name: str) -> Session:
+    """Return the session for one more dataset. Outside of jobs, another dataset of a name begins a new session."""
     global _session
-    if _session is not None and places.worker() is not None:
-        raise SemanticError(
-            "edl.elastic.sampler or dataset was called twice",
-            hint="a job of edl run trains on one set of rows",
-        )
-    _session = Session(workload, micro_batch)
+    if not isinstance(name, str) or not name:
+        raise SemanticError(f"name is {name!r}; expected the name of a dataset")
+    if _session is None or (_session.has(name) and places.worker() is None):
+        _session = Session()
     return _session
 
 
@@ -225,9 +272,9 @@ def declare(model: Any, optimizer: Any, others: tuple[Any, ...]) -> None:
         gradients = keras_optimizer.KerasGradients(model, optimizer)
         objects = [keras_optimizer.Variables(each) for each in (model.weights, optimizer.variables)]
         keras_optimizer.hook(optimizer, gradients, take)
-        _declared.state, _declared.gradients = ScriptState((*objects, *others)), gradients
+        _declared.objects, _declared.gradients = stateful(*objects, *others), gradients
     else:
-        _declared.state = ScriptState((model, optimizer, *others))
+        _declared.objects = stateful(model, optimizer, *others)
         _declared.gradients = torch_optimizer.TorchGradients(model, optimizer)
         torch_optimizer.hook(optimizer, others, take)
     _declared.optimizer = optimizer
@@ -249,3 +296,7 @@ def _place_of_environment() -> tuple[int, int]:
 
 def _unchanged(group: Any, share: float) -> None:
     """Leave the gradients as they are: this worker has computed all of them."""
+
+
+def _training(rows: NamedRows) -> Training:
+    return Training(epochs=rows.epochs or 1, batch_size=rows.batch_size, shuffle=False)

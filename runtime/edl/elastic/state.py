@@ -23,12 +23,6 @@ class ScriptState:
     """Objects with a `state_dict`, in the role of an adapter: `edl.worker.strategies.allreduce.member` moves them."""
 
     def __init__(self, objects: Sequence[Any]) -> None:
-        for each in objects:
-            if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
-                raise SemanticError(
-                    f"edl.elastic.checkpoint: a {type(each).__qualname__} has no state_dict and load_state_dict",
-                    hint="give the model, its optimizer, and schedulers",
-                )
         self._parts = objects[:1], objects[1:]  # the model; optimizer and schedulers
 
     def get_weights(self) -> dict[str, Array]:
@@ -46,6 +40,17 @@ class ScriptState:
     def set_state(self, arrays: Mapping[str, Array]) -> None:
         """Load the arrays. Raises as `set_weights`."""
         _load(self._parts[1], arrays)
+
+
+def stateful(*objects: Any) -> tuple[Any, ...]:
+    """Return the objects. Raises SemanticError for one without a state dict."""
+    for each in objects:
+        if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+            raise SemanticError(
+                f"edl.elastic.checkpoint: a {type(each).__qualname__} has no state_dict and load_state_dict",
+                hint="give the model, its optimizer, and schedulers",
+            )
+    return objects
 
 
 def _of(objects: Sequence[Any]) -> dict[str, Array]:

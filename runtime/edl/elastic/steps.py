@@ -1,19 +1,31 @@
-"""Steps of a script's training loop: tasks become this worker's parts of steps, and steps that were taken are reported.
+"""Steps of a script's training loop: this worker's parts of steps are issued, and steps that were taken are reported.
 
-    task of the log ─▶ steps ─▶ own parts ─▶ issued to the loop (a DataLoader may read ahead) ─▶ taken ─▶ reported
+    cursor of a dataset ─▶ own parts ─▶ issued to the loop (a DataLoader may read ahead) ─▶ taken ─▶ charged to a task
 
 The loop pulls parts, and `commit` takes the step of the oldest one. When the group changes, parts that were issued are
 void, so the loop must begin again: `Regrouped` leads out of it to `edl.elastic.run`.
+
+Which rows a step has is a function of the cursor alone. The tasks of the master say how much the group may do, and what
+it has done. Of a single dataset with a number of epochs they are its rows, else they are steps.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
+import numpy as np
+
+from edl.arrays import Array
 from edl.collectives.base import Group, GroupError
+from edl.elastic.collective import BROADCAST, END, summed
+from edl.elastic.cursor import Cursor, Positions
 from edl.elastic.member import Alone, ScriptMember
 from edl.errors import JobError
 from edl.jobs.outcome import Outcome
@@ -22,6 +34,7 @@ from edl.tasks.task import CONTROL, Conclusion, JobProgress, Report, Round, Task
 from edl.worker.strategies.base import VoidError
 
 AHEAD = 64  # tasks of a group that may be open: a DataLoader reads ahead within them
+AHEAD_OF_STEPS = 2  # the same, if tasks are thousands of steps
 
 Part = tuple[int, int, int]  # epoch, and range of positions in its order
 
@@ -34,15 +47,16 @@ class Regrouped(BaseException):
 class _Issued:
     """Part of a step that was given to the loop.
 
-    `share` is that of its rows in the step; `last` is True for the last part of this worker; `rows` are those of the
-    step.
+    The step has the rows up to `end`, and so many `rows`. `share` is that of the part in them, `whole` that of this
+    worker; `last` is True for the last part of this worker.
     """
 
-    task: _Taken
+    cursor: Cursor
+    end: int
+    rows: int
     share: float
     whole: float
     last: bool
-    rows: int
 
 
 @dataclass
@@ -54,28 +68,29 @@ class _Taken:
 
 
 class Steps:
-    """Steps of this process, with tasks of `batch_size` rows a step from `source`.
+    """Steps of this process at `positions`, charged to tasks from `source`.
 
-    A part has at most `micro_batch` rows, 0 for any number. `draining` is set when this worker has to leave: taking a
-    task raises VoidError then. `stepped` is called between two steps with the progress of the last one's task,
-    `regrouped` in each new group, with the state of its members.
+    `bounded`: the tasks are the rows of the only dataset; else they are steps, and the end of the script's loop is the
+    end of the training. `draining` is set when this worker has to leave: taking a task raises VoidError then. `stepped`
+    is called between two steps with the progress of the last one's task, `regrouped` in each new group, with the state
+    of its members.
     """
 
     def __init__(
         self,
         source: TaskSource,
         strategy: ScriptMember | Alone,
-        batch_size: int,
-        micro_batch: int,
+        positions: Positions,
         *,
+        bounded: bool,
         draining: threading.Event | None = None,
         stepped: Callable[[Report], None] = lambda done: None,
         regrouped: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self.strategy = strategy
-        self._batch_size = batch_size
-        self._micro_batch = micro_batch
+        self.positions = positions
+        self.bounded = bounded
         self._draining = draining or threading.Event()
         self._stepped = stepped
         self._regrouped = regrouped
@@ -84,36 +99,59 @@ class Steps:
         self._unsettled: deque[tuple[int, Report]] = deque()  # trained, not reported
         self._latest: Report | None = None  # progress of the task of the last step, until that is told
         self._began_at, self._passed = 0, False  # step at which the loop began an epoch; True at its end
-        self._ended = False  # True if the last step was that of an epoch, until that is told
+        self._ended = False  # True if the last step was that of an epoch's tasks, until that is told
+        self._groups = 0  # joined so far
 
     # The loop -------------------------------------------------------------------------------------------------
 
-    def epoch(self) -> int | None:
-        """Return the present epoch, counted from 1, or None if training is over."""
-        if self._passed and self._issued and self.strategy.step == self._began_at:
-            raise JobError(
-                "the loop has taken no step in a whole epoch",
-                hint="call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part",
-            )
-        self._issued.clear()
-        self._tell()
-        found = self._taken[0] if self._taken else self._take()
-        return found.task.number if found is not None else None
+    def epochs(self, cursor: Cursor) -> Iterator[int]:
+        """Yield each epoch that is not over, from 0; the present one again in another group.
 
-    def parts(self) -> Iterator[Part]:
+        An epoch is over when the loop comes back: what it does behind the last step is part of it.
+        """
+        cursor.loop = loop = object()
+        if not cursor.loops:
+            self._end_epoch(cursor)
+        try:
+            while True:
+                self._come_back(cursor)
+                if cursor.over or self.over:
+                    return
+                epoch, cursor.loops = cursor.epoch, True
+                yield epoch
+                if cursor.epoch == epoch:
+                    self._end_epoch(cursor)
+        finally:
+            if cursor.loop is loop:
+                cursor.loop = None
+
+    def parts(self, cursor: Cursor) -> Iterator[Part]:
         """Yield this worker's parts of the steps to the end of the present epoch."""
-        epoch = self.epoch()
+        self._come_back(cursor)
+        cursor.closed = False
+        if cursor.loop is None:
+            self._end_epoch(cursor)
+        epoch, row = cursor.epoch, cursor.row
         self._began_at, self._passed = self.strategy.step, False
-        waiting = deque(self._taken)
-        while epoch is not None:
-            found = waiting.popleft() if waiting else self._take()
-            if found is None or found.task.number != epoch:
-                return
-            if not (yield from self._parts(found)):
-                waiting = deque(self._taken)  # none in another group, which has tasks of its own
-            elif found.task.settles:
-                self._passed = True
-                return
+        try:
+            while row < cursor.rows.rows and not cursor.over:
+                groups = self._groups
+                end = min(row + cursor.rows.batch_size, cursor.rows.rows)
+                if self.strategy.leaves:
+                    self._leave_or_join()
+                elif not self._reserve(end - row if self.bounded else 1):
+                    return
+                if groups == self._groups:
+                    yield from self._parts_of(cursor, epoch, row, end)
+                    row = end
+                elif cursor.epoch == epoch:  # another group, at a step of this epoch
+                    row = cursor.row
+                else:
+                    return
+        except GeneratorExit:
+            cursor.closed = True
+            raise
+        self._passed = True
 
     def commit(
         self,
@@ -125,26 +163,61 @@ class Steps:
         Raises Regrouped if the group has to be left, so that the step is not taken.
         """
         part = self._issued[0]
-        try:
-            group = self.strategy.ready()
+        with self._in_group() as group:
             if gradients is not None:
                 gradients(group, part.whole)
             elif isinstance(self.strategy, ScriptMember):
                 self.strategy.wait()
-        except GroupError:
-            self.strategy.leave()
-            raise Regrouped from None
         if step is not None:
             step()
         self._issued.popleft()
-        self._count(part)
+        part.cursor.row = part.end
+        self.positions.trained += 1
+        self._count(part.rows if self.bounded else 1)
+
+    def sum(self, kind: float, flat: Array, then: Callable[[], None]) -> None:
+        """Take a step without gradients: sum `flat` over the group as `summed` does, and call `then`.
+
+        Raises Regrouped if the group has to be left, so that the step is not taken.
+        """
+        if not self._reserve(1):
+            raise VoidError
+        with self._in_group() as group:
+            if group is not None:
+                summed(group, kind, flat)
+        then()
+        self._count(1)
+
+    def broadcast(self, value: Any) -> Any:
+        """Return the value of rank 0. Raises Regrouped if the group has to be left."""
+        with self._in_group() as group:
+            if group is None:
+                return value
+            summed(group, BROADCAST, np.zeros(1, np.float32))
+            encoded = msgspec.msgpack.encode(value) if group.rank == 0 else None
+            return msgspec.msgpack.decode(group.broadcast(encoded, 0))
+
+    @contextlib.contextmanager
+    def _in_group(self) -> Iterator[Group | None]:
+        """Provide the group, None if this worker is alone. Raises Regrouped if the group has to be left."""
+        try:
+            yield self.strategy.ready()
+        except GroupError:
+            self.strategy.leave()
+            raise Regrouped from None
 
     def next_issued(self) -> _Issued:
-        """Return the part whose gradients are there now. Raises JobError if there is none."""
-        if not self._issued:
+        """Return the part whose gradients are there now. Raises JobError if there is none, or which one is unknown."""
+        names = sorted({part.cursor.name for part in self._issued})
+        if not names:
             raise JobError(
                 "optimizer.step() was called without a part of a step",
                 hint="take the rows from edl.elastic.sampler or dataset, and call optimizer.step() once for each part",
+            )
+        if len(names) > 1:
+            raise JobError(
+                f"optimizer.step() was called with rows of the datasets {' and '.join(names)}",
+                hint="call it for the rows of each; a DataLoader that alternates with another has num_workers=0",
             )
         return self._issued[0]
 
@@ -158,6 +231,22 @@ class Steps:
         if self.strategy.leaves:
             self.strategy.join()
             self._begin_anew()
+
+    def end(self) -> None:
+        """Wait for the end of the training, which is that of all workers' loops unless the tasks are bounded."""
+        self._issued.clear()
+        self._tell()
+        if not (self.bounded or self.positions.ended):
+            self.sum(END, np.zeros(1, np.float32), self._leave_loop)
+        while (taken := self._taken[0] if self._taken else self._take()) is not None:
+            self._flush()
+            if self._taken and self._taken[0] is taken:  # else there is another group, with tasks of its own
+                self._taken.popleft()
+                stop = Conclusion(stop="the script has left its loop")
+                self._source.report(msgspec.structs.replace(taken.done, conclusion=stop))
+
+    def _leave_loop(self) -> None:
+        self.positions.ended = True
 
     def report_settled(self) -> bool:
         """Report trained tasks that all members have trained, and drop void ones. Return True if none is left."""
@@ -203,43 +292,65 @@ class Steps:
                     self._control(task)
         return None
 
+    def _reserve(self, units: int) -> bool:
+        """Take tasks for what was issued and `units` more; return False if training is over."""
+        issued = sum(part.rows if self.bounded else 1 for part in self._issued if part.last)
+        while sum(taken.task.rows - taken.done.rows for taken in self._taken) < issued + units:
+            if self._take() is None:
+                return False
+        return True
+
     def _leave_or_join(self) -> None:
-        """Join the next group here, unless the loop has parts of this one."""
-        if self._issued:
+        """Join the next group here, unless the loop has parts of this one or may be at different points in workers."""
+        if self._issued or not (self.bounded or self.positions.ended):
             raise Regrouped
         self._flush()
 
-    def _parts(self, taken: _Taken) -> Generator[Part, None, bool]:
-        """Yield this worker's parts of the rest of a task. Return False if it is void because the group has changed."""
-        task = taken.task
-        first = task.start + task.skip + taken.done.rows
-        for start, end in partition(first, task.end, self._batch_size):
-            if self.strategy.leaves:
-                self._leave_or_join()
-                return False
-            rank, size = self.strategy.rank, self.strategy.size
-            own, after = (start + (end - start) * each // size for each in (rank, rank + 1))
-            whole = (after - own) / (end - start)
-            # A worker without a row computes one that has no weight: it must take the step with the others.
-            ranges = partition(own, after, self._micro_batch or end - start) or [(start, start + 1)]
-            for number, (low, high) in enumerate(ranges, 1):
-                share = (high - low) / (end - start) if whole else 0.0
-                self._issued.append(_Issued(taken, share, whole, number == len(ranges), end - start))
-                yield task.number, low, high
-                if not self._ended:
-                    self._tell()
-        return True
+    def _parts_of(self, cursor: Cursor, epoch: int, start: int, end: int) -> Iterator[Part]:
+        """Yield this worker's parts of a step of the rows [start, end)."""
+        rank, size, rows = self.strategy.rank, self.strategy.size, end - start
+        own, after = (start + rows * each // size for each in (rank, rank + 1))
+        whole = (after - own) / rows
+        # A worker without a row computes one that has no weight: it must take the step with the others.
+        ranges = partition(own, after, cursor.micro_batch or rows) or [(start, start + 1)]
+        if any(part.cursor.closed for part in self._issued):
+            self._issued = deque(part for part in self._issued if not part.cursor.closed)
+        for number, (low, high) in enumerate(ranges, 1):
+            share = (high - low) / rows if whole else 0.0
+            self._issued.append(_Issued(cursor, end, rows, share, whole, number == len(ranges)))
+            yield epoch, low, high
+            if not self._ended:
+                self._tell()
 
-    def _count(self, part: _Issued) -> None:
-        """Record that all members take the step. What follows of it waits until the loop comes back: see `_tell`."""
-        taken = part.task
+    def _count(self, units: int) -> None:
+        """Record that all members take a step. What follows of it waits until the loop comes back: see `_tell`."""
         self.strategy.stepped()
-        self._latest = taken.done = Report(taken.task, taken.done.rows + part.rows, taken.done.steps + 1)
+        taken = self._taken[0]
+        self._latest = taken.done = Report(taken.task, taken.done.rows + units, taken.done.steps + 1)
         self._source.progress(taken.done)
         if taken.done.rows >= taken.task.rows:
-            self._taken.remove(taken)
+            self._taken.popleft()
             self._unsettled.append((self.strategy.mark(), taken.done))
             self._ended = taken.task.settles
+
+    def _come_back(self, cursor: Cursor) -> None:
+        """Take note that the loop begins an iteration: parts of an earlier one are void."""
+        if self._passed and self._issued and self.strategy.step == self._began_at:
+            raise JobError(
+                "the loop has taken no step in a whole epoch",
+                hint="call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part",
+            )
+        self._issued = deque(part for part in self._issued if part.cursor is not cursor)
+        self._tell()
+
+    def _end_epoch(self, cursor: Cursor) -> None:
+        """Begin the next epoch if all rows of the present one are trained."""
+        if not cursor.epoch_over:
+            return
+        cursor.epoch, cursor.row, cursor.loops = cursor.epoch + 1, 0, False
+        if not self.bounded and self.strategy.rank == 0:
+            done = f"{cursor.name}: epoch {cursor.epoch} done at step {self.positions.trained:,}"
+            print(done, file=sys.stderr, flush=True)
 
     def _tell(self) -> None:
         """Report complete tasks, and give an occasion for a checkpoint.
@@ -268,6 +379,7 @@ class Steps:
         self._taken.clear()
         self._issued.clear()
         self._latest, self._ended, self._passed = None, False, False
+        self._groups += 1
         self._regrouped()
 
     def _control(self, task: Task | None) -> None:

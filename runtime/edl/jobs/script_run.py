@@ -3,7 +3,7 @@
 script.json    client: the script and its arguments; removed at the end of the job, since they may hold a secret.
                In pods it comes from the Secret
 attempt.json   master: the present start of all workers
-workload.json  first worker that calls `edl.elastic`: the rows that the workers train on together
+workload.json  first worker that begins a loop of `edl.elastic`: the rows that the workers train on together
 """
 
 from __future__ import annotations
@@ -45,14 +45,30 @@ class Attempt(msgspec.Struct, frozen=True):
     host: str = ""
 
 
-class Workload(msgspec.Struct, frozen=True):
-    """Rows that the workers train on together, in minibatches of `batch_size` rows of all workers."""
+class NamedRows(msgspec.Struct, frozen=True):
+    """Rows that the workers take together, in minibatches of `batch_size` rows of all workers.
+
+    They are trained on for so many `epochs`, None for no end, or they are evaluated (`trained` is False).
+    """
 
     rows: int
     batch_size: int
-    epochs: int
-    seed: int
-    shuffle: bool
+    epochs: int | None = 1
+    seed: int = 0
+    shuffle: bool = True
+    trained: bool = True
+
+
+class Workload(msgspec.Struct, frozen=True):
+    """Datasets of a script by name."""
+
+    datasets: dict[str, NamedRows]
+
+    @property
+    def bounded(self) -> NamedRows | None:
+        """The only dataset, if it is trained on for a number of epochs: the master then knows every step in advance."""
+        found = [*self.datasets.values()]
+        return found[0] if len(found) == 1 and found[0].trained and found[0].epochs is not None else None
 
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
@@ -104,13 +120,22 @@ def agree(job: Path, workload: Workload) -> None:
 
 def check(found: Workload | None, workload: Workload) -> None:
     """Raise JobError unless the workload that all workers have agreed on is that of this worker."""
-    if found != workload:
-        raise JobError(
-            f"this worker has {_described(workload)}, another one {_described(found) if found else 'nothing'}",
-            hint="every worker runs the whole script: call edl.elastic once, with the same rows in each",
-        )
+    agreed = found.datasets if found is not None else {}
+    for name in {**workload.datasets, **agreed}:
+        here, there = workload.datasets.get(name), agreed.get(name)
+        if here != there:
+            raise JobError(
+                f"of the dataset {name!r} this worker has {_described(here)}, another one {_described(there)}",
+                hint="every worker runs the whole script: call edl.elastic with the same rows in each",
+            )
 
 
-def _described(workload: Workload) -> str:
-    order = f"shuffled by seed {workload.seed}" if workload.shuffle else "in order"
-    return f"{workload.rows:,} rows in minibatches of {workload.batch_size:,}, {workload.epochs:,} epochs, {order}"
+def _described(rows: NamedRows | None) -> str:
+    if rows is None:
+        return "nothing"
+    how = f"{rows.rows:,} rows in minibatches of {rows.batch_size:,}"
+    if not rows.trained:
+        return f"{how}, evaluated"
+    order = f"shuffled by seed {rows.seed}" if rows.shuffle else "in order"
+    epochs = f"{rows.epochs:,} epochs" if rows.epochs is not None else "epochs without an end"
+    return f"{how}, {epochs}, {order}"

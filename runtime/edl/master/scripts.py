@@ -42,6 +42,7 @@ from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore
 from edl.spec import JobSpec, Rows, from_json
 from edl.tasks import encoding
+from edl.tasks.job_state import MOST_STEPS, STEPWISE
 
 LOOK_SECS = 0.05  # between two looks at the instances
 SHOW_SECS = 1.0  # between two snapshots
@@ -301,18 +302,19 @@ class HeldOutcome:
 
 
 def _trained(spec: JobSpec, workload: Workload | None) -> JobSpec:
-    """Return the JobSpec of the training of this workload."""
+    """Return the JobSpec of the training of this workload, whose rows the workers permute.
+
+    If the script decides when it ends, the master leases ranges of steps instead of ranges of rows.
+    """
     if workload is None:
         raise JobError("no worker has called edl.elastic")
-    rows = Rows(True, workload.rows, workload.rows)
+    rows = workload.bounded
+    if rows is None:
+        return msgspec.structs.replace(spec, rows=Rows(True, MOST_STEPS, MOST_STEPS), training=STEPWISE)
     training = msgspec.structs.replace(
-        spec.training,
-        epochs=workload.epochs,
-        batch_size=workload.batch_size,
-        seed=workload.seed,
-        shuffle=False,  # the workers permute the rows of an epoch
+        spec.training, epochs=rows.epochs or 1, batch_size=rows.batch_size, seed=rows.seed, shuffle=False
     )
-    return msgspec.structs.replace(spec, rows=rows, training=training)
+    return msgspec.structs.replace(spec, rows=Rows(True, rows.rows, rows.rows), training=training)
 
 
 def _why(change: Change) -> str:

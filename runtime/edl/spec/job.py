@@ -35,6 +35,7 @@ Parameter = Scalar | tuple[Item, ...]  # lists may hold lists, which may hold li
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
 ENSEMBLE: Framework = "ensemble"  # programs of other frameworks, whose scores are averaged
 BLOCK = 8192  # rows of one forward pass
+SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
 ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows
 
 

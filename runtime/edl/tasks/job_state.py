@@ -21,17 +21,21 @@ import msgspec
 
 from edl.jobs.events import EpochEnd, Figures, TrialEnd
 from edl.jobs.outcome import MeasuredOn, Outcome
-from edl.spec import Evaluation, JobSpec, Rows, Training, Uncertainty
+from edl.spec import SCRIPT, Evaluation, JobSpec, Rows, Training, Uncertainty
 from edl.spec.job import Work
 from edl.tasks.curve import LearningCurve
 from edl.tasks.pool import Merge, Pool, PoolState
 from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, streamed_rows
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
+MOST_STEPS = 2**33  # of a script that decides when it ends; such a job has an epoch of steps instead of rows
+STEPWISE = Training(batch_size=1, minibatches_per_task=2**13, shuffle=False)
+
 
 class Plan(msgspec.Struct, frozen=True):
     """Work of a job. `rows` are trained on, evaluated or predicted, starting at row 0; `validation` rows follow them.
-    `streamed` is the number of rows of an evaluation or prediction task. Of a search, the rows are its turns.
+    `streamed` is the number of rows of an evaluation or prediction task. Of a search, the rows are its turns. Unless
+    there are validation rows or `measured` is False, the training rows are measured after the last epoch.
     """
 
     kind: Work
@@ -40,6 +44,7 @@ class Plan(msgspec.Struct, frozen=True):
     training: Training = Training()
     evaluation: Evaluation = Evaluation()
     streamed: int = STREAMED_ROWS
+    measured: bool = True
 
     @property
     def parts(self) -> int:
@@ -52,7 +57,10 @@ def plan(spec: JobSpec, rows: Rows) -> Plan:
     if spec.search is not None:
         return Plan("search", spec.search.turns, streamed=1)
     if spec.kind == "train":
-        return Plan("train", rows.training, rows.validation, spec.training, spec.evaluation)
+        measured = spec.model.name != SCRIPT
+        return Plan(
+            "train", rows.training, rows.validation, spec.training, spec.evaluation, measured=measured
+        )
     return Plan(spec.work, rows.total, streamed=streamed_rows(spec, rows.total))
 
 
@@ -200,6 +208,9 @@ class Job:
             return [trial]
         if report.task.type == "train":
             self._count(report)
+            if report.conclusion is not None:  # the loop of a script has ended
+                self.stop(report.conclusion.stop, now)
+                return []
             if not pool.complete:  # the end of an epoch is measured anyway
                 self._measure_by_step(now)
         if not pool.complete:
@@ -330,7 +341,7 @@ class Job:
             return
         self.state.rounds += 1
         found = Round(self.state.rounds, 0, True, self.state.step)
-        if self.plan.validation:
+        if self.plan.validation or not self.plan.measured:
             self._export(found, now)
         else:
             self._open("evaluate", found.number, msgspec.structs.replace(found, measured_on="training"))

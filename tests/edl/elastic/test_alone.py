@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from edl import elastic
 from edl.elastic import session as sessions
+from edl.elastic.rows import Sampler
 from edl.errors import JobError, SemanticError, SQLFlowError
 
 X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
@@ -119,6 +120,77 @@ def test_a_table_and_a_reader_give_the_rows_of_the_same_steps(rows: Any) -> None
     assert sorted(chain(*found)) == list(range(10))
 
 
+def endlessly(sampler: Sampler) -> Iterator[Any]:
+    for _ in sampler.epochs():
+        yield from DataLoader(DATA, batch_sampler=cast(Any, sampler))
+
+
+def test_datasets_that_alternate_have_epochs_of_their_own() -> None:
+    loop = Loop()
+    samplers = [
+        elastic.sampler(50, batch_size=size, epochs=None, name=name)
+        for name, size in {"a": 20, "b": 25}.items()
+    ]
+    elastic.checkpoint(loop.model, loop.optimizer, loop.scheduler)
+    endless = [*map(endlessly, samplers)]
+    seen: list[list[int]] = [[], []]
+    while elastic.step() < 12:
+        number = elastic.step() % 2
+        x, y, rows = next(endless[number])
+        loop.optimizer.zero_grad()
+        nn.functional.mse_loss(loop.model(x), y).backward()
+        loop.optimizer.step()
+        seen[number] += rows.tolist()
+    a, b = seen
+    assert [sorted(a[start : start + 50]) for start in (0, 50)] == [[*range(50)]] * 2
+    assert [sorted(b[start : start + 50]) for start in (0, 50, 100)] == [[*range(50)]] * 3
+    assert len({tuple(b[start : start + 50]) for start in (0, 50, 100)}) == 3
+
+
+def test_a_dataset_that_was_left_goes_on_where_it_was() -> None:
+    pretrain = elastic.dataset(8, batch_size=3, shuffle=False, name="pretrain", epochs=2)
+    train = elastic.dataset(4, batch_size=2, shuffle=False)
+    found: list[list[int]] = []
+    for epoch in pretrain.epochs():
+        for rows in pretrain:
+            found.append([epoch, *rows])
+            if len(found) == 3:
+                break
+        else:
+            found.append([])
+        if epoch == 0 and len(found) == 3:
+            found += [[*rows] for rows in train]
+    assert found == [
+        [0, 0, 1, 2],
+        [0, 3, 4, 5],
+        [0, 6, 7],
+        [0, 1],
+        [2, 3],
+        [0, 6, 7],
+        [],
+        *([[1, 0, 1, 2], [1, 3, 4, 5], [1, 6, 7], []]),
+    ]
+
+
+@pytest.mark.parametrize("rows", [Reader(), 10], ids=["reader", "number"])
+def test_an_evaluation_sums_over_all_rows_once_for_each_state_of_the_model(rows: Any) -> None:
+    calls: list[int] = []
+
+    def measure(part: Any) -> dict[str, Any]:
+        values = part if isinstance(part, np.ndarray) else np.array(part["a"])
+        calls.append(len(values))
+        return {"rows": len(values), "sum": values.sum(), "odd": np.bincount(values % 2)}
+
+    dataset = elastic.dataset(4, batch_size=2)
+    evaluation = elastic.evaluation(rows, batch_size=4)
+    for _ in dataset:
+        for _ in range(2):
+            found = evaluation.sums(measure)
+            assert (found["rows"], found["sum"], found["odd"].tolist()) == (10, 45, [5, 5])
+    assert calls == [4, 4, 2] * 2
+    assert elastic.broadcast("here") == "here"
+
+
 def test_one_process_is_a_group_of_its_own() -> None:
     assert (elastic.rank(), elastic.world_size()) == (0, 1)
     elastic.sampler(3, batch_size=1)
@@ -156,6 +228,26 @@ def declared_twice() -> None:
         elastic.checkpoint(loop.model, loop.optimizer)
 
 
+def step_of_two_datasets() -> None:
+    loop = Loop()
+    datasets = [elastic.dataset(8, batch_size=2, name=name) for name in ("a", "b")]
+    elastic.checkpoint(loop.model, loop.optimizer)
+    found = [iter(each) for each in datasets]
+    for each in found:
+        next(each)
+    loop.optimizer.step()
+
+
+def dataset_in_the_loop() -> None:
+    for _ in elastic.dataset(8, batch_size=2):
+        elastic.evaluation(8, batch_size=2)
+
+
+def decision_of_a_bounded_loop() -> None:
+    elastic.dataset(8, batch_size=2)
+    elastic.broadcast(True)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -172,6 +264,15 @@ def declared_twice() -> None:
         (loop_without_steps, JobError, "no step in a whole epoch"),
         (closure, SemanticError, "closure"),
         (declared_twice, SemanticError, "twice"),
+        (step_of_two_datasets, JobError, "rows of the datasets a and b"),
+        (dataset_in_the_loop, SemanticError, "'evaluate' comes after the loop has begun"),
+        (decision_of_a_bounded_loop, SemanticError, "trains all of its rows"),
+        (
+            lambda: elastic.evaluation(8, batch_size=2).sums(lambda rows: len(rows)),  # type: ignore[arg-type,return-value]
+            SemanticError,
+            "has returned 2",
+        ),
+        (lambda: elastic.dataset(8, batch_size=2, name=""), SemanticError, "name is ''"),
     ],
 )
 def test_misuse_is_named(call: Any, error: type[SQLFlowError], text: str) -> None:

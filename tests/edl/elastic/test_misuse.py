@@ -22,6 +22,25 @@ WRONG = {
         "the decorator @edl.elastic.run",
     ),
     "no loop": ("import edl\nedl.elastic.sampler(8, batch_size=2)\n", "had trained all rows"),
+    "own time": (
+        (
+            "import edl, os, torch\n"
+            "s = edl.elastic.dataset(8, batch_size=2, epochs=None)\n"
+            "model = torch.nn.Linear(1, 1)\n"
+            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "edl.elastic.checkpoint(model, optimizer)\n"
+            "@edl.elastic.run\n"
+            "def loop():\n"
+            "    for _ in s.epochs():\n"
+            "        for rows in s:\n"
+            "            model(torch.ones(1, 1)).sum().backward()\n"
+            "            optimizer.step()\n"
+            "            if edl.elastic.step() > 5 + edl.elastic.rank():\n"
+            "                return\n"
+            "loop()\n"
+        ),
+        "another one is at another point of the script",
+    ),
     "early end": (
         "import edl\ns = edl.elastic.sampler(8, batch_size=2)\nedl.elastic.run(lambda: next(s.epochs()))()\n",
         "returned before all rows were trained",

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from edl.elastic.state import ScriptState, flattened, restored
+from edl.elastic.state import ScriptState, flattened, restored, stateful
 from edl.errors import JobError, SemanticError
 
 
@@ -56,6 +56,6 @@ def test_what_is_no_state_is_named() -> None:
     with pytest.raises(JobError, match=r"has a function at 0\.rule"):
         flattened([{"rule": lambda step: step}])
     with pytest.raises(SemanticError, match="a int has no state_dict"):
-        ScriptState((1,))
+        stateful(1)
     with pytest.raises(JobError, match="different objects"):
         ScriptState(trained(0)[:1]).set_state(flattened([{}]))

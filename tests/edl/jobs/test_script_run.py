@@ -9,21 +9,32 @@ import pytest
 
 from edl.errors import JobError, SpecError
 from edl.jobs import script_run
-from edl.jobs.script_run import Attempt, ScriptRun, Workload
+from edl.jobs.script_run import Attempt, NamedRows, ScriptRun, Workload
 
-WORKLOAD = Workload(rows=1000, batch_size=64, epochs=3, seed=0, shuffle=True)
+ROWS = NamedRows(rows=1000, batch_size=64, epochs=3)
+WORKLOAD = Workload({"train": ROWS})
 
 
 def test_workers_agree_on_the_first_workload(tmp_path: Path) -> None:
     script_run.agree(tmp_path, WORKLOAD)
     script_run.agree(tmp_path, WORKLOAD)
     assert script_run.read(tmp_path, Workload) == WORKLOAD
-    with pytest.raises(JobError) as raised:
-        script_run.agree(tmp_path, msgspec.structs.replace(WORKLOAD, rows=999, shuffle=False))
-    assert raised.value.message == (
-        "this worker has 999 rows in minibatches of 64, 3 epochs, in order, "
-        "another one 1,000 rows in minibatches of 64, 3 epochs, shuffled by seed 0"
-    )
+    for other, said in [
+        (
+            {"train": msgspec.structs.replace(ROWS, rows=999, shuffle=False)},
+            (
+                "of the dataset 'train' this worker has 999 rows in minibatches of 64, 3 epochs, in order, "
+                "another one 1,000 rows in minibatches of 64, 3 epochs, shuffled by seed 0"
+            ),
+        ),
+        (
+            {"train": ROWS, "test": NamedRows(8, 4, trained=False)},
+            "of the dataset 'test' this worker has 8 rows in minibatches of 4, evaluated, another one nothing",
+        ),
+    ]:
+        with pytest.raises(JobError) as raised:
+            script_run.agree(tmp_path, Workload(other))
+        assert raised.value.message == said
     assert [path.name for path in tmp_path.iterdir()] == ["workload.json"]
 
 

@@ -13,7 +13,7 @@ from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.outcome import Outcome
 from edl.spec import Evaluation, Training
 from edl.tasks import encoding
-from edl.tasks.job_state import Job, JobState, Plan
+from edl.tasks.job_state import MOST_STEPS, STEPWISE, Job, JobState, Plan
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task
 
@@ -107,6 +107,18 @@ def test_without_held_out_rows_the_training_rows_are_measured_at_the_end() -> No
     progress = tasks[-1].round.progress
     assert progress is not None
     assert (progress.rows, progress.steps, progress.epochs) == (2 * ROWS, 98, 2)
+
+
+def test_a_script_ends_its_loop_in_the_middle_of_a_task() -> None:
+    job = Job(Plan("train", MOST_STEPS, training=STEPWISE, measured=False))
+    taken, other = job.take("train"), job.take("train")
+    assert taken is not None
+    assert other is not None
+    job.done(Report(taken, 70, 70, conclusion=Conclusion(stop="the loop has ended")))
+    assert job.over("train")
+    assert job.take("train") is None
+    assert kinds(run(job)) == ["export"]
+    assert (job.state.step, job.state.rows, job.state.stopped) == (70, 70, "the loop has ended")
 
 
 def test_a_conclusion_ends_the_training_and_voids_what_was_handed_out() -> None:

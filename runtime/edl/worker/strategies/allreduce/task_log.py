@@ -268,6 +268,7 @@ class _AssignedTask:
             before.steps + done.steps,
             before.loss + done.loss,
             before.weight + done.weight,
+            conclusion=done.conclusion,
         )
 
 

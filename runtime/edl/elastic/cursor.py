@@ -1,0 +1,81 @@
+"""Positions in the datasets of a script. They are a part of the state that all workers hold alike, with the model.
+
+So a worker that gets the state from another one, or from a checkpoint, goes on with the rows that the state lacks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from edl.jobs.script_run import NamedRows
+
+
+class Position(Protocol):
+    """Position of one dataset, as plain data that `load` takes again."""
+
+    rows: NamedRows
+
+    def position(self) -> Any: ...
+
+    def load(self, position: Any) -> None: ...
+
+
+class Cursor:
+    """Position in the rows of a dataset that is trained on.
+
+    `epoch` is counted from 0. `row` is a position in its order: the steps of the rows before are taken. `loops`: the
+    epoch was given to a loop over epochs, so it is over when that comes back, and not with its last row. `loop` is that
+    of this process. `closed`: the script has left an iteration in the middle of an epoch.
+    """
+
+    def __init__(self, name: str, rows: NamedRows, micro_batch: int) -> None:
+        self.name = name
+        self.rows = rows
+        self.micro_batch = micro_batch
+        self.epoch = self.row = 0
+        self.loops = False
+        self.loop: object = None
+        self.closed = False
+
+    @property
+    def over(self) -> bool:
+        """True if the present epoch is after the last one."""
+        return self.rows.epochs is not None and self.epoch >= self.rows.epochs
+
+    @property
+    def epoch_over(self) -> bool:
+        """True if all rows of the present epoch are trained."""
+        return self.row >= self.rows.rows
+
+    @property
+    def left(self) -> bool:
+        """True if rows are left of a dataset that has an end."""
+        return self.rows.epochs is not None and self.epoch + self.epoch_over < self.rows.epochs
+
+    def position(self) -> Any:
+        return [self.epoch, self.row, self.loops]
+
+    def load(self, position: Any) -> None:
+        self.epoch, self.row, self.loops = position
+
+
+class Positions:
+    """Positions of all datasets by name.
+
+    `trained` is the number of steps that have changed the model. `ended`: all workers have left their loops.
+    """
+
+    def __init__(self) -> None:
+        self.of: dict[str, Position] = {}
+        self.trained = 0
+        self.ended = False
+
+    def state_dict(self) -> dict[str, Any]:
+        positions = {name: each.position() for name, each in self.of.items()}
+        return {"positions": positions, "trained": self.trained, "ended": self.ended}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.trained, self.ended = state["trained"], state["ended"]
+        for name, position in state["positions"].items():
+            self.of[name].load(position)
