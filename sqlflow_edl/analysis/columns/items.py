@@ -60,6 +60,7 @@ class Resolver:
         self._columns_of: dict[str, str] = {}  # aliases of columns
         self._tables = 0  # of vectors that several columns share
         self._named: set[str] = set()  # aliases of the clause, also of later items
+        self._several: set[str] = set()  # aliases of items that are several features
 
     def items(self, items: Iterable[ast.ColumnItem]) -> list[Draft]:
         """Return the drafts of a COLUMN clause, in order; an aliased item that others use is no feature by itself."""
@@ -74,6 +75,8 @@ class Resolver:
                 found = self._item(item.value)
                 if item.alias and len(found) == 1:
                     self._name(item.alias, found[0])
+                elif item.alias:
+                    self._several.add(item.alias.text.casefold())
             except SQLFlowError as error:
                 self.errors.append(error)
                 continue
@@ -277,6 +280,8 @@ class Resolver:
         except SemanticError as error:
             if alias in self.aliases:
                 error.hint = f"AS {name.text} names a feature, and a column is needed here"
+            elif alias in self._several:
+                error.hint = f"AS {name.text} names several features, and one column is needed here"
             elif alias in self._named:
                 error.hint = f"put the item with AS {name.text} before this one"
             elif (json := json_values.of_path(name, self.schema)) is not None:
