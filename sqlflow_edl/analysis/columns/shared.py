@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -31,14 +32,18 @@ def shared(drafts: Sequence[Draft], table: int, span: Span) -> list[Draft]:
             hint="name each column once",
         )
 
-    def fitting(place: int) -> Draft:
-        def fit(statistics: Statistics) -> Fitted:
-            merged = _together(drafts, statistics)
-            fitted = [draft.fit(merged) for draft in drafts]
-            _check_alike(fitted, span)
-            return fitted[place]
+    fitted: list[tuple[Statistics, list[Fitted]]] = []  # the last result: each of the drafts asks for it
 
-        return replace(drafts[place], fit=fit, table=table)
+    def fit_all(statistics: Statistics) -> list[Fitted]:
+        if not fitted or fitted[0][0] is not statistics:
+            merged = _together(drafts, statistics)
+            found = [draft.fit(merged) for draft in drafts]
+            _check_alike(found, span)
+            fitted[:] = [(statistics, found)]
+        return fitted[0][1]
+
+    def fitting(place: int) -> Draft:
+        return replace(drafts[place], fit=lambda statistics: fit_all(statistics)[place], table=table)
 
     return [fitting(place) for place in range(len(drafts))]
 
@@ -50,38 +55,34 @@ def _together(drafts: Sequence[Draft], statistics: Statistics) -> Statistics:
     """
     merged = dict(statistics)
     for columns in zip(*(draft.columns for draft in drafts), strict=False):
-        found = [statistics[column] for column in columns]
-        merged |= {column: _with_values_of(found, statistics[column]) for column in columns}
+        together = _with_values_of_all([statistics[column] for column in columns])
+        merged |= zip(columns, together, strict=True)
     return merged
 
 
-def _with_values_of(found: Sequence[ColumnStatistics], own: ColumnStatistics) -> ColumnStatistics:
-    """Return a column's own statistics with the values and numbers of all columns."""
+def _with_values_of_all(found: Sequence[ColumnStatistics]) -> list[ColumnStatistics]:
+    """Return the statistics of each column with the values and numbers of all, and likewise those of the items."""
     numbers = [each for each in found if each.numbers]
     counts = _counts([each.counts for each in found])
-    return replace(
-        own,
-        counts=counts,
-        distinct=len(counts.values) if counts else sum(each.distinct for each in found),
-        min=min((each.min for each in numbers), default=own.min),
-        max=max((each.max for each in numbers), default=own.max),
-        integers=all(each.integers for each in numbers),
-        sample=np.concatenate([each.sample for each in found]),
-        lists={cells: _of_items(cells, items, found) for cells, items in own.lists.items()},
-    )
-
-
-def _of_items(cells: Cells, own: ColumnStatistics, found: Sequence[ColumnStatistics]) -> ColumnStatistics:
-    """Return the statistics of the items in these cells, with those in the cells of the other columns."""
-    if own.error:
-        return own
-    alike = [
-        items
-        for each in found
-        for other, items in each.lists.items()
-        if (other.items, other.separator) == (cells.items, cells.separator) and not items.error
-    ]
-    return _with_values_of(alike, own)
+    common: dict[str, Any] = {
+        "counts": counts,
+        "distinct": len(counts.values) if counts else sum(each.distinct for each in found),
+        "integers": all(each.integers for each in numbers),
+        "sample": np.concatenate([each.sample for each in found]),
+    }
+    if numbers:
+        common |= {"min": min(each.min for each in numbers), "max": max(each.max for each in numbers)}
+    lists = [dict(each.lists) for each in found]
+    alike: dict[tuple[str, str], list[tuple[int, Cells]]] = {}
+    for place, each in enumerate(found):
+        for cells, items in each.lists.items():
+            if not items.error:
+                alike.setdefault((cells.items, cells.separator), []).append((place, cells))
+    for places in alike.values():
+        together = _with_values_of_all([found[place].lists[cells] for place, cells in places])
+        for (place, cells), items in zip(places, together, strict=True):
+            lists[place][cells] = items
+    return [replace(each, **common, lists=own) for each, own in zip(found, lists, strict=True)]
 
 
 def _counts(found: Sequence[ValueCounts | None]) -> ValueCounts | None:
