@@ -379,7 +379,9 @@ def _metric(name: str, label: Label) -> str:
 
 
 def _first(metric: metrics.Metric) -> str:
-    """Return the argument of a metric of the first rows of a ranking, or of the first classes; empty for others."""
+    """Return the argument of a metric of the first rows or classes, or the weight of the recall; empty for others."""
+    if isinstance(metric, metrics.FBeta):
+        return str(metric.beta)
     counts = isinstance(metric, metrics.RankingMetric | metrics.TopKAccuracy)
     return str(metric.k) if counts and metric.k else ""  # type: ignore[attr-defined]
 

@@ -11,20 +11,47 @@ from edl.metrics.agreement import (
     BalancedAccuracy,
     CohenKappa,
     ErrorRate,
+    FalseNegatives,
+    FalsePositives,
+    FBeta,
     Jaccard,
     Specificity,
     TopKAccuracy,
+    TrueNegatives,
+    TruePositives,
 )
 from edl.metrics.auc import AUC, AveragePrecision
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, Brier, LogLoss, Precision, Recall, at_threshold, decided
+from edl.metrics.classification import (
+    F1,
+    Accuracy,
+    Brier,
+    Hinge,
+    LogLoss,
+    Precision,
+    Recall,
+    at_threshold,
+    decided,
+)
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.labels import OfLabel, of_label
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
 from edl.metrics.ranking import MAP, NDCG, RankingMetric
-from edl.metrics.regression import MAE, MAPE, MSE, MSLE, R2, RMSE, RMSLE, SMAPE, LogCosh, MaxError
+from edl.metrics.regression import (
+    MAE,
+    MAPE,
+    MSE,
+    MSLE,
+    R2,
+    RMSE,
+    RMSLE,
+    SMAPE,
+    ExplainedVariance,
+    LogCosh,
+    MaxError,
+)
 from edl.metrics.residuals import AbsoluteErrors, MedianAbsoluteError
 from edl.metrics.states import State, dump, load
 
@@ -53,6 +80,11 @@ __all__ = [
     "CohenKappa",
     "Coverage",
     "ErrorRate",
+    "ExplainedVariance",
+    "FBeta",
+    "FalseNegatives",
+    "FalsePositives",
+    "Hinge",
     "Inertia",
     "Jaccard",
     "Kind",
@@ -72,6 +104,8 @@ __all__ = [
     "Specificity",
     "State",
     "TopKAccuracy",
+    "TrueNegatives",
+    "TruePositives",
     "at_threshold",
     "by_name",
     "decided",

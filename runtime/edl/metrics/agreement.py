@@ -45,6 +45,68 @@ class Jaccard(PerClass):
         return share(right, predicted + true - right)
 
 
+@dataclass(frozen=True)
+class FBeta(PerClass):
+    """Weighted harmonic mean of a class's precision and recall, in which recall counts `beta` times as much."""
+
+    beta: int = 2
+
+    @property
+    def name(self) -> str:
+        return f"fbeta@{self.beta}"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        square = self.beta**2
+        return share((1 + square) * right, square * true + predicted)
+
+
+class _Count(PerClass):
+    """Weight of rows, of two classes for class 1; of more the sum over the classes, each against the others."""
+
+    def _result(self, state: State) -> float:
+        counts = self._figures(*state[0])
+        return float(counts[1] if len(counts) == 2 else counts.sum())
+
+
+class TruePositives(_Count):
+    """Rows of a class that are predicted as it."""
+
+    name = "true_positives"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return right
+
+
+class FalsePositives(_Count):
+    """Rows predicted as a class that they do not belong to."""
+
+    name = "false_positives"
+    higher_is_better = False
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return predicted - right
+
+
+class FalseNegatives(_Count):
+    """Rows of a class that are not predicted as it."""
+
+    name = "false_negatives"
+    higher_is_better = False
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        return true - right
+
+
+class TrueNegatives(_Count):
+    """Rows outside of a class that are not predicted as it."""
+
+    name = "true_negatives"
+
+    def _figures(self, right: Floats, predicted: Floats, true: Floats) -> Floats:
+        found: Floats = true.sum() - true - predicted + right
+        return found
+
+
 class CohenKappa(PerClass):
     """Accuracy beyond chance, relative to the largest possible one (Cohen, 1960)."""
 

@@ -78,6 +78,28 @@ class Brier(Metric):
         return ratio(total, weight)
 
 
+class Hinge(Metric):
+    """Mean hinge loss: what the logit of the true class lacks to be 1 above the largest other one.
+
+    Logits are those of the probabilities. State: the weighted sum of losses, the sum of weights.
+    """
+
+    name = "hinge_loss"
+    higher_is_better = False
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        truth, probabilities, weight = class_rows(labels, scores, weights)
+        logits = np.log(np.clip(probabilities, _SMALLEST, 1))
+        own = np.take_along_axis(logits, truth[:, np.newaxis], axis=1)[:, 0]
+        np.put_along_axis(logits, truth[:, np.newaxis], -np.inf, axis=1)
+        losses = np.maximum(0, 1 - own + logits.max(axis=1))
+        return (np.array([(losses * weight).sum(), weight.sum()]),)
+
+    def _result(self, state: State) -> float:
+        total, weight = state[0]
+        return ratio(total, weight)
+
+
 class PerClass(Metric):
     """Base of metrics per class.
 

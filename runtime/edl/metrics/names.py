@@ -13,17 +13,34 @@ from edl.metrics.agreement import (
     BalancedAccuracy,
     CohenKappa,
     ErrorRate,
+    FalseNegatives,
+    FalsePositives,
+    FBeta,
     Jaccard,
     Specificity,
     TopKAccuracy,
+    TrueNegatives,
+    TruePositives,
 )
 from edl.metrics.auc import AUC, AveragePrecision
 from edl.metrics.base import Metric
-from edl.metrics.classification import F1, Accuracy, Brier, LogLoss, Precision, Recall
+from edl.metrics.classification import F1, Accuracy, Brier, Hinge, LogLoss, Precision, Recall
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
 from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
 from edl.metrics.ranking import MAP, NDCG
-from edl.metrics.regression import MAE, MAPE, MSE, MSLE, R2, RMSE, RMSLE, SMAPE, LogCosh, MaxError
+from edl.metrics.regression import (
+    MAE,
+    MAPE,
+    MSE,
+    MSLE,
+    R2,
+    RMSE,
+    RMSLE,
+    SMAPE,
+    ExplainedVariance,
+    LogCosh,
+    MaxError,
+)
 from edl.metrics.residuals import MedianAbsoluteError
 from edl.spec import (
     AnomalyLabel,
@@ -101,6 +118,12 @@ _TABLE: dict[str, _Row] = {
         "class",
         ("TopKCategoricalAccuracy", "SparseTopKCategoricalAccuracy", "top_k_accuracy_score"),
     ),
+    "fbeta@2": _Row(partial(FBeta, 2), "class", ("fbeta_score", "FBetaScore")),
+    "true_positives": _Row(TruePositives, "class", ()),
+    "false_positives": _Row(FalsePositives, "class", ()),
+    "true_negatives": _Row(TrueNegatives, "class", ()),
+    "false_negatives": _Row(FalseNegatives, "class", ()),
+    "hinge_loss": _Row(Hinge, "class", ("hinge",)),
     "rmse": _Row(RMSE, "number", ("RootMeanSquaredError", "root_mean_square_error")),
     "mae": _Row(MAE, "number", ("MeanAbsoluteError", "l1")),
     "r2": _Row(R2, "number", ("r2_score", "R2Score", "r_squared", "CoefficientOfDetermination")),
@@ -111,6 +134,7 @@ _TABLE: dict[str, _Row] = {
     "rmsle": _Row(RMSLE, "number", ("RootMeanSquaredLogarithmicError", "root_mean_squared_log_error")),
     "log_cosh": _Row(LogCosh, "number", ("LogCoshError",)),
     "max_error": _Row(MaxError, "number", ("MaximumError",)),
+    "explained_variance": _Row(ExplainedVariance, "number", ("explained_variance_score",)),
     "median_absolute_error": _Row(MedianAbsoluteError, "number", ("median_ae", "medae")),
     "ndcg@10": _Row(partial(NDCG, 10), "ranking", ()),
     "map": _Row(MAP, "ranking", ("MeanAveragePrecision", "average_precision")),
@@ -124,11 +148,12 @@ _TABLE: dict[str, _Row] = {
     "coverage": _Row(Coverage, "forecast", ()),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
-# Metrics of the first rows or classes: ndcg@5, top_k_accuracy@3
+# Metrics with a number: of the first rows or classes, ndcg@5, top_k_accuracy@3; with a weight of the recall, fbeta@2
 _FIRST: dict[str, tuple[Callable[[int], Metric], _Predicted]] = {
     "ndcg": (NDCG, "ranking"),
     "map": (MAP, "ranking"),
     "top_k_accuracy": (TopKAccuracy, "class"),
+    "fbeta": (FBeta, "class"),
 }
 
 DEFAULTS: dict[Kind, tuple[str, ...]] = {

@@ -166,3 +166,24 @@ class R2(Metric):
         if not deviations:
             return 0.0 if errors else 1.0
         return float(1 - errors / deviations)
+
+
+class ExplainedVariance(R2):
+    """Share of the labels' variance that is not that of the errors: R2 without a constant error.
+
+    State: that of R2 of the labels, and that of the errors in place of the labels.
+    """
+
+    name = "explained_variance"
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        [of_labels] = super()._measure(labels, scores, weights)
+        [of_errors] = super()._measure(scores.astype(np.float64) - labels, scores, weights)
+        return of_labels, of_errors
+
+    def _merge(self, a: State, b: State) -> State:
+        return tuple(R2._merge(self, (one,), (other,))[0] for one, other in zip(a, b, strict=True))
+
+    def _result(self, state: State) -> float:
+        (rows, weight, mean, deviations, _), (*_, errors, _) = state
+        return super()._result((np.array([rows, weight, mean, deviations, errors]),))

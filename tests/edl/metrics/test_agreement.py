@@ -28,6 +28,21 @@ def specificity(truth: Any, predicted: Any, sample_weight: Any = None) -> float:
     return float(np.mean(of_each))
 
 
+def counts(name: str) -> Callable[..., Any]:
+    """Count of class 1 if there are two classes, else the sum over the classes."""
+
+    def found(truth: Any, predicted: Any, sample_weight: Any = None) -> float:
+        matrix = sk.multilabel_confusion_matrix(truth, predicted, sample_weight=sample_weight)
+        of_class = dict(zip(("tn", "fp", "fn", "tp"), matrix.reshape(len(matrix), 4).T, strict=True))[name]
+        return float(of_class[1] if len(matrix) == 2 else of_class.sum())
+
+    return found
+
+
+def fbeta(truth: Any, predicted: Any, **named: Any) -> Any:
+    return of_class_1(sk.fbeta_score)(truth, predicted, beta=3, **named)
+
+
 COUNTED: list[tuple[metrics.Metric, Callable[..., Any]]] = [
     (metrics.BalancedAccuracy(), sk.balanced_accuracy_score),
     (metrics.MCC(), sk.matthews_corrcoef),
@@ -35,6 +50,11 @@ COUNTED: list[tuple[metrics.Metric, Callable[..., Any]]] = [
     (metrics.Jaccard(), of_class_1(sk.jaccard_score)),
     (metrics.Specificity(), specificity),
     (metrics.ErrorRate(), sk.zero_one_loss),
+    (metrics.FBeta(3), fbeta),
+    (metrics.TruePositives(), counts("tp")),
+    (metrics.FalsePositives(), counts("fp")),
+    (metrics.TrueNegatives(), counts("tn")),
+    (metrics.FalseNegatives(), counts("fn")),
 ]
 
 
@@ -53,6 +73,19 @@ def in_parts(metric: metrics.Metric, labels: Any, scores: Any, weights: Any = No
         weight = None if weights is None else weights[part]
         state = metric.merge(state, metric.update(metric.zero(), labels[part], scores[part], weight))
     return metric.result(state)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_hinge_loss_is_that_of_the_logits(classes: int) -> None:
+    labels, scores, weights = rows(classes)
+    logits = np.log(scores)
+    decisions = logits[:, 1] - logits[:, 0] if classes == 2 else logits
+    found = in_parts(metrics.Hinge(), labels, scores, weights)
+    if classes == 2:  # scikit-learn's margin is on either side of 0
+        wanted = np.average(np.maximum(0, 1 - np.where(labels == 1, 1, -1) * decisions), weights=weights)
+    else:
+        wanted = sk.hinge_loss(labels, decisions, sample_weight=weights)
+    assert found == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("classes", [2, 3, 7])

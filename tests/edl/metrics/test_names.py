@@ -22,6 +22,11 @@ from edl.spec import ClassLabel, RegressionLabel
         ("RMSE", "regression", metrics.RMSE()),
         ("R2Score", "regression", metrics.R2()),
         ("f1-score", "binary", metrics.F1()),
+        ("fbeta@3", "binary", metrics.FBeta(3)),
+        ("fbeta_score", "multiclass", metrics.FBeta(2)),
+        ("FalsePositives", "binary", metrics.FalsePositives()),
+        ("explained_variance_score", "regression", metrics.ExplainedVariance()),
+        ("hinge_loss", "binary", metrics.Hinge()),
         ("NDCG@5", "ranking", metrics.NDCG(5)),
         ("mean average precision", "ranking", metrics.MAP()),
     ],
@@ -31,6 +36,22 @@ def test_a_metric_has_the_names_that_analysts_write(
 ) -> None:
     found = metrics.by_name(written, kind)
     assert (type(found), found.name) == (type(made), made.name)
+
+
+def test_metrics_of_sqlflow_have_their_names() -> None:
+    of_keras = (
+        "Accuracy Precision Recall AUC TruePositives TrueNegatives FalsePositives FalseNegatives BinaryAccuracy "
+        "CategoricalAccuracy TopKCategoricalAccuracy MeanAbsoluteError MeanAbsolutePercentageError MeanSquaredError "
+        "RootMeanSquaredError"
+    )
+    of_scikit_learn = (
+        "accuracy_score average_precision_score balanced_accuracy_score brier_score_loss cohen_kappa_score "
+        "explained_variance_score f1_score fbeta_score hamming_loss hinge_loss log_loss mean_absolute_error "
+        "mean_squared_error mean_squared_log_error median_absolute_error precision_score r2_score recall_score "
+        "roc_auc_score zero_one_loss"
+    )
+    for name in (*of_keras.split(), *of_scikit_learn.split()):
+        assert metrics.by_name(name, None).name
 
 
 @pytest.mark.parametrize("kind", ["regression", "binary", "multiclass", "ranking"])

@@ -19,6 +19,7 @@ PAIRS: list[tuple[metrics.Metric, Callable[..., Any]]] = [
     (metrics.MAE(), sk.mean_absolute_error),
     (metrics.MAPE(), sk.mean_absolute_percentage_error),
     (metrics.R2(), sk.r2_score),
+    (metrics.ExplainedVariance(), sk.explained_variance_score),
     (metrics.MSLE(), sk.mean_squared_log_error),
     (metrics.RMSLE(), sk.root_mean_squared_log_error),
 ]
