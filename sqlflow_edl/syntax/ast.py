@@ -237,10 +237,10 @@ class Statement:
 
 
 def reused_model(call: Call) -> Name | None:
-    """Return the model of FEATURES(m) or FEATURES('m@2'), or None for another call."""
-    [argument, *others] = (*call.args, None)
-    if call.function.upper() != "FEATURES" or call.kwargs or len(others) > 1:
+    """Return the model of FEATURES(m, …) or FEATURES('m@2', …), or None for another call."""
+    if call.function.upper() != "FEATURES" or not call.args:
         return None
+    argument = call.args[0]
     if isinstance(argument, Constant) and isinstance(argument.value, str):
         name, _, version = argument.value.partition("@")
         number = int(version) if version.isdecimal() else version or None

@@ -57,6 +57,11 @@ def _text(value: ast.Value) -> str | None:
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
+def _names(value: ast.Value) -> tuple[str, ...] | None:
+    found = [_text(item) for item in (value.items if isinstance(value, ast.ListValue) else (value,))]
+    return tuple(each for each in found if each) if found and all(found) else None
+
+
 def _shape(value: ast.Value) -> int | None:
     """Return the number of elements; 0 means as many as there are (NONE).
 
@@ -90,6 +95,7 @@ CONVERTERS: Mapping[str, Callable[[ast.Value], object]] = {
     "frequencies": _frequencies,
     "numbers": _numbers,
     "text": _text,
+    "names": _names,
     "scalar": _scalar,
     "shape": _shape,
     "delimiter": _delimiter,
@@ -102,6 +108,7 @@ TYPE_WORDS = {
     "frequencies": f"a whole number from 1 to {MOST_FREQUENCIES}",
     "numbers": "a list of numbers, such as [10, 20.5]",
     "text": "a name or a text",
+    "names": "a column, or a list of columns, such as [age, city]",
     "scalar": "a value",
     "shape": "a whole number above 0, a list of them, or NONE",
     "delimiter": "a text, such as ';', or COMMA, SEMICOLON, COLON, TAB, SPACE or PIPE",

@@ -72,6 +72,7 @@ ParameterType = Literal[
     "characters",
     "frequencies",
     "text",
+    "names",
     "scalar",
     "shape",
     "delimiter",

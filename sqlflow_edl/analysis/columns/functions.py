@@ -125,8 +125,8 @@ FUNCTIONS = (
              _embedding, ("embedding_column", "shared_embedding_columns")),
     Function("SEQUENCE", "SEQUENCE(x, 20) or SEQUENCE(SPARSE(x, size), 20)",
              (_CATEGORY, Parameter("max_length", "buckets", ("length",))), _sequence),
-    Function("FEATURES", "FEATURES(m), or FEATURES('m@2'): the features of the model m as it was fitted",
-             (Parameter("model", "text"),), reused.item_only),
+    Function("FEATURES", "FEATURES(m), FEATURES('m@2'), or FEATURES(m, [x, y]): features of m as it was fitted",
+             (Parameter("model", "text"), Parameter("columns", "names", required=False)), reused.item_only),
     Function("INDICATOR", "INDICATOR(x) or INDICATOR(VOCABULARIZE(x))", (_CATEGORY,), _indicator,
              ("ONE_HOT", "indicator_column")),
 )  # fmt: skip

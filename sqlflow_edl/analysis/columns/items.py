@@ -112,7 +112,7 @@ class Resolver:
         if isinstance(value, ast.Call) and value.function.upper() == COMBINE:
             return [draft for item in self._combined(value) for draft in self._item(item)]
         if isinstance(value, ast.Call) and (model := ast.reused_model(value)) and str(model) in self.models:
-            return self._reused(model, value.span)
+            return self._reused(model, value)
         if isinstance(value, ast.Call):
             return self._calls(value)
         if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
@@ -126,9 +126,13 @@ class Resolver:
             "expected a column or a function of one", span=value.span, hint="such as age, BUCKETIZE(age, 5)"
         )
 
-    def _reused(self, model: ast.Name, span: Span) -> list[Draft]:
+    def _reused(self, model: ast.Name, call: ast.Call) -> list[Draft]:
         """Return the features of another model."""
-        drafts = reused.drafts(model, span, self.models, self.schema, self.reserved, self._tables)
+        function = BY_NAME[call.function.casefold()]
+        chosen = _arguments(call, function).get("columns")
+        columns = _converted(function, function.parameters[1], chosen) if chosen else ()
+        source = reused.Source(self.models[str(model)], call.span, columns)
+        drafts = reused.drafts(source, self.schema, self.reserved, self._tables)
         self._tables = max([self._tables, *(draft.table for draft in drafts)])
         return drafts
 

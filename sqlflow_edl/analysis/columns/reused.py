@@ -17,6 +17,7 @@ from edl.errors import SemanticError, Span, did_you_mean
 from edl.spec.features import ENCODING_TYPES
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
+from sqlflow_edl.analysis.expressions import argument
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.syntax import ast
@@ -38,24 +39,42 @@ def item_only(bound: Bound) -> Draft:
     raise bound.fail("FEATURES(m) is an item of COLUMN by itself, and no argument")
 
 
-def drafts(
-    name: ast.Name, span: Span, models: Models, schema: Schema, reserved: Mapping[str, str], tables: int
-) -> list[Draft]:
+@dataclass(frozen=True, slots=True)
+class Source:
+    """FEATURES(m, columns) in a statement. columns: those of m whose features are wanted; empty for all."""
+
+    model: Reused
+    span: Span
+    columns: tuple[str, ...] = ()
+
+
+def drafts(source: Source, schema: Schema, reserved: Mapping[str, str], tables: int) -> list[Draft]:
     """Return the features of the model over the columns of the query; shared tables are numbered behind `tables`.
 
     Raises SemanticError if the query lacks a column, or the model has features that are no other's.
     """
-    model = models[str(name)]
-    reference, trained = model.reference, model.spec
+    reference, trained = source.model.reference, source.model.spec
     if trained.members or trained.forecast is not None or not trained.inputs:
         kind = "a forecast" if trained.forecast is not None else "an ensemble"
         raise SemanticError(
             f"{reference} is {kind}, whose features are of its own rows",
-            span=name.span,
+            span=source.span,
             hint="FEATURES takes a model that was trained on the columns of a query",
         )
-    features = (_numbered(feature, tables) for feature in _each_once(trained))
-    return [_draft(feature, model, span, schema, reserved) for feature in features]
+    wanted = {column.casefold() for column in source.columns} or {each.casefold() for each in trained.columns}
+    known = {column.casefold() for column in trained.columns}
+    if unknown := [column for column in source.columns if column.casefold() not in known]:
+        raise SemanticError(
+            f"{reference} reads no column {unknown[0]}",
+            span=source.span,
+            hint=did_you_mean(unknown[0], trained.columns, list_up_to=12),
+        )
+    features = (
+        _numbered(feature, tables)
+        for feature in _each_once(trained)
+        if {column.casefold() for column in spec.source_columns(feature)} <= wanted
+    )
+    return [_draft(feature, source, schema, reserved) for feature in features]
 
 
 def _numbered(feature: spec.Feature, tables: int) -> spec.Feature:
@@ -88,9 +107,8 @@ def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
     return [feature for features in together.values() for feature in features]
 
 
-def _draft(
-    feature: spec.Feature, model: Reused, span: Span, schema: Schema, reserved: Mapping[str, str]
-) -> Draft:
+def _draft(feature: spec.Feature, source: Source, schema: Schema, reserved: Mapping[str, str]) -> Draft:
+    model, span = source.model, source.span
     names: dict[str, str] = {}
     for column in dict.fromkeys(spec.source_columns(feature)):
         own = schema.find(column)
@@ -100,10 +118,7 @@ def _draft(
                 if own is None
                 else f"{model.reference} reads {own}, {reserved[own]}; a model must not see it"
             )
-            hint = (
-                did_you_mean(column, schema.names, list_up_to=12) if own is None else "name the other columns"
-            )
-            raise SemanticError(message, span=span, hint=hint)
+            raise SemanticError(message, span=span, hint=_without(source, schema, reserved))
         names[column] = own
     if isinstance(feature, ENCODING_TYPES):
         what = "TARGET_ENCODE" if isinstance(feature, spec.TargetMean) else "COUNT_ENCODE"
@@ -121,6 +136,14 @@ def _draft(
         table=feature.table if isinstance(feature, spec.Embedding) else 0,
         origin=model.reference,
     )
+
+
+def _without(source: Source, schema: Schema, reserved: Mapping[str, str]) -> str | None:
+    """Return the call with the columns of the model that the query has."""
+    found = ((column, schema.find(column)) for column in source.model.spec.columns)
+    there = [argument(column) for column, own in found if own is not None and own not in reserved]
+    name = source.model.reference.partition("@")[0]
+    return f"write FEATURES({name}, [{', '.join(there)}]) for those of these columns alone" if there else None
 
 
 def _wants(columns: tuple[str, ...], schema: Schema) -> Want:

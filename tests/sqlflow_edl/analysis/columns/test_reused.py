@@ -55,6 +55,13 @@ def test_statistics_and_vocabularies_are_those_of_the_other_model() -> None:
     assert fitted(reused("FEATURES('m@production')"), trees=True)[2:] == [each.category for each in SHARED]
 
 
+def test_features_of_some_columns_alone() -> None:
+    assert fitted(reused("FEATURES(m, [AGE, city])")) == [spec.Standardize("Age", 40.0, 12.5), CITY]
+    assert fitted(reused("FEATURES(m, columns=start)")) == [SHARED[0]]
+    both = spec.Cross(("start", "goal"), 9)
+    assert fitted(reused("FEATURES(m, [start, city])", spec.OneHot(both), spec.OneHot(CITY))) == [CITY]
+
+
 def test_tables_of_shared_vectors_are_numbered_anew() -> None:
     found = reused(
         "EMBEDDING([HASH(start, 7), HASH(goal, 7)], 2), FEATURES(m), features(other), EMBEDDING([city], 3)"
@@ -85,6 +92,10 @@ def test_features_that_the_query_cannot_have_are_named(feature: spec.Feature, me
         reused("FEATURES(m)", feature)
     assert message in raised.value.message
     assert raised.value.span is not None
+    if "TARGET" not in message and "COUNT" not in message:
+        with pytest.raises(SQLFlowError) as raised:
+            reused("FEATURES(m)", feature, AGE)
+        assert raised.value.hint == "write FEATURES(m, [age]) for those of these columns alone"
 
 
 def test_numbers_of_trees_are_none_of_a_network() -> None:
@@ -99,7 +110,9 @@ def test_numbers_of_trees_are_none_of_a_network() -> None:
     [
         ("EMBEDDING(FEATURES(m), 4)", "FEATURES(m) is an item of COLUMN by itself"),
         ("FEATURES()", "FEATURES lacks its model"),
-        ("FEATURES(m, n)", "FEATURES takes at most 1 arguments"),
+        ("FEATURES(m, n)", "m@3 reads no column n"),
+        ("FEATURES(m, [age, 3])", "FEATURES's columns must be a column, or a list of columns"),
+        ("FEATURES(m, [age], 3)", "FEATURES takes at most 2 arguments"),
         ("FEATURES(3)", "FEATURES's model must be a name or a text"),
     ],
 )
