@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from edl import frameworks
 from edl.errors import JobError
@@ -208,3 +210,25 @@ def test_the_log_of_a_job_says_once_what_it_computes_on(
             devices.tell("cuda:1 (H100)", precision)
     lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
     assert lines == ["device: cuda:1 (H100)", "device: cuda:1 (H100), precision: bfloat16"] * 2
+
+
+class Transfers(TorchFunctionMode):
+    """Record of what CUDA is asked for, which leaves tensors where they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Any] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.Tensor.pin_memory, torch.Tensor.to):
+            self.asked.append((func.__name__, *args[1:], *(kwargs or {}).items()))
+            return args[0]
+        return func(*args, **(kwargs or {}))
+
+
+def test_rows_go_to_cuda_from_pinned_memory_while_the_cpu_goes_on() -> None:
+    device = torch.device("cuda", 1)
+    with Transfers() as transfers:
+        torch_device.transfer_to(device)(FEATURES["dense"])
+    assert transfers.asked == [("pin_memory",), ("to", device, ("non_blocking", True))]
+    assert torch_device.transfer_to(CPU) is torch_device.own_tensor
