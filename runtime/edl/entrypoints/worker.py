@@ -40,8 +40,8 @@ def main(job: Path, instance: Instance) -> int:
     """Run a worker of the job. Return the exit code, or `TAKE_OVER`."""
     begun, draining = threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: draining.set() if begun.is_set() else leave())
-    set_local_rank(instance.name)
     folder = ClusterFolder(job)
+    set_local_rank(instance.name, in_pods=folder.is_deployed)
     spec = read_spec(JobFolder(job).program)
     log = folder.shown_log(instance.name)
     with (

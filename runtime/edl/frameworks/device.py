@@ -57,10 +57,13 @@ def local_rank() -> int:
     return int(os.environ.get(LOCAL_RANK, "0"))
 
 
-def set_local_rank(instance: str) -> None:
-    """Set the rank of this process, and of processes that it starts, by the name of a worker: 3 for worker-3."""
+def set_local_rank(instance: str, *, in_pods: bool = False) -> None:
+    """Set the rank of this process, and of processes that it starts, by the name of a worker: 3 for worker-3.
+
+    in_pods: each worker is alone with its GPUs.
+    """
     number = instance.rpartition("-")[2]
-    os.environ[LOCAL_RANK] = number if number.isdecimal() else "0"
+    os.environ[LOCAL_RANK] = number if number.isdecimal() and not in_pods else "0"
 
 
 def begin(*, own_process: bool) -> None:

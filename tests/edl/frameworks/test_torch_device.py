@@ -102,6 +102,8 @@ def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: p
         devices.set_local_rank(name)
         chosen.append(devices.choose("cuda", 3, "PyTorch", with_cuda=True))
     assert chosen == [0, 1, 2, 1]
+    devices.set_local_rank("worker-2", in_pods=True)
+    assert devices.choose("cuda", 3, "PyTorch", with_cuda=True) == 0
     assert devices.choose("cpu", 3, "PyTorch", with_cuda=True) is None
 
 
