@@ -15,6 +15,7 @@ import msgspec
 
 from edl.cli.arguments import DATA, FUNCTIONS
 from edl.cli.cluster_arguments import cluster
+from edl.cli.place import IN_PODS
 from edl.data.arrow_types import fields
 from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import write_pinned
@@ -245,18 +246,25 @@ def _job_name(name: str | None) -> str:
     return name or ""
 
 
+def _archive(options: argparse.Namespace) -> Path | None:
+    """Return the archive of the weights, if there is one and it is on this machine."""
+    weights: Path | None = options.weights
+    here = weights is not None and not str(weights).startswith(IN_PODS)
+    return weights if here and weights is not None and is_archive(weights) else None
+
+
 def _model_params(options: argparse.Namespace) -> dict[str, Parameter]:
     """Return the parameters on the command line, or else those of the trained model."""
-    weights: Path | None = options.weights
-    if options.model_params is None and weights is not None and is_archive(weights):
+    weights = _archive(options)
+    if options.model_params is None and weights is not None:
         return read_archive(weights).spec.model.params
     return parameters(options.model_params or "", "--model_params")
 
 
 def _precision(options: argparse.Namespace) -> Precision:
     """Return the precision on the command line, or else that of the trained model."""
-    weights: Path | None = options.weights
-    if options.kind != "train" and weights is not None and is_archive(weights):
+    weights = _archive(options)
+    if options.kind != "train" and weights is not None:
         return read_archive(weights).spec.precision
     return cast(Precision, getattr(options, "precision", None) or "float32")
 

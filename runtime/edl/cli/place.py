@@ -86,6 +86,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check(options: argparse.Namespace) -> None:
     """Raise SemanticError if options conflict with the place of the job."""
     if options.on is None:
+        for name in ("training_data", "validation_data", "prediction_data", "weights", "output"):
+            if str(getattr(options, name, "")).startswith(IN_PODS):
+                raise SemanticError(
+                    f"--{name} names a path of pods, and the job has none", hint="add --on kubernetes"
+                )
         for name in _NEEDS_PLACE:
             if getattr(options, name, None):
                 flag = f"--{name.replace('_', '-')}"

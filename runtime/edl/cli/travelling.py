@@ -39,9 +39,11 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
         raise TypeError("a job elsewhere needs a module of a zoo")
     source = Path(zoo.path)
     send_modules(source, job.zoo, most, package=zoo.module.partition(".")[0])
-    output = _path_in_pods(str(getattr(options, "output", None) or ""))
-    write_intent(job.path, Intent(options.kind, "", output))
-    if options.weights is not None:
+    output, weights = (
+        _path_in_pods(str(getattr(options, name, None) or "")) for name in ("output", "weights")
+    )
+    write_intent(job.path, Intent(options.kind, "", output, weights=weights))
+    if options.weights is not None and not weights:
         _check_size(options.weights, most, "weights")
         take(job, options.weights)
     spec = model_zoo.with_output(program, ()).spec

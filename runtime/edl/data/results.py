@@ -22,7 +22,7 @@ from edl.data.retry import insisting
 from edl.data.source import Source
 from edl.errors import SourceError
 
-_FILE = re.compile(r"(\d{8,})\.(\d+)\.arrow")
+RESULT = re.compile(r"(\d{8,})\.(\d+)\.arrow")
 
 
 class ResultSink(Protocol):
@@ -98,7 +98,7 @@ class ResultFolder:
     def _files(self) -> dict[int, list[tuple[int, Path]]]:
         found: dict[int, list[tuple[int, Path]]] = {}
         for path in self.folder.glob("*.arrow"):
-            if match := _FILE.fullmatch(path.name):
+            if match := RESULT.fullmatch(path.name):
                 found.setdefault(int(match[1]), []).append((int(match[2]), path))
         return found
 

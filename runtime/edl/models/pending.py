@@ -60,8 +60,8 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
     URL of the model store (empty for the registry in the source). Without a source, the client of a job on Kubernetes
-    fetches the output, unless `name` is a path of pods to which they write it. With a `rival` a model becomes current
-    only if it is not worse.
+    fetches the output, unless `name` is a path of pods to which they write it; `weights` is one from which they read
+    the model, in place of the job folder. With a `rival` a model becomes current only if it is not worse.
     """
 
     kind: Kind
@@ -70,6 +70,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     record: ModelRecord | None = None  # of a model
     store: str = ""
     rival: Rival | None = None
+    weights: str = ""
 
     def activates(self, figures: Mapping[str, float | None]) -> bool:
         """Return True if a model with these figures becomes the current version."""

@@ -116,12 +116,19 @@ class SourceResultStore:
 
 
 class ThroughMaster(InFolder):
-    """Storage of a pod whose client gets the output through the master; or on `path`, which only pods see."""
+    """Storage of a pod whose client gets the output through the master, unless the intent names paths of pods.
 
-    def __init__(self, job: JobFolder, path: str, most: int) -> None:
+    `most` is the limit of a model in bytes.
+    """
+
+    def __init__(self, job: JobFolder, intent: Intent, most: int) -> None:
         super().__init__(job)
-        self._path = Path(path) if path else None
+        self._path = Path(intent.name) if intent.name else None
+        self._weights = intent.weights
         self.most = most
+
+    def model(self) -> Path | None:
+        return Path(self._weights) if self._weights else super().model()
 
     def results(self) -> ResultSink:
         if self._path is not None:
@@ -180,4 +187,4 @@ def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
         raise SpecError(f"there is no output destination for job {job.id}")
     if intent.source:
         return SourceResultStore(job, spec, intent)
-    return ThroughMaster(job, intent.name, deployment.outputs * ROOM)
+    return ThroughMaster(job, intent, deployment.outputs * ROOM)

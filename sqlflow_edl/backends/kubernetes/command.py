@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 
+import msgspec
+
 from edl.cli.place import Listener
 from edl.cluster.kubernetes.api_calls import Calls
 from edl.cluster.kubernetes.connect import connect
 from edl.cluster.kubernetes.deployment import read_deployment
 from edl.cluster.kubernetes.output_maps import joined, paths, read_map
-from edl.data.results import ResultFolder
+from edl.data.results import RESULT, ResultFolder
 from edl.errors import ClusterError
 from edl.jobs.events import JobEvent, Output, StatementEvent
 from edl.jobs.job_folder import JobFolder
@@ -61,7 +63,7 @@ class KubernetesPlace:
         outcome = submit.followed(handle, _Follower(listener), cancels=cancels)
         if outcome.archive or (outcome.kind == "predict" and outcome.tasks):
             _fetch_output(job, outcome)
-        return outcome
+        return msgspec.structs.replace(outcome, archive=job.archive.name if outcome.archive else "")
 
 
 class _Follower:
@@ -89,10 +91,12 @@ def _fetch_output(job: JobFolder, outcome: Outcome) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         found = pool.map(lambda path: read_map(calls, path), paths(deployment))
         files = joined({key: content for parts in found for key, content in parts.items()})
-    folder = job.path if outcome.archive else job.results
-    folder.mkdir(exist_ok=True)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    job.results.mkdir(exist_ok=True)
+    for name, content in files.items():  # no other names: a master is not trusted with the job folder
+        if name == job.archive.name:
+            job.archive.write_bytes(content)
+        elif RESULT.fullmatch(name):
+            (job.results / name).write_bytes(content)
     there = (
         job.archive.exists() if outcome.archive else len(ResultFolder(job.results).staged()) >= outcome.tasks
     )

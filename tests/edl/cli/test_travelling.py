@@ -110,6 +110,7 @@ def test_what_is_too_large_to_travel_is_refused_before_it_is_copied(zoo: Path, m
     [
         (("--on", "kubernets"), "jobs cannot run on 'kubernets'\nhint: did you mean kubernetes"),
         (("--detach",), "--detach applies to jobs elsewhere\nhint: add --on"),
+        (("--output", "pod:/v/m.zip"), "--output names a path of pods, and the job has none\nhint: add --on"),
         (("--on", "kubernetes", "--threads", "2"), "--threads applies to jobs on this machine"),
         (("--on", "kubernetes", "--output", "no/m.zip"), "there is no folder no for --output"),
         (("--on", "kubernetes", "--set", "wroker_cpu=1"), "did you mean worker_cpu"),

@@ -152,3 +152,9 @@ def test_a_model_that_comes_back_is_limited_by_the_config_maps_of_the_job(job: J
     write_deployment(job.path, Deployment("n", "ns", job.id, {}, {}, outputs=2))
     write_intent(job.path, Intent("train", "", ""))
     assert storage_of(job, SPEC).most == 1_800_000
+
+
+def test_a_model_that_only_pods_see_is_read_where_it_is(job: JobFolder) -> None:
+    job.model.write_bytes(b"another")
+    write_intent(job.path, Intent("predict", "", "", weights="/edl/volume/m.zip"))
+    assert storage_of(job, SPEC).model() == Path("/edl/volume/m.zip")

@@ -88,7 +88,7 @@ def test_results_go_to_a_path_of_pods_where_they_are_too_large_to_come_back(
     on = on_kubernetes(namespace, "--training_data", "line.csv", "--output", f"{target}/line.zip")
     assert edl("train", *on) == exit_codes.OK
     assert "pods have written" in capsys.readouterr().err
-    use = ("--weights", folder / "volume" / "line.zip", "--prediction_data", "line.csv")
+    use = ("--weights", f"{target}/line.zip", "--prediction_data", "line.csv")
     assert edl("predict", *on_kubernetes(namespace, "--output", f"{target}/out"), *use) == exit_codes.OK
     assert [path.suffix for path in (folder / "volume" / "out").iterdir()] == [".arrow"]
 
