@@ -18,6 +18,7 @@ from edl.spec import Checkpoints, Cluster, to_json
 from edl.testing import OUTAGE, SEVER
 from tests.edl.end_to_end import counting
 from tests.edl.end_to_end.distributed import Job, kill
+from tests.edl.end_to_end.slow import SlowJob
 
 DEADLINE = 30.0
 ROWS, EPOCHS, BATCH = 4096, 2, 64
@@ -123,3 +124,27 @@ def test_a23_a_push_whose_answer_is_lost_is_applied_once(mode: str) -> None:
     found = counting.counts(job)
     assert found.steps == (steps, steps)
     assert (len(found.ids), set(found.rows.tolist())) == (ROWS, {EPOCHS})
+
+
+@pytest.mark.soak
+def test_a_job_whose_servers_log_updates_goes_on_from_the_last_one_when_all_of_it_is_killed_at_once() -> None:
+    """Its worker dies between two pushes of a gradient at most, of which one server then has its part alone."""
+    how = with_environment(kill(), OUTAGE, "ps-0/0 while writing a shard 2")  # one is complete then
+    cluster = Cluster(1, 2, "async", durable_updates="process")
+    model = counting.program(cluster=cluster, checkpoints=OFTEN)
+    job = SlowJob(counting.data(ROWS), epochs=EPOCHS, how=how, **model)
+    with pytest.raises(ClusterError, match="supervisor died"):
+        job.run()
+    job.hurry()
+    prepare(job, 2)
+    outcome = job.run()
+    notes = (job.folder.logs / "master.log").read_text()
+    assert notes.count("the updates since then are in its log") == 2, job.logs()
+    assert (outcome.rows, outcome.lost_updates) == (EPOCHS * ROWS, 0)
+    found = counting.counts(job)
+    steps = EPOCHS * ROWS // BATCH
+    assert min(found.steps) >= steps - 1
+    assert max(found.steps) == steps
+    missing = EPOCHS - found.rows
+    assert missing.min() >= 0
+    assert missing.sum() <= BATCH
