@@ -182,7 +182,7 @@ def fill(addresses: Sequence[str]) -> None:
     """Create all rows of the table."""
     with connected(addresses) as channels:
         for sequence, ids in enumerate(np.array_split(np.arange(TABLE), 10), start=1):
-            _push(channels, ids, np.zeros((len(ids), DIM), np.float32), "filler", sequence)
+            push(channels, ids, np.zeros((len(ids), DIM), np.float32), "filler", sequence)
 
 
 @contextmanager
@@ -241,7 +241,7 @@ def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
         print("ready", flush=True)
         for line in sys.stdin:
             what, size = json.loads(line)
-            minibatches = [_zipf(rng, size) for _ in range(8)]
+            minibatches = [zipf(rng, size) for _ in range(8)]
             gradients = rng.normal(size=(size, DIM)).astype(np.float32)
             count = max(5, min(calls * SIZES[-1] // size, 20 * calls))
             for number in range(-2, count):  # the first two are not counted
@@ -249,14 +249,14 @@ def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
                     began = time.perf_counter()
                 ids = minibatches[number % len(minibatches)]
                 if what == "pull":
-                    _pull(channels, ids)
+                    pull(channels, ids)
                 else:
                     sequence += 1
-                    _push(channels, ids, gradients, name, sequence)
+                    push(channels, ids, gradients, name, sequence)
             print(count * size / (time.perf_counter() - began), flush=True)
 
 
-def _pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
+def pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
     parts = partitioning.split(ids, len(channels))
     pending = [
         channel.begin(msg.Pull(0, ("t",)), [part.ids], SECONDS)
@@ -265,7 +265,7 @@ def _pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32
     return partitioning.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])
 
 
-def _push(
+def push(
     channels: Sequence[ServerChannel], ids: Ids, gradients: npt.NDArray[np.float32], name: str, sequence: int
 ) -> None:
     push = msg.Push(0, name, 0, sequence, 0.01, len(ids), ("t",))
@@ -278,7 +278,7 @@ def _push(
         one.result(msg.Pushed)
 
 
-def _zipf(rng: np.random.Generator, size: int) -> Ids:
+def zipf(rng: np.random.Generator, size: int) -> Ids:
     """Draw distinct ids of a million by a Zipf distribution."""
     keys = rng.gumbel(size=TABLE) - 1.05 * np.log(np.arange(1, TABLE + 1))
     return np.ascontiguousarray(rng.permutation(np.argpartition(-keys, size)[:size]))
