@@ -41,8 +41,10 @@ Column = tuple[str, sqltypes.DuckDBPyType]
 ROWS_PER_VALUE = 20
 SCATTERED = 0.1
 
-# Subqueries: all rows, whether equal ones are observations of their own, the units of validation rows.
-_GIVEN, _SEPARATE, _HELD = "sqlflow_edl_given", "sqlflow_edl_separate", "sqlflow_edl_held"
+# Subqueries: all rows; whether equal ones are observations of their own; all units with their classes and sizes;
+# the units of validation rows.
+_GIVEN, _SEPARATE = "sqlflow_edl_given", "sqlflow_edl_separate"
+_UNITS, _HELD = "sqlflow_edl_units", "sqlflow_edl_held"
 _WHOLE = re.compile(r"U?(?:TINYINT|SMALLINT|INTEGER)((?:\[\d*\])*)")
 _FRACTIONS = re.compile(r"(?:DOUBLE|FLOAT|DECIMAL\(\d+,\d+\))((?:\[\d*\])*)")
 
@@ -59,7 +61,7 @@ def shuffled(
     values = quoted(key) if key else ", ".join(quoted(name) for name in names)
     rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in columns if name != key)
     doubles = ", ".join(_hashed(name, kind, "DOUBLE") for name, kind in columns if name != key)
-    near, exact, nth = (quoted(free_name(name, names)) for name in ("near", "exact", "nth"))
+    near, exact, nth, size = (quoted(free_name(name, names)) for name in ("near", "exact", "nth", "size"))
     given = f"SELECT *, hash({rounded}) AS {near}, hash({doubles}) AS {exact} FROM (\n{query}\n)"
     order = f"hash({near}, {nth}, {int(seed)}::BIGINT), {near}, {nth}"
     number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
@@ -68,14 +70,26 @@ def shuffled(
     features = quoted(free_name("features", names))
     others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
     rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in others if name != key)
-    numbered = f"SELECT *, {number}, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
+    numbered = (
+        f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size},"
+        f" {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
+    )
     unit, kind = _unit(split, near, nth, dict(columns))
+    # Equal rows have one unit, that of the first of them, so only units of several different rows are grouped.
+    if split.by in ("time", "group"):
+        units = f"SELECT {unit} AS unit, {kind} AS kind, count(*) AS size FROM {_GIVEN} GROUP BY ALL"
+    else:
+        units = (
+            f"SELECT {unit} AS unit, {kind} AS kind, CASE WHEN (FROM {_SEPARATE}) THEN 1 ELSE {size} END AS size"
+            f" FROM {_GIVEN} WHERE (FROM {_SEPARATE}) OR {nth} = 1"
+        )
     mark = quoted(free_name("held", names))
     is_held = f"{unit} IN (FROM {_HELD})"  # a unit is of one class
     return (
         f"WITH {_GIVEN} AS MATERIALIZED ({numbered}),"
-        f" {_SEPARATE} AS MATERIALIZED ({_separate(near, features)}),"
-        f" {_HELD} AS ({_held(split, seed, unit, kind)})"
+        f" {_SEPARATE} AS MATERIALIZED ({_separate(nth, size, features)}),"
+        f" {_UNITS} AS MATERIALIZED ({units}),"
+        f" {_HELD} AS ({_held(split, seed)})"
         f" SELECT {values}, {mark} FROM (SELECT *, coalesce({is_held}, false) AS {mark} FROM {_GIVEN})"
         f" ORDER BY {mark}, {order}"
     )
@@ -94,10 +108,11 @@ def _unit(split: Split, near: str, nth: str, kinds: Mapping[str, sqltypes.DuckDB
     return (value, "0") if split.by == "group" else (row, value)
 
 
-def _separate(near: str, features: str) -> str:
+def _separate(nth: str, size: str, features: str) -> str:
     """Return a query of one value: whether equal rows are observations of their own."""
-    rows = f"SELECT {features} AS features, count(*) AS size FROM {_GIVEN} GROUP BY {features}, {near}"
-    equals = f"SELECT sum(size) AS size, count(*) AS kinds FROM ({rows}) GROUP BY features"
+    equals = (
+        f"SELECT sum({size}) AS size, count(*) AS kinds FROM {_GIVEN} WHERE {nth} = 1 GROUP BY {features}"
+    )
     scattered = "sum(size) FILTER (kinds > 1)"
     copied = "sum(size) FILTER (size > 1)"
     return (
@@ -106,7 +121,7 @@ def _separate(near: str, features: str) -> str:
     )
 
 
-def _held(split: Split, seed: int, unit: str, kind: str) -> str:
+def _held(split: Split, seed: int) -> str:
     """Return a query of the units of validation rows."""
     least = "CASE WHEN total > 1 THEN 1 ELSE 0 END" if split.by == "stratified" else "0"
     wanted = f"greatest(floor(total * {float(split.fraction)!r}::DOUBLE + 0.5), {least})"
@@ -115,12 +130,12 @@ def _held(split: Split, seed: int, unit: str, kind: str) -> str:
         if split.by == "time"
         else f"size > wanted, hash(unit, {int(seed)}::BIGINT), unit"
     )
-    units = f"SELECT {unit} AS unit, {kind} AS kind, count(*) AS size FROM {_GIVEN} GROUP BY ALL"
-    totals = (
-        f"SELECT *, sum(size) OVER (PARTITION BY kind) AS total, sum(size) OVER () AS rows FROM ({units})"
+    totals = f"SELECT kind, sum(size) AS total, sum(sum(size)) OVER () AS rows FROM {_UNITS} GROUP BY kind"
+    classes = "PARTITION BY kind" if split.by == "stratified" else ""
+    ends = f"sum(size) OVER ({classes} ORDER BY {order} ROWS UNBOUNDED PRECEDING) AS last"
+    placed = (
+        f"SELECT *, {ends} FROM (SELECT *, {wanted} AS wanted FROM {_UNITS} JOIN ({totals}) USING (kind))"
     )
-    ends = f"sum(size) OVER (PARTITION BY kind ORDER BY {order}) AS last"
-    placed = f"SELECT *, {ends} FROM (SELECT *, {wanted} AS wanted FROM ({totals}))"
     # The unit that reaches the fraction is taken if that is nearer to it, the first one always, the last one never.
     nearer = "(last = size OR last - wanted <= wanted - (last - size))"
     return (
