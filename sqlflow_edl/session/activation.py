@@ -83,7 +83,8 @@ class Activation:
                     span=self.span,
                     hint=f"leave {ACTIVATE} out, and compare the versions by EVALUATE",
                 ) from None
-        higher = metrics.by_name(metric, None).higher_is_better
+        own_name = metric.rpartition(".")[2]  # behind one of several labels
+        higher = metrics.by_name(own_name, None).higher_is_better
         return Rival(current.reference, metric, outcome.figures.get(metric), pinned.rows, higher)
 
     def _metric(self) -> str:

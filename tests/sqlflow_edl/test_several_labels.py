@@ -181,3 +181,11 @@ def test_what_is_of_one_label_is_refused_with_the_reason(
     with pytest.raises(SQLFlowError, match=message) as caught:
         workshop.run(f"SELECT * FROM deals {statement}")
     assert caught.value.hint
+
+
+def test_versions_are_compared_by_the_first_metric(workshop: Workshop) -> None:
+    framework = f"model.framework = {workshop.framework}"
+    more = f"TO TRAIN Linear WITH {framework}, epochs = 1, train.activate = better, validation.metrics = [cost.rmse]"
+    statement = f"SELECT x, cost, kind FROM deals {more} VALIDATE 0.25 LABEL cost, kind INTO compared"
+    *_, result = workshop.run(f"{statement};{statement}")
+    assert "its cost.rmse is" in result.message

@@ -70,6 +70,7 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("SELECT * FROM flowers TO TRAIN DNN WITH seed = 1, optimizer = sg|", ["sgd"]),
         ("SELECT * FROM flowers TO TRAIN DNN WITH seed = 1 LA|", ["LABEL"]),
         ("SELECT * FROM shops TO TRAIN DNN LABEL tu|", ["turnover"]),
+        ("SELECT * FROM shops TO TRAIN DNN LABEL city, tu|", ["turnover"]),
         ("SELECT * FROM shops TO TRAIN DNN COLUMN city, BUCKETI|", ["BUCKETIZE"]),
         ("SELECT * FROM shops TO TRAIN DNN COLUMN BUCKETIZE(tu|", ["turnover"]),
         ("SELECT * FROM shops TO TRAIN DNN COLUMN LOG(1 + tu|", ["turnover"]),
