@@ -151,6 +151,8 @@ def _training(spec: JobSpec) -> Rows:
     if spec.schedule is not None:
         yield "schedule", component(spec.schedule)
     yield from words.settings(training)
+    if spec.precision != "float32":
+        yield "precision", spec.precision
     if spec.weights is not None:
         yield "weight_column", spec.weights.column
     yield "rows", f"{spec.rows.training:,}"

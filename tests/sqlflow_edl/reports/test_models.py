@@ -107,6 +107,17 @@ def test_a_model_of_no_compiler_is_described_without_statistics(models: Session)
 
 
 @pytest.mark.parametrize("own_models", ["duckdb"], indirect=True)
+def test_a_precision_that_is_not_float32_is_told(own_models: Session, tmp_path: Path) -> None:
+    spec = msgspec.structs.replace(SPEC, precision="bfloat16")
+    own_models.registry.save("c", write(tmp_path / "c.zip", spec=spec), RECORD)
+    of_models = {name: rows(own_models, f"DESCRIBE MODEL {name}") for name in ("b", "c")}
+    told = {
+        name: [r["value"] for r in found if r["name"] == "precision"] for name, found in of_models.items()
+    }
+    assert told == {"b": [], "c": ["bfloat16"]}
+
+
+@pytest.mark.parametrize("own_models", ["duckdb"], indirect=True)
 def test_a_feature_of_two_inputs_is_described_in_both(own_models: Session, tmp_path: Path) -> None:
     feature = SPEC.inputs["features"][0]
     spec = msgspec.structs.replace(SPEC, inputs={"linear": (feature,), "deep": (feature,)})

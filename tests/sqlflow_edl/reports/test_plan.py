@@ -95,6 +95,14 @@ def test_a_limit_of_steps_is_the_number_of_steps(session: Session) -> None:
     assert explained(session, text)["training", "steps"] == ("7", "train.max_steps = 7")
 
 
+def test_a_device_and_a_precision_that_are_written_are_shown(session: Session) -> None:
+    text = "SELECT age, income FROM people TO TRAIN DNNRegressor {} LABEL income INTO m"
+    found = explained(session, text.format("WITH device = gpu, precision = bfloat16"))
+    assert found["training", "device"] == ("cuda", "written")
+    assert found["training", "precision"] == ("bfloat16", "written")
+    assert ("training", "device") not in explained(session, text.format(""))
+
+
 def test_how_training_ends_and_how_the_rate_falls_are_shown(session: Session) -> None:
     text = (
         "SELECT age, income FROM people TO TRAIN LinearRegressor "
