@@ -51,7 +51,7 @@ lint: $(VENV)/ready-test   ## style, types and the import contracts
 bytecode: $(VENV)/ready-test  # of the tests, beside lint: each test process would compile it for itself
 	@$(BIN)/python -m pytest --collect-only -qq -p no:xdist -p no:cacheprovider tests > /dev/null 2>&1 || true
 
-soak: $(VENV)/ready-test   ## the fault tests 20 times over, then what deaths may cost; takes an hour or more
+soak: $(VENV)/ready-test   ## the fault tests 20 times over, a million drawn schedules, then what deaths may cost; takes hours
 	$(BIN)/python -m tests.soak --times 20
 
 fuzz: $(VENV)/ready-test   ## a million damaged inputs for parsers, messages, archives and URLs; takes minutes

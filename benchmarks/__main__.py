@@ -40,6 +40,7 @@ from benchmarks import (
     replacing,
     rest,
     rows,
+    scale,
     servers,
     serving,
     steps,
@@ -80,6 +81,7 @@ CASES = {
     "pod_start": pod_start.measure,
     "pods": pods.measure,
     "preempting": preempting.measure,
+    "scale": scale.measure,
 }
 
 

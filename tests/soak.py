@@ -1,4 +1,6 @@
-"""The fault matrix again and again, then what a death may cost: `python -m tests.soak --times 20`, as `make soak` does.
+"""The fault matrix again and again, a million drawn schedules, then what a death may cost.
+
+`python -m tests.soak --times 20` does it, as `make soak` does.
 
 A round has every row of the matrix, on the state machine and on processes; a test that has variants (frameworks, modes,
 seeds) comes in one of them, each in its turn: two rounds long, of which one runs beside a process that keeps one core
@@ -37,6 +39,7 @@ PLACES = (  # what takes longest comes first: all processes work to the end
     "tests/edl/cluster/kubernetes/test_master.py",
 )
 ROOT = Path(__file__).parent.parent
+SCHEDULES = 1_000_000  # drawn ones
 MASTER_SECONDS = 3.0  # from SIGKILL of the master to the next acknowledged task
 GAP_RATIO, GAP_SHARE = (
     2.0,
@@ -74,6 +77,9 @@ def main() -> int:
         if not _round(number, times, options.processes):
             return 1
     print(f"{times - first + 1} rounds of the fault tests passed", flush=True)
+    number = SCHEDULES // 1000 if options.quick else SCHEDULES
+    if subprocess.call([sys.executable, "-m", "tests.schedules", "--number", str(number)], cwd=ROOT):
+        return 1
     missed = 0
     for finding in _findings(250_000 if options.quick else 1_000_000):
         print(f"{'kept' if finding.kept else 'MISSED':6}  {finding.name}: {finding.figure}", flush=True)

@@ -24,7 +24,7 @@ from edl.master.backend import Backend
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.scaler import Scaler
 from edl.master.instances.watch import follow
-from edl.master.pace import Pace
+from edl.master.pace import SECS, Pace, collect_rarely
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
 from edl.master.ps.ps_client import PsClient
 from edl.master.ps.ps_manager import Servers
@@ -64,6 +64,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     Raises ClusterError if this master cannot continue, and another one may.
     """
     try:
+        collect_rarely()
         store = factory.for_master(folder.job)
         tasks = restore_tasks(spec, backend, store, lease_secs)
         return asyncio.run(Master(spec, folder, tasks, backend, store).run())
@@ -160,7 +161,7 @@ class Master:
             else None
         )
         self._scaler = Scaler(self._cluster, self._refused)
-        self._instances_due = Pace()
+        self._instances_due = Pace(2 * SECS)
         self._stopper = Stopper(tasks, self._instances, self._servers)
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)

@@ -222,4 +222,7 @@ def _nothing(answer: Answer, request: Request, known: Flag) -> bool:
     """Return True if the answer contains no news, so that it may wait."""
     behind = answer.seen_upto < request.seen_upto
     said = answer.tasks or answer.revoked or answer.servers or answer.group
-    return not (said or behind or answer.flags != known)
+    changed = answer.flags ^ known
+    if request.join is not None:  # whoever waits for a group knows that its last one is over
+        changed &= ~Flag.REGROUP
+    return not (said or behind or changed)

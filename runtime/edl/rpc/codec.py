@@ -206,6 +206,18 @@ def _join_from(message: pb.ExchangeRequest) -> JoinRequest | None:
 def _group_to(group: WorkerGroup | None) -> pb.WorkerGroup | None:
     if group is None:
         return None
+    told, message = _last_group[0]
+    if told is not group:
+        message = _new_group_to(group)
+        _last_group[0] = group, message
+    return message
+
+
+# All members are told of the same group, and a large one has thousands.
+_last_group: list[tuple[WorkerGroup | None, pb.WorkerGroup | None]] = [(None, None)]
+
+
+def _new_group_to(group: WorkerGroup) -> pb.WorkerGroup:
     return pb.WorkerGroup(
         number=group.number,
         members=group.members,

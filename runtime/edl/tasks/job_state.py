@@ -133,9 +133,17 @@ class Job:
         """True if a round is open, so that its measurements are not concluded."""
         return any(pool.state.type in ("evaluate", "conclude") for pool in self._pools)
 
+    @property
+    def available(self) -> set[TaskType]:
+        """Types of the tasks that are available now."""
+        found = {pool.state.type for pool in self._pools if pool.todo}
+        if "conclude" in found and not any(pool.todo for pool in self._ready("conclude")):
+            found.discard("conclude")
+        return found if "train" in found or not self._may_begin_epoch() else {*found, "train"}
+
     def waits(self, kind: TaskType) -> bool:
         """Return True if a task of that type is available now."""
-        return any(pool.todo for pool in self._ready(kind)) or (kind == "train" and self._may_begin_epoch())
+        return kind in self.available
 
     def over(self, kind: TaskType) -> bool:
         """Return True if there will be no more tasks of that type."""

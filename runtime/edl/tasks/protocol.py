@@ -62,7 +62,7 @@ class WorkerGroup(msgspec.Struct, frozen=True):
 
     `members` are names; the holders of the trained state come first, the longest holder before all others. `holders` is
     their number; 0 if nothing was trained since the checkpoint, or the start. `address` is host:port of the first
-    member's store, `addresses` the same of all members.
+    member's store, `addresses` the same of all members, none in a very large group.
     """
 
     number: int

@@ -30,7 +30,7 @@ from edl.worker.outbox import Outbox
 CALL_SECS = 10.0  # for an answer, on top of the time that it may wait
 SHORTEST_RETRY, LONGEST_RETRY = 0.05, 1.0  # seconds between attempts to reach the master
 NEWS_SECS = 0.2  # longest time until a group learns that others wait to join
-MEMBERS = 100  # of a group whose members all ask that often; of a larger one each asks more rarely
+MEMBERS = 80  # of a group whose members all ask that often; of a larger one each asks more rarely
 LEAVING_SECS = 5.0  # maximum wait for an unreachable master if this worker has to leave
 
 

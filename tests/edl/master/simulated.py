@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 import selectors
 import time
@@ -18,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from edl.checkpoints.folder import SharedFolder
 from edl.cluster import Change, Instance, Reason, Room
 from edl.jobs.event_log import EventLog
@@ -25,6 +28,7 @@ from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import Snapshot
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import Master, restore_tasks
+from edl.master.pace import collect_rarely
 from edl.master.ps.server_slot import Answer, Call
 from edl.master.state_store import FileStateStore
 from edl.ps.checkpoint.manifests import manifest_of
@@ -41,15 +45,31 @@ from edl.ps.messages import (
     TakeCheckpoint,
     Version,
 )
-from edl.spec import JobSpec
+from edl.spec import JobSpec, RegressionLabel, Rows
+from edl.spec.job import Cluster
 from edl.tasks.protocol import Flag, JoinRequest
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.master_client import MEMBERS, NEWS_SECS
 from edl.worker.outbox import Outbox
+from tests.edl import programs
 from tests.edl.master.test_schedules import finished
 
 T = TypeVar("T")
 LEASE_SECS = 10.0
+
+MODES = {
+    "predict": Cluster(),
+    "async": Cluster(parameter_servers=20, strategy="async"),
+    "allreduce": Cluster(strategy="allreduce"),
+}
+
+
+def job_spec(mode: str, rows: int, workers: int) -> JobSpec:
+    made = programs.job_spec("torch", (), RegressionLabel("y"), Rows(True, rows, rows), batch_size=512)
+    kind = "predict" if mode == "predict" else "train"
+    return msgspec.structs.replace(
+        made, kind=kind, cluster=msgspec.structs.replace(MODES[mode], workers=workers)
+    )
 
 
 class SimulatedTime(asyncio.SelectorEventLoop):
@@ -134,6 +154,7 @@ class Course:
     state: int = 0
     shown: int = 0
     deaths: int = 0
+    groups: int = 0
     rows: int = 0
     finished: bool = False
 
@@ -245,6 +266,8 @@ class SimulatedJob:
         return self.loop.time()
 
     def run(self, seconds: float) -> Course:
+        before = gc.get_threshold()
+        collect_rarely()
         asyncio.set_event_loop(self.loop)
         try:
             self.loop.run_until_complete(self._run(seconds))
@@ -254,6 +277,8 @@ class SimulatedJob:
             self.loop.run_until_complete(asyncio.sleep(0))
             self.loop.close()
             self._store.close()
+            gc.set_threshold(*before)
+            gc.unfreeze()
         return self.course
 
     async def _run(self, seconds: float) -> None:
@@ -271,6 +296,7 @@ class SimulatedJob:
             each.cancel()
         self.course.seconds = self.now
         self.course.exchanges = self.master.state_loop.exchanges
+        self.course.groups = self.master.tasks.rendezvous.number
         self.course.rows = self.master.tasks.job.state.rows
         self.course.finished = self.master.tasks.finished
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from tests.edl.master.blocks import blocks
+from tests.edl.master.blocks import blocks, drawn
 from tests.edl.master.group_world import PIECE, Piece, World, run
 
 ROWS = 5 * LEAST_ROWS + 77
@@ -36,14 +38,25 @@ def check_the_job(world: World) -> None:
     assert all(export == every_piece_once() for export in world.exports)
 
 
+def check_group(seed: int, workers: int, *, loses_disks: bool = False) -> None:
+    check_the_job(run(seed, PLAN, workers=workers, loses_disks=loses_disks))
+
+
+CHECKS: dict[str, Callable[[int], None]] = {
+    **{f"group-{workers}": partial(check_group, workers=workers) for workers in (1, 2, 3, 4)},
+    **{
+        f"group-{workers}-disks": partial(check_group, workers=workers, loses_disks=True)
+        for workers in (1, 3)
+    },
+}
+
+
 @blocks(3, always=1)
 @pytest.mark.parametrize("workers", [1, 3, *(pytest.param(many, marks=pytest.mark.soak) for many in (2, 4))])
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
-    for seed in range(50 * block, 50 * block + 50):
-        check_the_job(run(seed, PLAN, workers=workers))
+    drawn(f"group-{workers}", CHECKS[f"group-{workers}"], block)
 
 
 @pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
 def test_so_it_is_when_masters_are_lost_with_the_checkpoints_that_they_keep(workers: int) -> None:
-    for seed in range(50):
-        check_the_job(run(seed, PLAN, workers=workers, loses_disks=True))
+    drawn(f"group-{workers}-disks", CHECKS[f"group-{workers}-disks"])

@@ -22,7 +22,7 @@ from edl.tasks.protocol import Flag, Joined
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from edl.tasks.task import CONTROL, Conclusion, Report, Task, TaskType
 from edl.worker.outbox import Outbox
-from tests.edl.master.blocks import blocks
+from tests.edl.master.blocks import blocks, drawn
 
 LEASE = 10.0
 WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2, "predict": 2}
@@ -225,39 +225,55 @@ def run(
     return world
 
 
+def check_prediction(seed: int) -> None:
+    world = run(seed, Plan("predict", 17 * STREAMED_ROWS + 5), workers=3)
+    assert world.master.job.finished
+    assert world.master.state.done["predict"] >= 18
+    assert not world.master.state.leases
+
+
+def check_epochs(seed: int) -> None:
+    rows = 9 * LEAST_ROWS + 77
+    plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
+    state = run(seed, plan, workers=3).master.job.state
+    assert state.rows == 2 * rows
+    assert [(row.epoch, row.loss) for row in state.curve.rows] == [(1, 2.0), (2, 2.0)]
+    assert state.outcome is not None
+
+
+def check_trainer(seed: int, *, loses_disks: bool = False) -> None:
+    rows = 9 * LEAST_ROWS + 77
+    plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
+    world = run(seed, plan, workers=1, recovery=TrainerRecovery, loses_disks=loses_disks)
+    assert world.master.job.state.rows == 2 * rows
+    taken = [step[:3] for step in world.workers[0].steps if step[0]]
+    assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)]
+
+
+CHECKS: dict[str, Callable[[int], None]] = {
+    "predict": check_prediction,
+    "epochs": check_epochs,
+    "trainer": check_trainer,
+    "trainer-disks": partial(check_trainer, loses_disks=True),
+}
+
+
 @blocks(20, always=1)
 def test_every_row_of_a_prediction_counts_once(block: int) -> None:
-    plan = Plan("predict", 17 * STREAMED_ROWS + 5)
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, plan, workers=3)
-        assert world.master.job.finished
-        assert world.master.state.done["predict"] >= 18
-        assert not world.master.state.leases
+    drawn("predict", CHECKS["predict"], block)
 
 
 @blocks(20, always=1)
 def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
-    rows = 9 * LEAST_ROWS + 77
-    plan = Plan("train", rows, 3 * STREAMED_ROWS, Training(epochs=2, batch_size=512))
-    for seed in range(50 * block, 50 * block + 50):
-        state = run(seed, plan, workers=3).master.job.state
-        assert state.rows == 2 * rows
-        assert [(row.epoch, row.loss) for row in state.curve.rows] == [(1, 2.0), (2, 2.0)]
-        assert state.outcome is not None
+    drawn("epochs", CHECKS["epochs"], block)
 
 
-@pytest.mark.parametrize("loses_disks", [False, True])
+@pytest.mark.parametrize("kind", ["trainer", "trainer-disks"])
 @blocks(20, always=1)
 def test_a_trainer_that_dies_goes_back_to_its_checkpoint_and_its_weights_take_every_row_once(
-    block: int, loses_disks: bool
+    block: int, kind: str
 ) -> None:
-    rows = 9 * LEAST_ROWS + 77
-    plan = Plan("train", rows, 100, Training(epochs=2, batch_size=512))
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, plan, workers=1, recovery=TrainerRecovery, loses_disks=loses_disks)
-        assert world.master.job.state.rows == 2 * rows
-        taken = [step[:3] for step in world.workers[0].steps if step[0]]
-        assert taken == [(epoch, position, 0) for epoch in (1, 2) for position in range(10)], seed
+    drawn(kind, CHECKS[kind], block)
 
 
 def test_workers_learn_that_the_job_is_over() -> None:

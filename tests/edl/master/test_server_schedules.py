@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import chain
+from typing import Literal
 
 import pytest
 
@@ -10,7 +14,7 @@ from edl.ps.messages import Mode
 from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
-from tests.edl.master.blocks import blocks
+from tests.edl.master.blocks import blocks, drawn
 from tests.edl.master.server_world import PIECE, World, run
 
 ROWS = 5 * LEAST_ROWS + 77
@@ -44,52 +48,101 @@ def check_the_job(world: World) -> None:
     assert not world.master.state.revoking
 
 
+def check_sync(seed: int) -> None:
+    world = run(seed, PLAN, Mode("sync"))
+    check_the_job(world)
+    assert pieces(world, 0) == pieces(world, 1) == every_piece_once()
+
+
+def check_memory(seed: int, mode: Literal["async", "sync"]) -> list[str]:
+    """Return what the master notes of a job whose checkpoints are in memory."""
+    world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")
+    check_the_job(world)
+    if mode == "sync":
+        assert all(pieces(world, server) == every_piece_once() for server in range(3))
+    return world.notes
+
+
+def check_async(seed: int) -> bool:
+    """Return whether a worker died between its two pushes; no server dies."""
+    world = run(seed, PLAN, Mode("async"), deaths=False, halves=True)
+    check_the_job(world)
+    one, other = pieces(world, 0), pieces(world, 1)
+    assert one | other == every_piece_once()
+    return one != other
+
+
+def check_lost_servers(seed: int) -> int:
+    """Return how many pieces servers lack."""
+    world = run(seed, PLAN, Mode("async"), servers=3, halves=True)
+    check_the_job(world)
+    found = [pieces(world, server) for server in range(3)]
+    assert all(max(each.values()) == 1 for each in found)
+    return sum((every_piece_once() - each).total() for each in found)
+
+
+def check_update_logs(seed: int, servers: int) -> tuple[bool, bool]:
+    """Return whether a server lacks a gradient of a worker that died, and whether a log was read."""
+    world = run(seed, PLAN, Mode("async", durable_updates="process"), servers=servers, halves=True)
+    check_the_job(world)
+    assert world.acknowledged and not any(world.servers.losses)
+    if not all(machine.arranged for machine in world.machines):  # killed when the job was as good as over
+        return False, False
+    found = [pieces(world, server) for server in range(servers)]
+    generation = world.master.state.generation  # one begins if a server dies before there is a checkpoint
+    acknowledged = Counter(
+        {(epoch, start): 1 for at, epoch, _, start in world.acknowledged if at == generation}
+    )
+    assert all(acknowledged <= each <= every_piece_once() for each in found)
+    assert set().union(*found) == set(every_piece_once())
+    return any(each != every_piece_once() for each in found), any(
+        "in its log" in note for note in world.notes
+    )
+
+
+def check_single_server(seed: int) -> None:
+    world = run(seed, PLAN, Mode("async"), servers=1, workers=1)
+    check_the_job(world)
+    assert pieces(world, 0) == every_piece_once()
+
+
+CHECKS: dict[str, Callable[[int], object]] = {
+    "sync": check_sync,
+    "memory-async": partial(check_memory, mode="async"),
+    "memory-sync": partial(check_memory, mode="sync"),
+    "async": check_async,
+    "lost-servers": check_lost_servers,
+    "update-logs-1": partial(check_update_logs, servers=1),
+    "update-logs-3": partial(check_update_logs, servers=3),
+    "single-server": check_single_server,
+}
+
+
 @blocks(20, always=1)
 def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, PLAN, Mode("sync"))
-        check_the_job(world)
-        assert pieces(world, 0) == pieces(world, 1) == every_piece_once()
+    drawn("sync", check_sync, block)
 
 
 @blocks(6, always=1)
 @pytest.mark.parametrize("mode", ["async", "sync"])
-def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(mode: str, block: int) -> None:
-    notes: list[str] = []
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, PLAN, Mode(mode), servers=3, copies="neighbours")  # type: ignore[arg-type]
-        check_the_job(world)
-        notes += world.notes
-        if mode == "sync":
-            assert all(pieces(world, server) == every_piece_once() for server in range(3))
-    said = "\n".join(notes)
+def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
+    mode: Literal["async", "sync"], block: int
+) -> None:
+    notes = drawn(f"memory-{mode}", partial(check_memory, mode=mode), block)
+    said = "\n".join(chain.from_iterable(notes))
     assert "and with it the checkpoint in memory" in said
     assert "resumes from" in said
 
 
 @blocks(6, always=1)
 def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_most(block: int) -> None:
-    halves = 0
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, PLAN, Mode("async"), deaths=False, halves=True)
-        check_the_job(world)
-        one, other = pieces(world, 0), pieces(world, 1)
-        assert one | other == every_piece_once()
-        halves += one != other
-    assert halves  # some die between their two pushes
+    assert any(drawn("async", check_async, block))  # some die between their two pushes
 
 
 @blocks(6, always=1)
 def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pushes(block: int) -> None:
-    missing = 0
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, PLAN, Mode("async"), servers=3, halves=True)
-        check_the_job(world)
-        for server in range(3):
-            found = pieces(world, server)
-            assert max(found.values()) == 1
-            missing += (every_piece_once() - found).total()
-    assert missing  # what a server lost that was replaced alone, and the other half of a gradient
+    missing = drawn("lost-servers", check_lost_servers, block)
+    assert sum(missing)  # what a server lost that was replaced alone, and the other half of a gradient
 
 
 @blocks(6, always=1)
@@ -97,28 +150,12 @@ def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pu
 def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_dies(
     servers: int, block: int
 ) -> None:
-    incomplete, notes = 0, Counter[str]()
-    for seed in range(50 * block, 50 * block + 50):
-        mode = Mode("async", durable_updates="process")
-        world = run(seed, PLAN, mode, servers=servers, halves=True)
-        check_the_job(world)
-        assert world.acknowledged and not any(world.servers.losses)
-        found = [pieces(world, server) for server in range(servers)]
-        generation = world.master.state.generation  # one begins if a server dies before there is a checkpoint
-        acknowledged = Counter(
-            {(epoch, start): 1 for at, epoch, _, start in world.acknowledged if at == generation}
-        )
-        assert all(acknowledged <= each <= every_piece_once() for each in found)
-        assert set().union(*found) == set(every_piece_once())
-        incomplete += any(each != every_piece_once() for each in found)
-        notes.update("in its log" in note for note in world.notes)
-    assert bool(incomplete) == (servers > 1)  # gradients of workers that died before every server had them
-    assert notes[True]
+    found = drawn(f"update-logs-{servers}", partial(check_update_logs, servers=servers), block)
+    # Every server has all gradients but those of workers that died before every server had them.
+    assert any(incomplete for incomplete, _ in found) == (servers > 1)
+    assert any(noted for _, noted in found)
 
 
 @blocks(4, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
-    for seed in range(50 * block, 50 * block + 50):
-        world = run(seed, PLAN, Mode("async"), servers=1, workers=1)
-        check_the_job(world)
-        assert pieces(world, 0) == every_piece_once()
+    drawn("single-server", check_single_server, block)

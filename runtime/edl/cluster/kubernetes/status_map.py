@@ -1,9 +1,15 @@
-"""Status of a job in a ConfigMap, for clients that do not follow its log: present figures, and its end."""
+"""Status of a job in a ConfigMap, for clients that do not follow its log: present figures, and its end.
+
+A ConfigMap takes 1 MiB. The figures of thousands of instances are more, and compressed a tenth of that.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import contextlib
 import threading
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +28,10 @@ if TYPE_CHECKING:
 INTERVAL = 5.0  # seconds between two writes
 LAST_SECS = 120.0  # timeout of writing the end, which no other process would write later
 SNAPSHOT, END = "snapshot.json", "end.json"
+PACKED = "snapshot.json.zlib"  # in base64, in the place of a longer one
+PLAIN = 64 << 10  # bytes of a snapshot that stays readable for people
+LIMIT = 960 << 10  # bytes of the packed one; one that is longer lists no instances
+_LONGEST = 256 << 20  # bytes that are unpacked
 
 End = Outcome | Failed
 
@@ -44,11 +54,11 @@ class StatusMap:
         self._thread.start()
 
     def show(self, snapshot: Snapshot) -> None:
-        self._set(SNAPSHOT, msgspec.json.encode(snapshot).decode())
+        self._set(_packed(snapshot))
 
     def end(self, end: End) -> None:
         """Publish the end of the job at once."""
-        self._set(END, msgspec.json.encode(end).decode())
+        self._set({END: msgspec.json.encode(end).decode()})
 
     def close(self) -> None:
         """Write pending changes, within a time limit, and stop."""
@@ -58,10 +68,12 @@ class StatusMap:
         self._thread.join(LAST_SECS)
         self._calls.close()
 
-    def _set(self, key: str, value: str) -> None:
+    def _set(self, news: dict[str, str]) -> None:
+        """Replace the end, or else the snapshot."""
         with self._changed:
-            self._data = {**self._data, key: value}
-            self._unwritten, self._ended = True, self._ended or key == END
+            kept = {key: value for key, value in self._data.items() if (key == END) != (END in news)}
+            self._data = {**kept, **news}
+            self._unwritten, self._ended = True, self._ended or END in news
             self._changed.notify()
 
     def _run(self) -> None:
@@ -88,11 +100,25 @@ class StatusMap:
                     raise
 
 
+def _packed(snapshot: Snapshot) -> dict[str, str]:
+    """Return the snapshot as an entry of the data, packed if it is long."""
+    plain = msgspec.json.encode(snapshot)
+    if len(plain) <= PLAIN:
+        return {SNAPSHOT: plain.decode()}
+    packed = base64.b64encode(zlib.compress(plain)).decode()
+    if len(packed) <= LIMIT:
+        return {PACKED: packed}
+    return _packed(msgspec.structs.replace(snapshot, instances=(), members=()))
+
+
 def read_snapshot(data: dict[str, str]) -> Snapshot | None:
     """Return the snapshot in the ConfigMap's data, or None if it is missing or cannot be read."""
     try:
+        if PACKED in data:
+            packed = base64.b64decode(data[PACKED], validate=True)
+            return msgspec.json.decode(zlib.decompressobj().decompress(packed, _LONGEST), type=Snapshot)
         return msgspec.json.decode(data.get(SNAPSHOT, ""), type=Snapshot)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, binascii.Error, zlib.error):
         return None
 
 

@@ -321,7 +321,7 @@ class InstanceManager:
     @property
     def starting(self) -> int:
         """Number of instances that were requested and do not run yet."""
-        return len(self._there) - self.running
+        return sum(not slot.vacant for slot in self._slots.values()) - self.running
 
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""

@@ -36,7 +36,7 @@ from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdat
 from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
 
 ATTEMPTS = 3  # attempts of a task that raises
-HEARTBEATS = 500  # of all workers per second, at the most: an exchange takes half a millisecond of a core
+HEARTBEATS = 400  # of all workers per second, at the most: an exchange takes half a millisecond of a core
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -374,18 +374,16 @@ class TaskManager:
     @property
     def signal(self) -> tuple[object, ...]:
         """Value that changes when there may be news for a waiting worker."""
-        kinds: tuple[TaskType, ...] = ("train", "predict", *CONTROL)
-        waits = map(self.job.waits, kinds)
         stand_ins = tuple(record.instance for record in self.state.servers)
         news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
-        return *news, len(self._overdue), *self.rendezvous.signal, *waits
+        return *news, len(self._overdue), *self.rendezvous.signal, self.job.available
 
     def _flags(self) -> Flag:
         job = self.job
         flags = self._recovery.flags
         if self.finished:
             flags |= Flag.FINISHED
-        if any(map(job.waits, CONTROL)):
+        if not job.available.isdisjoint(CONTROL):
             flags |= Flag.PENDING
         if job.measuring:
             flags |= Flag.MEASURING

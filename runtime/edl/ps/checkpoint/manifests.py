@@ -17,11 +17,11 @@ import numpy.typing as npt
 
 from edl.checkpoints import CheckpointStore
 from edl.checkpoints.folder import sync
-from edl.embeddings import Copied
-from edl.embeddings.table import Floats, Ids
+from edl.embeddings.table import Floats
 from edl.errors import SpecError
 from edl.jobs.run_folder import replace_file
 from edl.models.weights import Kind, Stream, whole
+from edl.ps.checkpoint.merging import CHUNK, merged, ordered
 from edl.ps.checkpoint.shard_file import ShardFile, opened
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
@@ -32,7 +32,6 @@ from edl.ps.store import Store
 
 MANIFEST = "manifest.json"
 BEST = "best-"  # name prefix of checkpoints with the best weights, from which training does not resume
-_CHUNK = 65_536  # rows
 
 
 def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> Manifest:
@@ -119,10 +118,10 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
     for number, table in enumerate(store.tables.values()):
         for file in files:
             copied = file.table(number)
-            for start in range(0, len(copied.ids), _CHUNK):
-                ids = np.array(copied.ids[start : start + _CHUNK])
+            for start in range(0, len(copied.ids), CHUNK):
+                ids = np.array(copied.ids[start : start + CHUNK])
                 mine = owned(ids, index, servers)
-                table.put(ids[mine], copied.data[start : start + _CHUNK][mine])
+                table.put(ids[mine], copied.data[start : start + CHUNK][mine])
         table.steps = max(file.header.table_steps[number] for file in files)
     push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
     return Start(store, push_log, max(file.header.at.step for file in files))
@@ -168,26 +167,11 @@ def stream_weights(folder: Path) -> Stream:
         yield from own.items()
         for spec, parts in tables.items():
             yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
-            for ids, rows in _ascending(parts, spec.dim):
+            for ids, rows in merged([ordered(part, spec.dim) for part in parts]):
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
     return Stream(kinds, pieces())
-
-
-def _ascending(parts: Sequence[Copied], dim: int) -> Iterator[tuple[Ids, Floats]]:
-    """Yield the rows of several files by ascending id, in chunks; only one chunk of rows is in memory at a time."""
-    ids = np.concatenate([part.ids for part in parts])
-    order = np.argsort(ids)
-    ends = np.cumsum([len(part.ids) for part in parts])
-    for first in range(0, len(order), _CHUNK):
-        some = order[first : first + _CHUNK]
-        of = np.searchsorted(ends, some, side="right")
-        rows = np.empty((len(some), dim), np.float32)
-        for number, part in enumerate(parts):
-            here = of == number
-            rows[here] = part.data[some[here] - (ends[number] - len(part.ids)), :dim]
-        yield ids[some], rows
 
 
 def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:

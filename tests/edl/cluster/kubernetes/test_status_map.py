@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 
+import msgspec
 import pytest
 
-from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes import names, status_map
 from edl.cluster.kubernetes.status_map import StatusMap, read_end, read_snapshot
 from edl.jobs.failure import Failed
-from edl.jobs.snapshot import Snapshot
+from edl.jobs.snapshot import Row, Snapshot
 from tests.edl.cluster.kubernetes.conftest import Site
 from tests.kubernetes.faults import Fault
 
@@ -68,6 +70,44 @@ def test_a_server_that_has_no_time_holds_nobody_up(site: Sites, kind: str) -> No
     assert read_end(shown(place)) == FAILED
 
 
+def test_the_figures_of_thousands_of_instances_fit_into_a_config_map(site: Sites) -> None:
+    place = site()
+    board = StatusMap(place.double.client(), place.deployment, LONG)
+    rows = [
+        Row(
+            f"worker-{number}",
+            "worker",
+            0,
+            "running",
+            f"node-{number % 97}",
+            "",
+            0,
+            f"train task {7 * number}",
+        )
+        for number in range(10_000)
+    ]
+    large = msgspec.structs.replace(snapshot(1), instances=(*rows,), members=tuple(row.name for row in rows))
+    board.show(snapshot(2))
+    board.show(large)
+    board.close()
+    assert read_snapshot(shown(place)) == large
+    assert sum(map(len, shown(place).values())) < 1 << 19
+
+
+def test_figures_that_are_too_long_list_no_instances(site: Sites, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_map, "PLAIN", 1000)
+    monkeypatch.setattr(status_map, "LIMIT", 1000)
+    place = site()
+    board = StatusMap(place.double.client(), place.deployment, LONG)
+    names_of_rows = (hashlib.sha256(bytes([number])).hexdigest() for number in range(60))
+    rows = tuple(Row(name, "worker", 0, "running") for name in names_of_rows)
+    board.show(msgspec.structs.replace(snapshot(1), instances=rows))
+    board.close()
+    assert read_snapshot(shown(place)) == snapshot(1)
+
+
 def test_what_cannot_be_read_is_not_there() -> None:
     assert read_snapshot({"snapshot.json": "{"}) is None
+    assert read_snapshot({"snapshot.json.zlib": "%"}) is None
+    assert read_snapshot({"snapshot.json.zlib": "AAAA"}) is None
     assert read_end({"end.json": '{"type": "progress"}'}) is None

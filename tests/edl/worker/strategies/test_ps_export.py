@@ -18,7 +18,8 @@ def test_rows_are_merged_by_their_ids_whatever_the_pieces(
 ) -> None:
     """From the servers themselves, and from a cut of theirs."""
     monkeypatch.setattr("edl.worker.strategies.ps_export.CHUNK", 7)
-    monkeypatch.setattr("edl.ps.checkpoint.manifests._CHUNK", 5)
+    monkeypatch.setattr("edl.ps.checkpoint.manifests.CHUNK", 5)
+    monkeypatch.setattr("edl.ps.checkpoint.merging.CHUNK", 5)
     model = subject(tmp_path, "torch")
     weights = create(model).get_weights()
     rng = np.random.default_rng(3)
