@@ -187,6 +187,8 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
             "a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
             "and DROP MODEL; SET MODEL takes ACTIVE 2"
         )
+    if token.word == "APPEND" and any(tokens[index].word == "PREDICT" for index in range(position)):
+        return "rows are added to a table by INSERT INTO my_table SELECT … FROM PREDICT(my_model, (SELECT …))"
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
