@@ -172,6 +172,7 @@ def test_requirements_are_those_of_the_package_and_pinned(repository: Path) -> N
             "mysql",
             "postgresql",
             "maxcompute",
+            "kafka",
             "kubernetes",
             "model-store",
             "recordio",

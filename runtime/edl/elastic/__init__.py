@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -26,6 +26,7 @@ from edl.elastic.evaluation import Evaluation
 from edl.elastic.member import World
 from edl.elastic.rows import Dataset, Sampler, checked, count_of, described
 from edl.elastic.steps import Regrouped
+from edl.elastic.stream import Source, Stream, StreamCursor
 from edl.jobs.script_run import NamedRows
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "run",
     "sampler",
     "step",
+    "stream",
     "world_size",
 ]
 
@@ -99,6 +101,28 @@ def evaluation(rows: Any, *, batch_size: int, name: str = "evaluate") -> Evaluat
     found = Evaluation(session, shared, rows)
     session.add(name, found)
     return found
+
+
+def stream(
+    source: Source,
+    *,
+    batch_size: int,
+    start: Mapping[str | int, int] | None = None,
+    wait_secs: float = 1.0,
+    micro_batch: int = 0,
+    name: str = "train",
+) -> Stream:
+    """Return an iterable of this worker's part of each step of a source without an end.
+
+    For the methods of the source see `edl.elastic.stream.Source`. A part is a list of records, or a table. It begins at
+    the offsets of `start` by partition, 0 where there is none. A step has `batch_size` records; if they are not there
+    after `wait_secs`, it has fewer.
+    """
+    shared = NamedRows(0, checked("batch_size", batch_size, 1), None, shuffle=False)
+    cursor = StreamCursor(name, shared, checked("micro_batch", micro_batch, 0), start or {})
+    session = sessions.of_dataset(name)
+    session.add(name, cursor)
+    return Stream(session, cursor, source, wait_secs)
 
 
 def _added(name: str, rows: NamedRows, micro_batch: int) -> tuple[sessions.Session, Cursor]:

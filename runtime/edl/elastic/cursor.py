@@ -53,6 +53,9 @@ class Cursor:
         """True if rows are left of a dataset that has an end."""
         return self.rows.epochs is not None and self.epoch + self.epoch_over < self.rows.epochs
 
+    def advance(self, row: int) -> None:
+        self.row = row
+
     def position(self) -> Any:
         return [self.epoch, self.row, self.loops]
 

@@ -27,6 +27,7 @@ from edl.collectives.base import Group, GroupError
 from edl.elastic.collective import BROADCAST, END, summed
 from edl.elastic.cursor import Cursor, Positions
 from edl.elastic.member import Alone, ScriptMember
+from edl.elastic.stream import Range, StreamCursor
 from edl.errors import JobError
 from edl.jobs.outcome import Outcome
 from edl.tasks.ranges import partition
@@ -36,7 +37,11 @@ from edl.worker.strategies.base import VoidError
 AHEAD = 64  # tasks of a group that may be open: a DataLoader reads ahead within them
 AHEAD_OF_STEPS = 2  # the same, if tasks are thousands of steps
 
+_STEP = "call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part"
+
+AnyCursor = Cursor | StreamCursor
 Part = tuple[int, int, int]  # epoch, and range of positions in its order
+Leased = tuple[list[Range], int, int]  # ranges of a step, and the records of this worker among them
 
 
 class Regrouped(BaseException):
@@ -47,12 +52,12 @@ class Regrouped(BaseException):
 class _Issued:
     """Part of a step that was given to the loop.
 
-    The step has the rows up to `end`, and so many `rows`. `share` is that of the part in them, `whole` that of this
-    worker; `last` is True for the last part of this worker.
+    The cursor is at `end` after the step, which has so many `rows`. `share` is that of the part in them, `whole` that
+    of this worker; `last` is True for the last part of this worker.
     """
 
-    cursor: Cursor
-    end: int
+    cursor: AnyCursor
+    end: Any
     rows: int
     share: float
     whole: float
@@ -142,7 +147,8 @@ class Steps:
                 elif not self._reserve(end - row if self.bounded else 1):
                     return
                 if groups == self._groups:
-                    yield from self._parts_of(cursor, epoch, row, end)
+                    for low, high in self._parts_of(cursor, end - row, end):
+                        yield epoch, row + low, row + high
                     row = end
                 elif cursor.epoch == epoch:  # another group, at a step of this epoch
                     row = cursor.row
@@ -152,6 +158,31 @@ class Steps:
             cursor.closed = True
             raise
         self._passed = True
+
+    def leased(self, cursor: StreamCursor, lease: Callable[[], list[Range]]) -> Iterator[Leased]:
+        """Yield this worker's parts of the steps of a stream. On rank 0, `lease` finds the records of the next step."""
+        self._come_back(cursor)
+        cursor.closed = False
+        try:
+            while True:
+                if self.strategy.leaves:
+                    self._leave_or_join()
+                elif not self._reserve(1):
+                    return
+                ranges: list[Range] = self.broadcast(lease() if self.strategy.rank == 0 else None)
+                if not ranges:
+                    continue
+                rows = sum(after - first for _, first, after in ranges)
+                for low, high in self._parts_of(cursor, rows, {each: after for each, _, after in ranges}):
+                    yield ranges, low, high
+                if any(part.cursor is cursor for part in self._issued):
+                    raise JobError(
+                        f"the loop has taken no step with the records of the stream {cursor.name!r}",
+                        hint=_STEP,
+                    )
+        except GeneratorExit:
+            cursor.closed = True
+            raise
 
     def commit(
         self,
@@ -171,7 +202,7 @@ class Steps:
         if step is not None:
             step()
         self._issued.popleft()
-        part.cursor.row = part.end
+        part.cursor.advance(part.end)
         self.positions.trained += 1
         self._count(part.rows if self.bounded else 1)
 
@@ -306,19 +337,19 @@ class Steps:
             raise Regrouped
         self._flush()
 
-    def _parts_of(self, cursor: Cursor, epoch: int, start: int, end: int) -> Iterator[Part]:
-        """Yield this worker's parts of a step of the rows [start, end)."""
-        rank, size, rows = self.strategy.rank, self.strategy.size, end - start
-        own, after = (start + rows * each // size for each in (rank, rank + 1))
+    def _parts_of(self, cursor: AnyCursor, rows: int, end: Any) -> Iterator[tuple[int, int]]:
+        """Yield this worker's parts of a step of so many rows, after which the cursor is at `end`."""
+        rank, size = self.strategy.rank, self.strategy.size
+        own, after = (rows * each // size for each in (rank, rank + 1))
         whole = (after - own) / rows
         # A worker without a row computes one that has no weight: it must take the step with the others.
-        ranges = partition(own, after, cursor.micro_batch or rows) or [(start, start + 1)]
+        ranges = partition(own, after, cursor.micro_batch or rows) or [(0, 1)]
         if any(part.cursor.closed for part in self._issued):
             self._issued = deque(part for part in self._issued if not part.cursor.closed)
         for number, (low, high) in enumerate(ranges, 1):
             share = (high - low) / rows if whole else 0.0
             self._issued.append(_Issued(cursor, end, rows, share, whole, number == len(ranges)))
-            yield epoch, low, high
+            yield low, high
             if not self._ended:
                 self._tell()
 
@@ -333,12 +364,12 @@ class Steps:
             self._unsettled.append((self.strategy.mark(), taken.done))
             self._ended = taken.task.settles
 
-    def _come_back(self, cursor: Cursor) -> None:
+    def _come_back(self, cursor: AnyCursor) -> None:
         """Take note that the loop begins an iteration: parts of an earlier one are void."""
         if self._passed and self._issued and self.strategy.step == self._began_at:
             raise JobError(
                 "the loop has taken no step in a whole epoch",
-                hint="call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part",
+                hint=_STEP,
             )
         self._issued = deque(part for part in self._issued if part.cursor is not cursor)
         self._tell()

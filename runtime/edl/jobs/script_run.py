@@ -48,7 +48,8 @@ class Attempt(msgspec.Struct, frozen=True):
 class NamedRows(msgspec.Struct, frozen=True):
     """Rows that the workers take together, in minibatches of `batch_size` rows of all workers.
 
-    They are trained on for so many `epochs`, None for no end, or they are evaluated (`trained` is False).
+    They are trained on for so many `epochs`, None for no end, or they are evaluated (`trained` is False). A stream has
+    0 rows.
     """
 
     rows: int
@@ -133,6 +134,8 @@ def check(found: Workload | None, workload: Workload) -> None:
 def _described(rows: NamedRows | None) -> str:
     if rows is None:
         return "nothing"
+    if not rows.rows:
+        return f"a stream in minibatches of {rows.batch_size:,}"
     how = f"{rows.rows:,} rows in minibatches of {rows.batch_size:,}"
     if not rows.trained:
         return f"{how}, evaluated"
