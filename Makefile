@@ -10,7 +10,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz bench docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz bench gpu docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -59,6 +59,11 @@ fuzz: $(VENV)/ready-test   ## a million damaged inputs for parsers, messages, ar
 
 bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks
+
+gpu:             ## with PYTHON=… of an environment that has CUDA: the tests and figures that need a device
+	$(PYTHON) -m pytest -q tests/edl/frameworks/test_torch_device.py
+	$(PYTHON) -m pytest -q tests/edl/frameworks/test_keras_device.py
+	$(PYTHON) -m benchmarks gpu
 
 docs: $(VENV)/ready-docs   ## the documentation as a web site, in site/
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs . site

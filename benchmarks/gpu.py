@@ -73,8 +73,12 @@ def _rows(name: str, found: dict[str, Any]) -> list[Row]:
     ]
     if "repeats" not in found:
         return [*table, Row(f"{name}, cuda", "no CUDA device")]
-    table.append(Row(f"{name}: trainings on cuda that are equal", "of 2", value=found["repeats"], least=2))
-    return [*table, Row(f"{name}: largest difference to cpu", "", value=found["difference"], most=CLOSE)]
+    repeats, difference = found["repeats"], found["difference"]
+    table.append(Row(f"{name}, equal trainings on cuda", f"{repeats} of 2", value=repeats, least=2))
+    return [
+        *table,
+        Row(f"{name}, largest difference to cpu", f"{difference:.1e}", value=difference, most=CLOSE),
+    ]
 
 
 def _steps(job: JobFolder, rounds: int, steps: int) -> None:

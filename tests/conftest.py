@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from tests.maxcompute.process import Running
     from tests.postgresql import Server as PostgreSQL
 
-for name, value in {"KERAS_BACKEND": "tensorflow", "TF_CPP_MIN_LOG_LEVEL": "3", **RESOLVER}.items():
+# What is equal in all bits is so on the CPU: the tests leave a GPU of this machine alone, but for those that need one.
+for name, value in {
+    "EDL_DEVICE": "cpu",
+    "KERAS_BACKEND": "tensorflow",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    **RESOLVER,
+}.items():
     os.environ.setdefault(name, value)
 os.environ.pop("FORCE_COLOR", None)
 

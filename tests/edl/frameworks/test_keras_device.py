@@ -45,6 +45,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     )
     monkeypatch.setattr(tf.config.experimental, "enable_tensor_float_32_execution", found.exact.append)
     monkeypatch.setattr(devices, "_own_process", True)
+    monkeypatch.delenv(devices.AUTO, raising=False)
     monkeypatch.setenv(devices.LOCAL_RANK, "5")
     return found
 
@@ -84,6 +85,7 @@ def test_operations_of_a_model_are_made_for_its_device(tmp_path: Path, gpus: Sim
 
 def test_a_gpu_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+    monkeypatch.delenv(devices.AUTO, raising=False)
     assert keras_device.chosen("auto") == keras_device.chosen("cpu") == ""
     with pytest.raises(JobError, match="TensorFlow sees no CUDA device"):
         create(of(tmp_path, device="cuda"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,7 @@ from edl.frameworks.torch.clusters import squared_distances
 from edl.frameworks.torch.device import CPU, GENERATOR, ON_DEVICE, RandomNumbers
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import by_class
-from edl.spec.job import Precision
+from edl.spec.job import Device, Precision
 from tests.edl.frameworks import test_torch_adapter, test_torch_embeddings
 from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, create, program, same
 from tests.edl.frameworks.simulated_device import DEVICE, Simulation
@@ -32,6 +34,7 @@ NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA devi
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """CUDA, which `auto` takes, or the simulated device."""
     if torch.cuda.is_available():
+        monkeypatch.setenv(devices.AUTO, "cuda")
         yield
         return
     monkeypatch.setattr(torch_device, "chosen", lambda wanted: DEVICE)
@@ -83,17 +86,34 @@ def test_a_checkpoint_of_a_device_goes_on_without_it(tmp_path: Path, monkeypatch
 
 @NO_CUDA
 def test_cuda_gives_the_weights_of_the_cpu_up_to_rounding(tmp_path: Path) -> None:
-    rows = Minibatches(FEATURES, LABELS, 16)
-    found = []
-    for device in ("cpu", "cuda"):
-        adapter = create(program(tmp_path / device, "torch", device=device))
-        adapter.train(rows)
-        found.append(adapter.get_weights())
-    for name, value in found[0].items():
-        np.testing.assert_allclose(found[1][name], value, rtol=1e-4, atol=1e-6)
+    weights = [trained(tmp_path, device) for device in ("cpu", "cuda")]
+    for name, value in weights[0].items():
+        np.testing.assert_allclose(weights[1][name], value, rtol=1e-4, atol=1e-6)
+
+
+@NO_CUDA
+@pytest.mark.parametrize("precision", get_args(Precision))
+def test_two_trainings_on_cuda_are_equal(tmp_path: Path, precision: Precision) -> None:
+    assert same(*(trained(tmp_path, "cuda", precision) for _ in range(2)))
+
+
+def trained(folder: Path, device: Device, precision: Precision = "float32") -> dict[str, Any]:
+    """The weights after an epoch."""
+    subject = program(folder, "torch")
+    changed = msgspec.structs.replace(subject.spec, device=device, precision=precision)
+    adapter = create(dataclasses.replace(subject, spec=changed))
+    adapter.train(Minibatches(FEATURES, LABELS, 16))
+    return adapter.get_weights()
+
+
+def test_equal_seeds_give_equal_weights_in_each_precision(tmp_path: Path) -> None:
+    weights = [trained(tmp_path, "cpu", precision) for precision in ("float32", "float32", "bfloat16")]
+    assert same(weights[0], weights[1])
+    assert not same(weights[0], weights[2])
 
 
 def test_workers_share_the_devices_of_their_machine_by_their_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(devices.AUTO, raising=False)
     monkeypatch.delenv(devices.LOCAL_RANK, raising=False)
     assert [devices.choose("auto", count, "PyTorch", with_cuda=True) for count in (0, 1, 4)] == [None, 0, 0]
     chosen = []
@@ -141,6 +161,7 @@ def test_a_worker_takes_its_gpu_among_those_that_pytorch_sees(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    monkeypatch.delenv(devices.AUTO, raising=False)
     monkeypatch.setenv(devices.LOCAL_RANK, "3")
     before = torch.backends.cudnn.conv.fp32_precision
     for own in (False, True):  # a process of the user stays as it is
