@@ -7,7 +7,8 @@ pushes that follow the checkpoint in its name, the first one those before any. A
 its payload, both uint32 and little-endian, and the payload: a `Push` as it came (`edl.ps.wire`).
 
 A replacement renames the folders of its predecessors before it reads them. A process that was given up but still runs
-finds its segment missing after it has written a push, and does not acknowledge it (fencing).
+finds its segment missing after it has written a push, and does not acknowledge it (fencing). What it writes later is in
+no log: the file that it has open was replaced by a copy, so that each later replacement reads the same.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ from edl.ps.channel import NotReadyError
 from edl.ps.messages import Push
 
 UPDATES = "updates"  # folder beside the checkpoints
-_CLOSED = ".closed"
+_CLOSING, _CLOSED = (
+    ".closing",
+    ".closed",
+)  # a folder that was renamed, and one whose last segment is a copy besides
 _SUFFIX = ".log"
 _HEAD = struct.Struct("<II")
 
@@ -49,18 +53,17 @@ class UpdateLog:
         self._file, self._number = -1, 0
         self.size = self._durable = 0  # bytes of the segment, and those that are on disk
         # Only here: one that is closed must not come back.
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with _described(self._folder):
+            self._folder.mkdir(parents=True, exist_ok=True)
         self.begin("")
 
     def begin(self, checkpoint: str) -> None:
         """Begin the segment that follows a checkpoint. Raises JobError if that fails; then the present one goes on."""
         path = self._folder / f"{self._number:06d}_{checkpoint}{_SUFFIX}"
-        try:
+        with _described(path):
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             if self._synced:
                 sync(self._folder)
-        except OSError as error:
-            raise JobError(_describe(path, error)) from None
         self.close()
         with self._writing, self._syncing:
             self._path, self._file, self._number = path, file, self._number + 1
@@ -107,12 +110,29 @@ class UpdateLog:
 
 
 def take_over(folder: Path, generation: int, epoch: int) -> None:
-    """Close the logs of earlier processes of the generation, and remove those of earlier generations."""
-    for found in _processes(folder):
-        if found.name < _name(generation, epoch) and not found.name.endswith(_CLOSED):
-            found = found.rename(f"{found}{_CLOSED}")
-        if found.name < _name(generation, 0):
-            shutil.rmtree(found)
+    """Close the logs of earlier processes of the generation, and remove those of earlier generations.
+
+    Raises JobError if that fails, for example because the disk is full.
+    """
+    with _described(folder):
+        for found in _processes(folder):
+            if found.name < _name(generation, epoch) and not found.name.endswith(_CLOSED):
+                found = _close(found)
+            if found.name < _name(generation, 0):
+                shutil.rmtree(found)
+
+
+def _close(process: Path) -> Path:
+    """Close the log of a process that may still run; an earlier replacement may have begun to. Return its folder."""
+    if process.suffix != _CLOSING:
+        process = process.rename(f"{process}{_CLOSING}")
+    last = max(process.glob(f"*{_SUFFIX}"), default=None)
+    if last is not None:
+        copy = last.with_suffix(".copy")
+        shutil.copyfile(last, copy)
+        sync(copy)
+        copy.replace(last)
+    return process.rename(process.with_suffix(_CLOSED))
 
 
 def replay(folder: Path, generation: int, since: str) -> Iterator[tuple[Push, list[wire.Array]]]:
@@ -137,7 +157,7 @@ def trim(folder: Path, generation: int, checkpoint: str) -> None:
     if any(_follows(path, checkpoint) for path in segments):
         while not _follows(segments[0], checkpoint):
             path = segments.pop(0)
-            path.unlink()
+            path.unlink(missing_ok=True)
             with contextlib.suppress(OSError):  # it has others
                 path.parent.rmdir()
 
@@ -182,6 +202,15 @@ def _write(file: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]
+
+
+@contextlib.contextmanager
+def _described(path: Path) -> Iterator[None]:
+    """Raise JobError in place of OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise JobError(_describe(path, error)) from None
 
 
 def _describe(path: Path, error: OSError) -> str:

@@ -182,6 +182,26 @@ def test_a_server_that_was_given_up_acknowledges_nothing_any_more(tmp_path: Path
         before.answer(*push("a", 2, [7]))
     place.server.answer(*push("a", 2, [7]))
     assert place.updates()[7] == 2
+    place.replace()  # and no later replacement finds what it wrote
+    assert place.updates()[7] == 2
+
+
+def test_a_log_that_a_replacement_has_begun_to_close_is_closed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    place.server.answer(*push("a", 1, [7]))
+
+    def stop(file: Path, copy: Path) -> None:
+        monkeypatch.undo()
+        copy.write_bytes(file.read_bytes()[:-1])
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(update_log.shutil, "copyfile", stop)
+    with pytest.raises(JobError, match="server-0 cannot be written: Input/output error"):
+        place.replace()
+    place.replace()
+    assert place.updates()[7] == 1
 
 
 def test_a_full_disk_refuses_the_push_and_all_later_ones_with_the_reason(tmp_path: Path) -> None:
