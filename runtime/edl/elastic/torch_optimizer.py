@@ -12,10 +12,18 @@ from edl.errors import SemanticError
 
 
 class TorchGradients(Gradients):
-    """Gradients of a torch.optim.Optimizer, and the floating-point buffers of a torch.nn.Module."""
+    """Gradients of a torch.optim.Optimizer, and the floating-point buffers of a torch.nn.Module.
+
+    Raises SemanticError for parameters in shards.
+    """
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         self._tensors = [each for group in optimizer.param_groups for each in group["params"]]
+        if any(hasattr(each, "placements") for each in self._tensors):  # a torch.distributed.tensor.DTensor
+            raise SemanticError(
+                "edl.elastic.checkpoint: the parameters are shards of FSDP, and a lost worker's would be gone",
+                hint="without edl.elastic, edl run restarts the script, which reads its own checkpoint",
+            )
         self._buffer_tensors = [each for each in model.buffers() if each.is_floating_point()]
         double = any(each.element_size() > 4 for each in (*self._tensors, *self._buffer_tensors))
         sizes = ([each.numel() for each in found] for found in (self._tensors, self._buffer_tensors))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from edl import elastic
 from edl.elastic import session as sessions
@@ -189,6 +190,42 @@ def test_an_evaluation_sums_over_all_rows_once_for_each_state_of_the_model(rows:
             assert (found["rows"], found["sum"], found["odd"].tolist()) == (10, 45, [5, 5])
     assert calls == [4, 4, 2] * 2
     assert elastic.broadcast("here") == "here"
+
+
+class Folder(Dataset[tuple[torch.Tensor, int]]):
+    """Images in a folder for each class, as torchvision's ImageFolder."""
+
+    def __init__(self, root: Path) -> None:
+        self.files = sorted(root.glob("*/*.npy"))
+        self.classes = sorted({path.parent.name for path in self.files})
+        self.opened: list[Path] = []
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        path = self.files[index]
+        self.opened.append(path)
+        return torch.from_numpy(np.load(path)), self.classes.index(path.parent.name)
+
+
+def test_files_are_read_in_the_order_of_leased_indices(tmp_path: Path) -> None:
+    for number in range(10):
+        path = tmp_path / ("cat", "dog")[number % 2] / f"{number}.npy"
+        path.parent.mkdir(exist_ok=True)
+        np.save(path, np.full((2, 3), number, np.uint8))
+    folder, loop = Folder(tmp_path), Loop()
+    sampler = elastic.sampler(len(folder), batch_size=4)
+    elastic.checkpoint(loop.model, loop.optimizer)
+    batches = []
+    for images, classes in DataLoader(folder, batch_sampler=cast(Any, sampler)):
+        assert images.shape[1:] == (2, 3)
+        assert (images[:, 0, 0] % 2).tolist() == classes.tolist()
+        assert len(folder.opened) == sum(batches) + len(images)  # those of this part alone
+        batches.append(len(images))
+        loop.optimizer.step()
+    assert batches == [4, 4, 2]
+    assert sorted(folder.opened) == folder.files != folder.opened
 
 
 def test_one_process_is_a_group_of_its_own() -> None:
