@@ -19,9 +19,12 @@ from grpc import aio
 
 from benchmarks.table import Row
 from edl.master.servicer import Service, serve
+from edl.master.state_loop import StateLoop
+from edl.master.tasks.task_manager import TaskManager
 from edl.rpc import codec
 from edl.rpc.channel import OPTIONS, TOKEN
 from edl.rpc.control_pb2_grpc import MasterStub
+from edl.tasks.job_state import Plan
 from edl.tasks.protocol import Answer, Flag, Held, Request, WorkerGroup
 from edl.tasks.task import Task
 from tests.edl.master.simulated import MODES, Setting, SimulatedJob, job_spec
@@ -68,10 +71,12 @@ def exchange_secs(answer: Answer = Answer(1), calls: int = CALLS) -> float:  # n
     return asyncio.run(_served(answer, calls))
 
 
-class _Fixed:
+class _Fixed(StateLoop):
     """State loop that has one answer."""
 
     def __init__(self, answer: Answer) -> None:
+        unused: Any = None
+        super().__init__(TaskManager(Plan("predict", 1)), unused)
         self._answer = answer
 
     async def exchange(self, request: Request, wait_secs: float, known: Flag) -> Answer:
@@ -79,9 +84,8 @@ class _Fixed:
 
 
 async def _served(answer: Answer, calls: int) -> float:
-    loop: Any = _Fixed(answer)
     unused: Any = None
-    server, port = await serve(Service(loop, unused, unused), "127.0.0.1:0", "token")
+    server, port = await serve(Service(_Fixed(answer), unused, unused), "127.0.0.1:0", "token")
     begun = time.process_time()
     client = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.scale", f"127.0.0.1:{port}", str(calls), cwd=ROOT
