@@ -107,7 +107,7 @@ async def _call(address: str, calls: int) -> None:
                 message = codec.request_to(
                     Request(name, 0, 1, held=(HELD,), number=number + 1), 0.0, Flag.NONE
                 )
-                await stub.Exchange(message, metadata=((TOKEN, "token"),))
+                await stub.Exchange(message, metadata=((TOKEN, "token"),), wait_for_ready=True)
 
         await asyncio.gather(
             *(
