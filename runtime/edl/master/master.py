@@ -15,7 +15,7 @@ from collections.abc import Callable
 from edl import exit_codes, reachability
 from edl.checkpoints import POSITION, CheckpointStore, factory
 from edl.cluster import Change, Instance, Room, Wishes
-from edl.errors import ClusterError, SQLFlowError
+from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import ClusterFolder
@@ -80,9 +80,17 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
 
 
 def restore_tasks(spec: JobSpec, backend: Backend, store: CheckpointStore, lease_secs: float) -> TaskManager:
-    """Restore the task manager from the state store. Raises SpecError if the stored state is damaged."""
+    """Restore the task manager from the state store.
+
+    Raises SpecError if the stored state is damaged, JobError if it is of other rows: pods index files themselves.
+    """
     data = backend.state_store.read()
-    state = encoding.decode(data, MasterState) if data is not None else None
+    state = encoding.decode(data, MasterState) if data is not None else MasterState(digest=spec.rows.digest)
+    if state.digest and state.digest != spec.rows.digest:
+        raise JobError(
+            "the files of this job have changed since it began, so its master cannot go on",
+            hint="submit it again, with data that nothing writes to meanwhile",
+        )
     recovery = _recovery(spec)
     last_file = manifests.MANIFEST if recovery is ServerRecovery else POSITION
     return TaskManager(

@@ -134,7 +134,8 @@ class MasterState(msgspec.Struct):
 
     `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
     progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
-    the JobSpec. `began` is the second from which the job's deadline counts: its start, or its last resumption.
+    the JobSpec. `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest`
+    is that of the rows, which all masters of the job have in common.
     """
 
     epoch: int = 0  # epoch of the master
@@ -157,6 +158,7 @@ class MasterState(msgspec.Struct):
     losses: list[ServerLoss] = []
     workers: int | None = None
     began: float = 0.0
+    digest: str = ""
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""

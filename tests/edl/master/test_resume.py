@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from edl.checkpoints.factory import VARIABLE
+from edl.checkpoints.folder import SharedFolder
 from edl.data.pinned import write_pinned
-from edl.errors import ClusterError, SourceError
+from edl.errors import ClusterError, JobError, SourceError
 from edl.jobs import job_folder
 from edl.jobs.event_log import EventLog, EventReader, read_end
 from edl.jobs.events import EpochEnd
@@ -20,10 +22,12 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import KEPT, JobFolder
 from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.master import resume
+from edl.master.master import restore_tasks
 from edl.master.resume import Resumption
 from edl.master.state import Checkpoint, Failure, MasterState
 from edl.master.state_store import FileStateStore
 from edl.models.pending import Intent, handled, read_intent, write_intent
+from edl.spec import RawLabel, Rows
 from edl.tasks import encoding
 from edl.tasks.job_state import JobState
 from tests.edl import programs
@@ -55,6 +59,20 @@ def stored(job: JobFolder) -> MasterState:
 def checkpoint(folder: Path, name: str = "000000000040-worker-0-0") -> Checkpoint:
     (folder / name).mkdir(parents=True)
     return Checkpoint(name, JobState(epoch=2, step=40))
+
+
+def test_the_next_master_goes_on_only_with_the_rows_that_the_first_one_had(tmp_path: Path) -> None:
+    first, grown = (
+        programs.job_spec("torch", (), RawLabel("y"), Rows(True, 9, 9, digest=digest)) for digest in "ab"
+    )
+    checkpoints = SharedFolder(tmp_path / "checkpoints")
+    with closing(FileStateStore(tmp_path / "state")) as store:
+        backend: Any = SimpleNamespace(state_store=store)
+        tasks = restore_tasks(first, backend, checkpoints, 10.0)
+        store.write(encoding.encode(tasks.to_store()[0]))
+        restore_tasks(first, backend, checkpoints, 10.0)
+        with pytest.raises(JobError, match="the files of this job have changed since it began"):
+            restore_tasks(grown, backend, checkpoints, 10.0)
 
 
 def test_a_failed_training_keeps_rows_and_checkpoints_and_goes_on_from_the_last_one() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl.cluster.kubernetes import names
-from edl.cluster.kubernetes.api_calls import Calls, RefusedError
+from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import JobError
 from edl.jobs.run_folder import OUTPUT, SCRIPT
@@ -39,10 +39,15 @@ class OutputMaps:
         self._keys: list[dict[str, int]] = []  # key -> bytes, of each map
 
     def put(self, name: str, file: str, path: Path) -> None:
-        """Store a file durably if it is of the output or of a script. Raises JobError if there is no room."""
+        """Store a file durably if it is of the output or of a script. Raises JobError if that fails."""
         if name not in (OUTPUT, SCRIPT) or not self._paths:
             return
-        content = path.read_bytes()
+        try:
+            self._store(file, path.read_bytes())
+        except (RefusedError, UnreachableError) as error:
+            raise JobError(f"{file} cannot be stored in the job's ConfigMaps: {error.message}") from None
+
+    def _store(self, file: str, content: bytes) -> None:
         pieces = [content[at : at + ROOM] for at in range(0, len(content), ROOM)] or [b""]
         if not self._keys:
             self._keys = [

@@ -63,6 +63,15 @@ def test_more_than_there_is_room_for_is_refused_with_another_way(place: Site, tm
     assert found(place, place.deployment) == {}  # no part of a file is taken for a file
 
 
+def test_a_file_that_the_cluster_does_not_take_is_refused_with_the_reason(
+    place: Site, tmp_path: Path
+) -> None:
+    for path in paths(place.deployment):
+        place.double.ask("DELETE", path)
+    with pytest.raises(JobError, match=r"archive.zip cannot be stored in the job's ConfigMaps: .*not found"):
+        put(place, tmp_path / "archive.zip", b"a")
+
+
 def test_other_files_of_pods_are_not_stored(place: Site, tmp_path: Path) -> None:
     put(place, tmp_path / "rows.msgpack", b"index", name="rows")
     assert found(place, place.deployment) == {}
