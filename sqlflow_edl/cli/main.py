@@ -319,6 +319,12 @@ def _add_lint(commands: Commands) -> None:
     lint = add_command(commands, "lint", "report errors and warnings of programs, which do not run")
     lint.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     lint.add_argument("--json", action="store_true", help="print a list of objects")
+    lint.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="check columns against the tables that the CREATE statements of a file make in memory, without a "
+        "data source",
+    )
     model_store(lint)
     model_packages(lint)
 

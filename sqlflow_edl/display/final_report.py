@@ -78,7 +78,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.ending:
         yield "ending", result.ending
     if result.figures:
-        yield "metrics", f"of {result.measured_on}"
+        if result.measured_on:
+            yield "metrics", f"of {result.measured_on}"
         for name, value in result.figures.items():
             yield name, number(value)
     yield from _members(result.trials)

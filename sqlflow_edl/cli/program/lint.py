@@ -1,10 +1,15 @@
-"""`sqlflow lint`: errors and warnings of programs, which do not run; with a source also those of columns and models."""
+"""`sqlflow lint`: errors and warnings of programs, which do not run.
+
+Those of columns and models need a source, or a file with the tables of one.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -12,8 +17,10 @@ import msgspec
 from edl.errors import ErrorList, Span, SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
+from sqlflow_edl.cli.program import schema_file
 from sqlflow_edl.cli.program.inputs import texts
 from sqlflow_edl.errors.render import locate
+from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.parse import read
 
@@ -51,13 +58,23 @@ class Finding(msgspec.Struct, frozen=True):
 def lint(options: argparse.Namespace) -> int:
     """Run the command. Return an exit code that is not 0 if there are errors."""
     found: list[Finding] = []
-    for each in texts(options.files, []):
-        if options.source:
-            with opened(options) as session:
-                problems = list(problems_with_source(each.text, session))
-        else:
-            problems = list(problems_of(each.text, options.dialect or "duckdb"))
-        found += (_finding(each.text, each.name, problem) for problem in problems)
+    with ExitStack() as stack:
+        session = None
+        if options.schema:
+            session = stack.enter_context(
+                schema_file.opened(options.dialect or "duckdb", options.model_store)
+            )
+            found += _schema_findings(session, options.schema)
+        elif options.source:
+            session = stack.enter_context(opened(options))
+        if not found:
+            for each in texts(options.files, []):
+                problems = (
+                    problems_with_source(each.text, session)
+                    if session is not None
+                    else problems_of(each.text, options.dialect or "duckdb")
+                )
+                found += (_finding(each.text, each.name, problem) for problem in problems)
     if options.json:
         print(msgspec.json.encode(found).decode())
     else:
@@ -66,6 +83,16 @@ def lint(options: argparse.Namespace) -> int:
     wrong = sum(finding.severity == "error" for finding in found)
     print(f"errors: {wrong}, warnings: {len(found) - wrong}", file=sys.stderr)
     return exit_codes.FAILED if wrong else exit_codes.OK
+
+
+def _schema_findings(session: Session, file: str) -> list[Finding]:
+    """Create the tables of the schema file; return what is wrong with it."""
+    text = sql_files.read(Path(file))
+    try:
+        schema_file.create_tables(session, text)
+    except SQLFlowError as error:
+        return [_finding(text, file, problem) for problem in _problems_in(error, None)]
+    return []
 
 
 def opened(options: argparse.Namespace) -> Session:
@@ -122,12 +149,17 @@ def _check(statement: Statement) -> None:
 
 def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:
     for each, error in zip(program, errors, strict=True):
-        whole = each.span if isinstance(each, Statement) else None
-        for one in error.errors if isinstance(error, ErrorList) else [error] if error else []:
-            yield Problem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
+        if error is not None:
+            yield from _problems_in(error, each.span if isinstance(each, Statement) else None)
         if isinstance(each, Statement):
             for warning in each.warnings:
                 yield Problem(each.select_span or each.span or Span(0, 0), "warning", warning)
+
+
+def _problems_in(error: SQLFlowError, whole: Span | None) -> Iterator[Problem]:
+    """Yield each error of one that may be a list; those without a place are at `whole`."""
+    for one in error.errors if isinstance(error, ErrorList) else [error]:
+        yield Problem(one.span or whole or Span(0, 0), "error", one.message, one.hint or "")
 
 
 def _finding(text: str, name: str, problem: Problem) -> Finding:

@@ -62,3 +62,51 @@ def test_a_valid_program_has_no_findings(file: str, capsys: pytest.CaptureFixtur
     Path(file).write_text("SELECT x, y FROM t TO TRAIN DNNRegressor LABEL y INTO m;", encoding="utf-8")
     assert main(["lint", file]) == 0
     assert capsys.readouterr().out == ""
+
+
+SCHEMA = "CREATE TABLE t (x DOUBLE, y DOUBLE);\nCREATE VIEW v AS SELECT x FROM t;\n"
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
+def test_a_schema_file_stands_for_the_tables_of_a_database(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], dialect: str
+) -> None:
+    (tmp_path / "tables.sql").write_text(SCHEMA)
+    (tmp_path / "q.sql").write_text("SELECT z FROM v TO TRAIN DNNRegressor LABEL z INTO o")
+    schema = ("--schema", str(tmp_path / "tables.sql"), "--dialect", dialect)
+    assert main(["lint", file, str(tmp_path / "q.sql"), *schema, "--json"]) == 1
+    rows = found(capsys)
+    assert (4, 48) in [row[:2] for row in rows], "the label z is no column"
+    assert "z" in rows[-1][3]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (
+            SCHEMA + "DROP TABLE t;",
+            "tables.sql:3:1: error: a schema file has only CREATE TABLE and CREATE VIEW",
+        ),
+        ("COPY (SELECT 1) TO 'x.csv'", "tables.sql:1:1: error: a schema file has only CREATE TABLE"),
+        (
+            "SELECT 1 AS y TO TRAIN DNNRegressor LABEL y INTO m",
+            "tables.sql:1:1: error: a schema file has only",
+        ),
+        ("CREATE TABLE a (x NUMBR)", "tables.sql:1:19: error: "),
+    ],
+)
+def test_what_is_wrong_with_a_schema_file_has_its_place(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], schema: str, said: str
+) -> None:
+    (tmp_path / "tables.sql").write_text(schema)
+    assert main(["lint", file, "--schema", str(tmp_path / "tables.sql")]) == 1
+    assert said in capsys.readouterr().out
+    assert not list(tmp_path.rglob("x.csv"))
+
+
+def test_a_schema_of_a_server_needs_the_server(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tables.sql").write_text(SCHEMA)
+    assert main(["lint", file, "--schema", str(tmp_path / "tables.sql"), "--dialect", "mysql"]) == 1
+    assert "does not speak mysql" in capsys.readouterr().err
