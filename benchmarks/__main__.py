@@ -82,6 +82,7 @@ CASES = {
     "pods": pods.measure,
     "preempting": preempting.measure,
     "scale": scale.measure,
+    "queued": preempting.measure_queued,
 }
 
 

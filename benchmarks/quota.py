@@ -99,8 +99,10 @@ def _real(folder: Path, slots: int, workers: int, seconds: float) -> list[Row]:
     return compared(name, jobs, slots, ours, theirs)
 
 
-def compared(name: str, jobs: Sequence[Job], slots: int, ours: Observed, theirs: Observed) -> list[Row]:
-    """Compare two elastic jobs (ours) with the same jobs as gangs (theirs)."""
+def compared(
+    name: str, jobs: Sequence[Job], slots: int, ours: Observed, theirs: Observed, *, most: float = RATIO
+) -> list[Row]:
+    """Compare two elastic jobs (ours) with the same jobs as gangs (theirs). most: the target of the ratio."""
     shares = [used(each, jobs, slots) for each in (ours, theirs)]
     busy = [share * sum(each.busy) / _held(each) for share, each in zip(shares, (ours, theirs), strict=True)]
     return [
@@ -108,7 +110,7 @@ def compared(name: str, jobs: Sequence[Job], slots: int, ours: Observed, theirs:
             f"{name}; against gang scheduling",
             f"{ours.makespan:.0f} s; gang {theirs.makespan:.0f}; at least {bound(jobs, slots):.0f}",
             [ours.makespan / theirs.makespan],
-            most=RATIO,
+            most=most,
         ),
         Row(
             "… slots that are held, of those that are asked for",
