@@ -23,6 +23,7 @@ from edl.checkpoints.master_store import Keeper
 from edl.cluster import Change, Instance, NoRoomError, Reason
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
+from edl.cluster.kubernetes.api_calls import UnreachableError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.status_map import StatusMap
 from edl.errors import ClusterError, JobError
@@ -42,6 +43,7 @@ from edl.rpc import control_pb2 as pb
 from edl.spec import from_json
 
 POLL_SECS = 1.0  # interval of lists of the pods
+ROOM_SECS = 5.0  # after a refusal for want of room, until pods are requested again
 READY_SECS = 20.0  # time for the port to be listened on
 
 
@@ -103,12 +105,20 @@ class Pods:
         self._cluster = cluster
         self._known: dict[str, Change] = {}  # last change of each name
         self._stopped: set[tuple[str, int]] = set()
-        self._due = 0.0
+        self._due = self._no_room_until = 0.0
+        self._is_listed = False
+        self._noted = ""
         self.show = show
 
     def start(self, instance: Instance) -> None:
-        with contextlib.suppress(NoRoomError):  # it is requested again
+        """Start the worker. Without room, do nothing for a while: it is requested again at once."""
+        if time.monotonic() < self._no_room_until:
+            return
+        try:
             self._cluster.start(instance)
+        except NoRoomError as error:
+            self._no_room_until = time.monotonic() + ROOM_SECS
+            self._note(f"{instance.name} waits for room: {error.message}")
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self._stopped.add((name, incarnation))
@@ -116,9 +126,21 @@ class Pods:
 
     def list(self) -> list[Change]:
         if time.monotonic() >= self._due:
-            self._refresh()
+            try:
+                self._refresh()
+                self._is_listed = True
+            except UnreachableError as error:
+                if not self._is_listed:
+                    raise
+                self._note(f"{error.message}; the workers go on")
             self._due = time.monotonic() + POLL_SECS
         return [*self._known.values()]
+
+    def _note(self, text: str) -> None:
+        """Log the text, unless it is what was logged last."""
+        if text != self._noted:
+            self._noted = text
+            log(text)
 
     def _refresh(self) -> None:
         """List the pods. One that is not there any more has ended, whether or not anyone has reported that."""

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from edl.cluster import Instance
+from edl.cluster.kubernetes.api_calls import UnreachableError
 from edl.master import script_pod
 from edl.master.script_pod import Pods
 from tests.edl.cluster.kubernetes.conftest import Site, site
+from tests.kubernetes.faults import Fault
 
 __all__ = ["site"]
 
@@ -64,3 +66,36 @@ def test_a_pod_whose_end_someone_else_was_told_of_has_ended(place: Site) -> None
         pass
     cluster.list()
     assert ended(pods) == "lost"
+
+
+def test_pods_for_which_there_is_no_room_are_requested_again_after_a_while(
+    place: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pods = Pods(place.cluster(), lambda snapshot: None)
+    words = "exceeded quota: small"
+    place.double.requests()
+    place.double.go_wrong(Fault("status", "POST.*/pods", status=403, message=words, times=2))
+    for _ in range(100):
+        pods.start(WORKER)
+    requests = [
+        each for each in place.double.requests() if each.startswith("POST") and each.endswith("/pods")
+    ]
+    assert len(requests) == 1
+    assert capsys.readouterr().err.count("worker-0 waits for room: exceeded quota: small") == 1
+    monkeypatch.setattr(script_pod, "ROOM_SECS", 0.0)
+    pods._no_room_until = 0.0  # some seconds later
+    pods.start(WORKER)
+    pods.start(WORKER)
+    assert [change.instance for change in pods.list()] == [WORKER]
+
+
+def test_workers_go_on_while_the_api_server_is_away_unless_they_are_not_known_yet(place: Site) -> None:
+    pods = Pods(place.cluster(patience=0.1), lambda snapshot: None)
+    place.double.go_wrong(Fault("drop", "GET.*/pods", times=10**6))
+    with pytest.raises(UnreachableError):  # the next master finds them
+        pods.list()
+    place.double.go_wrong()
+    pods.start(WORKER)
+    [before] = pods.list()
+    place.double.go_wrong(Fault("drop", "GET.*/pods", times=10**6))
+    assert pods.list() == [before]
