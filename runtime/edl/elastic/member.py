@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from edl.collectives.base import Group
+from edl.elastic import node_check
 from edl.elastic.collective import STEP, summed
 from edl.tasks.task import Report
 from edl.worker.strategies.allreduce.member import GroupMember
@@ -70,6 +71,7 @@ class ScriptMember(GroupMember):
 
     def _begin(self, group: Group, number: int) -> None:
         self._stepped = 0.0
+        node_check.check(group, self._members)
 
     @property
     def rank(self) -> int:
