@@ -26,7 +26,8 @@ from edl.elastic.evaluation import Evaluation
 from edl.elastic.member import World
 from edl.elastic.rows import Dataset, Sampler, checked, count_of, described
 from edl.elastic.steps import Regrouped
-from edl.elastic.stream import Source, Stream, StreamCursor
+from edl.elastic.stream import LONGEST, Source, Stream, StreamCursor
+from edl.errors import SemanticError
 from edl.jobs.script_run import NamedRows
 
 __all__ = [
@@ -116,8 +117,10 @@ def stream(
 
     For the methods of the source see `edl.elastic.stream.Source`. A part is a list of records, or a table. It begins at
     the offsets of `start` by partition, 0 where there is none. A step has `batch_size` records; if they are not there
-    after `wait_secs`, it has fewer.
+    after `wait_secs`, it has fewer. The other workers wait meanwhile, so these are at most 30.
     """
+    if isinstance(wait_secs, bool) or not isinstance(wait_secs, int | float) or not 0 <= wait_secs <= LONGEST:
+        raise SemanticError(f"wait_secs is {wait_secs!r}; expected seconds, from 0 to {LONGEST:g}")
     shared = NamedRows(0, checked("batch_size", batch_size, 1), None, shuffle=False)
     cursor = StreamCursor(name, shared, checked("micro_batch", micro_batch, 0), start or {})
     session = sessions.of_dataset(name)

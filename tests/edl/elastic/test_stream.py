@@ -16,7 +16,7 @@ import pytest
 from edl import elastic
 from edl.elastic.kafka import Topic
 from edl.elastic.stream import Key, cut, divided
-from edl.errors import JobError, SourceError
+from edl.errors import JobError, SemanticError, SourceError
 
 SCRIPT = Path(__file__).parents[3] / "samples" / "python" / "stream_elastic.py"
 
@@ -69,6 +69,12 @@ def test_a_stream_begins_at_given_offsets_and_has_tables() -> None:
 
     stream = elastic.stream(Tables(a=[1, 2, 3], b=[7]), batch_size=4, start={"a": 2}, wait_secs=0.0)
     assert next(iter(stream))["x"].to_pylist() == [3, 7]
+
+
+@pytest.mark.parametrize("seconds", [-1, 31, float("nan"), "1", True])
+def test_workers_do_not_wait_for_records_longer_than_for_each_other(seconds: Any) -> None:
+    with pytest.raises(SemanticError, match=r"wait_secs is .*; expected seconds, from 0 to 30"):
+        elastic.stream(Lists(a=[1]), batch_size=1, wait_secs=seconds)
 
 
 def test_a_stream_that_lacks_records_is_an_error() -> None:

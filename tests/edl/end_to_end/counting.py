@@ -79,7 +79,7 @@ class Counts(NamedTuple):
 
 
 def steps(weights: Mapping[str, npt.NDArray[Any]]) -> tuple[float, float]:
-    """How many were applied on each of two servers."""
+    """Number of applied ones on each of two servers."""
     [one], [other] = (
         np.unique(weights[name]) / -RATE for name in ("one", "other")
     )  # whose numbers are all the same

@@ -142,7 +142,7 @@ class Setting:
 
 @dataclass
 class Course:
-    """What a simulated job took. `cpu` is seconds of the master by simulated second, `state` and `shown` the bytes of
+    """Cost of a simulated job. `cpu` is seconds of the master by simulated second, `state` and `shown` the bytes of
     the last written state and of the last snapshot.
     """
 

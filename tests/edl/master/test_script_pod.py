@@ -28,7 +28,7 @@ def place(site: Sites, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.fixture
 def pods(place: Site) -> Pods:
-    """Of one worker, which was listed."""
+    """Pods of one worker, which was listed."""
     found = Pods(place.cluster(), lambda snapshot: None)
     found.start(WORKER)
     [change] = found.list()

@@ -93,7 +93,7 @@ class Place:
         return found
 
     def updates(self) -> list[int]:
-        """How often each row was updated."""
+        """Number of updates of each row."""
         _, (_, rows) = self.server.answer(msg.Pull(0, ("items",), dense=True), [np.arange(IDS)])
         return [round(-value) for value in rows[:, 0].tolist()]
 

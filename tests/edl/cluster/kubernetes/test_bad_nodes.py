@@ -27,7 +27,7 @@ def ended(reason: Reason = "failed") -> Change:
 
 @pytest.fixture
 def nodes() -> BadNodes:
-    """Of a job with an instance on each of two nodes."""
+    """Nodes of a job with an instance on each of two."""
     found = BadNodes(2)
     for node in ("a", "b"):
         found.saw(node, Change(worker(), "running"))

@@ -32,7 +32,7 @@ def place(site: Sites, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 def put(place: Site, file: Path, content: bytes, name: str = "output") -> None:
-    """As a new master does."""
+    """Store a file as a new master does."""
     file.write_bytes(content)
     with closing(OutputMaps(place.double.client(), place.deployment)) as output:
         output.put(name, file.name, file)

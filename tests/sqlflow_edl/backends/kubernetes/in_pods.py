@@ -100,7 +100,7 @@ class Yard:
         return SlowJob(self.deploy(job, settings), hurry)
 
     def weights(self, name: str) -> dict[str, Any]:
-        """Of the model that was stored last."""
+        """Return that of the model that was stored last."""
         archive = self.folder / f"{name}.zip"
         open_registry(self.source).load(name, archive)
         return dict(read_archive(archive).weights())
