@@ -154,6 +154,7 @@ def run(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     @wraps(function)
     def wrapper(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
         session = sessions.current("the function of edl.elastic.run")
+        session.begin()
         result = cast(Result, None)  # if the other workers have ended the loop meanwhile
         with session.running():
             while True:

@@ -108,6 +108,14 @@ class Session:
             return _place_of_environment()
         return self._steps.strategy.rank, self._steps.strategy.size
 
+    def begin(self) -> None:
+        """Begin the function of `run`. Raises SemanticError if the training has ended with an earlier one."""
+        if self._connection is not None and self._connection.over:
+            raise SemanticError(
+                "the training has ended with the first function of edl.elastic.run",
+                hint="call all loops in one function with the decorator",
+            )
+
     def join(self) -> None:
         """Take part in the next group, unless this worker is in one that goes on."""
         with self.leaving():

@@ -28,7 +28,7 @@ from edl.elastic.collective import BROADCAST, END, summed
 from edl.elastic.cursor import Cursor, Positions
 from edl.elastic.member import Alone, ScriptMember
 from edl.elastic.stream import Range, StreamCursor
-from edl.errors import JobError
+from edl.errors import JobError, SemanticError
 from edl.jobs.outcome import Outcome
 from edl.tasks.ranges import partition
 from edl.tasks.task import CONTROL, Conclusion, JobProgress, Report, Round, Task, TaskSource
@@ -220,13 +220,18 @@ class Steps:
         self._count(1)
 
     def broadcast(self, value: Any) -> Any:
-        """Return the value of rank 0. Raises Regrouped if the group has to be left."""
+        """Return the value of rank 0. Raises Regrouped if the group has to be left, and SemanticError for an object."""
+        try:
+            encoded = msgspec.msgpack.encode(value)
+        except (TypeError, OverflowError) as error:
+            raise SemanticError(
+                f"edl.elastic.broadcast: {error}", hint="give a number, a text, or a list of such"
+            ) from None
         with self._in_group() as group:
             if group is None:
                 return value
             summed(group, BROADCAST, np.zeros(1, np.float32))
-            encoded = msgspec.msgpack.encode(value) if group.rank == 0 else None
-            return msgspec.msgpack.decode(group.broadcast(encoded, 0))
+            return msgspec.msgpack.decode(group.broadcast(encoded if group.rank == 0 else None, 0))
 
     @contextlib.contextmanager
     def _in_group(self) -> Iterator[Group | None]:

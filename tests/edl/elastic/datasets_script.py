@@ -24,8 +24,22 @@ import edl
 FOLDER, KILLS = Path(sys.argv[1]), json.loads(sys.argv[2])
 RANK, RESTART = (int(os.environ.get(name, "0")) for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
 WORKERS = int(os.environ.get("WORLD_SIZE", "1"))
-STEPS = 50
-seen = dict.fromkeys(("pretrain", "train", "extra", "evaluate"), 0)
+STEPS = 60
+seen = dict.fromkeys(("pretrain", "train", "extra", "events", "evaluate"), 0)
+
+
+class Events:
+    """A source with two partitions, whose records are their offsets, from 0 and from 100."""
+
+    def partitions(self) -> list[int]:
+        return [0, 100]
+
+    def latest(self, partition: Any) -> int:
+        return 30
+
+    def read(self, partition: Any, offset: int, rows: int) -> list[int]:
+        return [*range(partition + offset, partition + offset + rows)]
+
 
 features = torch.randn(130, 3, generator=torch.Generator().manual_seed(0))
 labels = features.sum(1, keepdim=True)
@@ -36,6 +50,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.004)
 pretrain = edl.elastic.dataset(130, batch_size=20, epochs=2, name="pretrain")
 train = edl.elastic.dataset(100, batch_size=16, epochs=None)
 extra = edl.elastic.dataset(50, batch_size=10, epochs=None, seed=1, name="extra")
+events = edl.elastic.stream(Events(), batch_size=12, name="events")
 evaluation = edl.elastic.evaluation(90, batch_size=7)
 edl.elastic.checkpoint(model, optimizer)
 
@@ -54,7 +69,7 @@ def step(name: str, epoch: int, rows: Any) -> None:
     pass_by(name)
     optimizer.step()
     with (FOLDER / f"rows-{RANK}-{RESTART}").open("a") as file:
-        print(json.dumps([name, epoch, rows.tolist()]), file=file)
+        print(json.dumps([name, epoch, [*map(int, rows)]]), file=file)
 
 
 def measure(rows: Any) -> dict[str, Any]:
@@ -69,7 +84,7 @@ def loop() -> dict[str, Any]:
     for epoch in pretrain.epochs():
         for rows in pretrain:
             step("pretrain", epoch, rows)
-    endless = {name: endlessly(dataset) for name, dataset in {"train": train, "extra": extra}.items()}
+    endless = {"train": endlessly(train), "extra": endlessly(extra), "events": ((0, each) for each in events)}
     while True:
         if (now := edl.elastic.step()) % 10 == 0:
             sums = evaluation.sums(measure)
@@ -77,7 +92,7 @@ def loop() -> dict[str, Any]:
                 now >= STEPS
             ):  # all workers know that alike, but those of a script need not
                 return sums
-        name = "extra" if now % 3 == 2 else "train"
+        name = "events" if now % 10 == 9 else "extra" if now % 3 == 2 else "train"
         step(name, *next(endless[name]))
 
 
@@ -88,5 +103,10 @@ def endlessly(dataset: Any) -> Iterator[tuple[int, Any]]:
 sums = loop()
 if edl.elastic.rank() == 0:
     result = {"weights": [*model.weight[0].tolist(), *model.bias.tolist()], "steps": edl.elastic.step()}
-    result |= {"rows": sums["rows"], "loss": sums["loss"], "counts": sums["counts"].tolist()}
+    result |= {
+        "offsets": [*events.offsets.values()],
+        "rows": sums["rows"],
+        "loss": sums["loss"],
+        "counts": sums["counts"].tolist(),
+    }
     (FOLDER / "result").write_text(json.dumps(result))

@@ -285,6 +285,11 @@ def decision_of_a_bounded_loop() -> None:
     elastic.broadcast(True)
 
 
+def broadcast_of_a_tensor() -> None:
+    elastic.dataset(8, batch_size=2, epochs=None)
+    elastic.broadcast(torch.ones(1))
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
@@ -303,6 +308,7 @@ def decision_of_a_bounded_loop() -> None:
         (declared_twice, SemanticError, "twice"),
         (step_of_two_datasets, JobError, "rows of the datasets a and b"),
         (dataset_in_the_loop, SemanticError, "'evaluate' comes after the loop has begun"),
+        (broadcast_of_a_tensor, SemanticError, "edl.elastic.broadcast: Encoding objects of type"),
         (decision_of_a_bounded_loop, SemanticError, "trains all of its rows"),
         (
             lambda: elastic.evaluation(8, batch_size=2).sums(lambda rows: len(rows)),  # type: ignore[arg-type,return-value]

@@ -63,11 +63,12 @@ def test_a_worker_that_is_lost_in_an_evaluation_costs_no_row(tmp_path: Path, alo
     assert counted(tmp_path / "killed") == counted(alone)
     assert result(tmp_path / "killed") == expected(alone)
     assert set(counted(alone).values()) == {1}
+    assert result(alone)["offsets"] == [30, 30]
 
 
 @pytest.mark.soak
 def test_each_dataset_goes_on_where_it_was_whoever_is_killed(tmp_path: Path, alone: Path) -> None:
-    kills = (1, 0, "pretrain"), (2, 0, "extra"), (0, 0, "train"), (2, 1, "evaluate")
+    kills = (1, 0, "pretrain"), (2, 0, "extra"), (0, 0, "events"), (2, 1, "evaluate")
     trained(tmp_path / "killed", 3, *kills)
     assert counted(tmp_path / "killed") == counted(alone)
     assert result(tmp_path / "killed") == expected(alone)

@@ -22,6 +22,15 @@ WRONG = {
         "the decorator @edl.elastic.run",
     ),
     "no loop": ("import edl\nedl.elastic.sampler(8, batch_size=2)\n", "had trained all rows"),
+    "two functions": (
+        (
+            "import edl\n"
+            "rows = edl.elastic.dataset(8, batch_size=2)\n"
+            "loop = edl.elastic.run(lambda: [[*rows] for _ in rows.epochs()])\n"
+            "loop()\nloop()\n"
+        ),
+        "ended with the first function",
+    ),
     "own time": (
         (
             "import edl, os, torch\n"
@@ -55,6 +64,6 @@ def test_misuse_ends_the_job(
 ) -> None:
     (tmp_path / "wrong.py").write_text(text, encoding="utf-8")
     assert main(["run", "--workers", "2", str(tmp_path / "wrong.py")]) == exit_codes.FAILED
-    error = capsys.readouterr().err
-    assert said in error
+    out, error = capsys.readouterr()
+    assert said in error + out
     assert "in a row ended" not in error
