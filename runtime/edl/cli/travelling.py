@@ -46,6 +46,7 @@ def fill(job: JobFolder, program: Program, options: argparse.Namespace, most: in
     if options.weights is not None and not weights:
         _check_size(options.weights, most, "weights")
         take(job, options.weights)
+        model_zoo.note_changes(program.spec, options.weights)
     spec = model_zoo.with_output(program, ()).spec
     if named := _named_in_pods(program, job, options):
         job.unindexed.parent.mkdir(parents=True, exist_ok=True)
