@@ -52,13 +52,12 @@ def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finis
 def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
     """Follow a job to its end, and write what it made."""
     job = jobs.find(options.job)
-    place = job.status().place.partition(" ")[0]
-    if not place or not job.zoo.is_dir():
+    place, kind = job.status().place.partition(" ")[0], job.status().kind
+    if not place or not job.zoo.is_dir() or kind == "run":
         raise SemanticError(
             f"job {job.id} has no output to fetch",
             hint="edl fetch is for jobs of edl train, evaluate and predict with --on; see sqlflow jobs",
         )
-    kind = job.status().kind
     options.kind, options.on = kind, place
     if options.output is None and kind == "train":
         options.output = Path("model.zip")

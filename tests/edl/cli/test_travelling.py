@@ -12,6 +12,7 @@ from edl.cli import place, travelling
 from edl.cli.main import _options, main
 from edl.cli.model_zoo import job_spec
 from edl.errors import SemanticError
+from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from edl.models.pending import Intent, read_intent
 from edl.program import user_model
@@ -122,6 +123,17 @@ def test_mistakes_are_told_before_anything_is_submitted(
     model = ("--model_zoo", str(zoo), "--model_def", "travelling_net.net.custom_model")
     assert main(["train", *model, "--training_data", "rows.csv", *more]) != 0
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("kind", "where"), [("run", "kubernetes default/job-1"), ("train", "")])
+def test_jobs_that_make_no_file_elsewhere_have_none_to_fetch(
+    capsys: pytest.CaptureFixture[str], kind: job_folder.Kind, where: str
+) -> None:
+    job = job_folder.create(kind)
+    job.zoo.mkdir()
+    job.update(place=where)
+    assert main(["fetch", job.id]) != 0
+    assert f"job {job.id} has no output to fetch\nhint: edl fetch is for jobs of" in capsys.readouterr().err
 
 
 def test_a_place_that_is_not_installed_is_told_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
