@@ -129,7 +129,7 @@ def _close(process: Path) -> Path:
     last = max(process.glob(f"*{_SUFFIX}"), default=None)
     if last is not None:
         copy = last.with_suffix(".copy")
-        shutil.copyfile(last, copy)
+        shutil.copy(last, copy)
         sync(copy)
         copy.replace(last)
     return process.rename(process.with_suffix(_CLOSED))

@@ -184,6 +184,7 @@ def test_a_server_that_was_given_up_acknowledges_nothing_any_more(tmp_path: Path
     assert place.updates()[7] == 2
     place.replace()  # and no later replacement finds what it wrote
     assert place.updates()[7] == 2
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*.log")} == {0o600}
 
 
 def test_a_log_that_a_replacement_has_begun_to_close_is_closed_by_the_next_one(
@@ -197,7 +198,7 @@ def test_a_log_that_a_replacement_has_begun_to_close_is_closed_by_the_next_one(
         copy.write_bytes(file.read_bytes()[:-1])
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(update_log.shutil, "copyfile", stop)
+    monkeypatch.setattr(update_log.shutil, "copy", stop)
     with pytest.raises(JobError, match="server-0 cannot be written: Input/output error"):
         place.replace()
     place.replace()
