@@ -12,7 +12,7 @@ from edl.cluster.local.signals import end_hung
 from edl.elastic.member import ScriptMember
 from edl.elastic.place import Worker
 from edl.elastic.state import ScriptState
-from edl.elastic.steps import Steps
+from edl.elastic.steps import AHEAD, Steps
 from edl.frameworks import Adapter
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
@@ -29,11 +29,11 @@ GATHER_SECS = 0.2  # between two exchanges with the master
 
 
 class Connection:
-    """Connection of one worker, with `ahead` open tasks. `steps` is set before the first group is joined."""
+    """Connection of one worker. `steps` is set before the first group is joined."""
 
     steps: Steps
 
-    def __init__(self, worker: Worker, state: ScriptState, draining: threading.Event, ahead: int) -> None:
+    def __init__(self, worker: Worker, state: ScriptState, draining: threading.Event) -> None:
         from edl.collectives.gloo import Host  # imports torch
 
         folder = ClusterFolder(worker.job)
@@ -53,7 +53,7 @@ class Connection:
         )
         joined = self._tasks.join()
         host = Host(own_host())
-        self.source = GroupTasks(self._tasks, host.address, Training(), draining, ahead=ahead)
+        self.source = GroupTasks(self._tasks, host.address, Training(), draining, ahead=AHEAD)
         self.member = ScriptMember(cast(Adapter, state), self.source, host, instance.name)
         store = factory.for_instance(worker.job, instance)
         self.source.parameters = _Parameters(self.member, state, store, joined.resume)

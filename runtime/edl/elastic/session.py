@@ -20,7 +20,7 @@ from edl.elastic.cursor import Cursor, Position, Positions
 from edl.elastic.gradients import Gradients
 from edl.elastic.member import Alone, World
 from edl.elastic.state import ScriptState, stateful
-from edl.elastic.steps import AHEAD, AHEAD_OF_STEPS, Steps
+from edl.elastic.steps import Steps
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.jobs.script_run import NamedRows, Workload
@@ -201,7 +201,7 @@ class Session:
             signal.signal(signal.SIGTERM, lambda number, frame: self._draining.set())
         bounded = self.workload.bounded is not None
         state = ScriptState((*_declared.objects, self.positions))
-        connection = Connection(worker, state, self._draining, AHEAD if bounded else AHEAD_OF_STEPS)
+        connection = Connection(worker, state, self._draining)
         self._connection = connection
         steps = self._steps = Steps(
             connection.source,

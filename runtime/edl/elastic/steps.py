@@ -35,7 +35,6 @@ from edl.tasks.task import CONTROL, Conclusion, JobProgress, Report, Round, Task
 from edl.worker.strategies.base import VoidError
 
 AHEAD = 64  # tasks of a group that may be open: a DataLoader reads ahead within them
-AHEAD_OF_STEPS = 2  # the same, if tasks are thousands of steps
 
 _STEP = "call optimizer.step() of the optimizer that edl.elastic.checkpoint has got, for each part"
 

@@ -28,8 +28,8 @@ from edl.tasks.pool import Merge, Pool, PoolState
 from edl.tasks.ranges import STREAMED_ROWS, Ranges, epoch_ranges, epoch_steps, streamed_rows
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Summary, Task, TaskType
 
-MOST_STEPS = 2**33  # of a script that decides when it ends; such a job has an epoch of steps instead of rows
-STEPWISE = Training(batch_size=1, minibatches_per_task=2**13, shuffle=False)
+MOST_STEPS = 2**50  # of a script that decides when it ends; such a job has an epoch of steps instead of rows
+STEPWISE = Training(batch_size=1, minibatches_per_task=16, shuffle=False)
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -45,6 +45,11 @@ class Plan(msgspec.Struct, frozen=True):
     evaluation: Evaluation = Evaluation()
     streamed: int = STREAMED_ROWS
     measured: bool = True
+
+    @property
+    def endless(self) -> bool:
+        """True if a script decides when it ends."""
+        return self.rows == MOST_STEPS
 
     @property
     def parts(self) -> int:

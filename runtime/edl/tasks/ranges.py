@@ -81,6 +81,8 @@ class Ranges:
 def epoch_ranges(training: Training, rows: int, epoch: int) -> Ranges:
     """Return the ranges of an epoch, shuffled by (seed, epoch), up to the limit of steps."""
     size = task_rows(training.batch_size, training.minibatches_per_task)
+    if not (training.shuffle or training.max_steps):
+        return Ranges(0, rows, size)
     count = max(1, -(-rows // size))
     order = generator(training.seed, epoch).permutation(count) if training.shuffle else np.arange(count)
     if not training.max_steps:

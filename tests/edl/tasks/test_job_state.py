@@ -114,11 +114,11 @@ def test_a_script_ends_its_loop_in_the_middle_of_a_task() -> None:
     taken, other = job.take("train"), job.take("train")
     assert taken is not None
     assert other is not None
-    job.done(Report(taken, 70, 70, conclusion=Conclusion(stop="the loop has ended")))
+    job.done(Report(taken, 7, 7, conclusion=Conclusion(stop="the loop has ended")))
     assert job.over("train")
     assert job.take("train") is None
     assert kinds(run(job)) == ["export"]
-    assert (job.state.step, job.state.rows, job.state.stopped) == (70, 70, "the loop has ended")
+    assert (job.state.step, job.state.rows, job.state.stopped) == (7, 7, "the loop has ended")
 
 
 def test_a_conclusion_ends_the_training_and_voids_what_was_handed_out() -> None:
