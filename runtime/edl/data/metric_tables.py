@@ -6,13 +6,18 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from edl.data.names import unique_names
+
 
 def one_row(figures: Mapping[str, float | None]) -> pa.RecordBatch:
-    """Return one row with a column for each figure; the metric `cost.rmse` of one of several labels is `cost_rmse`."""
-    columns = {
-        name.replace(".", "_"): pa.array([value], type=pa.float64()) for name, value in figures.items()
-    }
-    return pa.RecordBatch.from_pydict(columns)
+    """Return one row with a column for each figure; the metric `cost.rmse` of one of several labels is `cost_rmse`.
+
+    Two of one name, such as `a.balanced_accuracy` and `a_balanced.accuracy`, are numbered.
+    """
+    names = unique_names([name.replace(".", "_") for name in figures], taken=())
+    return pa.RecordBatch.from_arrays(
+        [pa.array([value], type=pa.float64()) for value in figures.values()], names=names
+    )
 
 
 def importances(figures: Mapping[str, float | None]) -> pa.RecordBatch:

@@ -13,6 +13,7 @@ _WORD = re.compile(r"\w+")
 _UNFIT = {"mysql": re.compile("[\U00010000-\U0010ffff]"), "maxcompute": re.compile(r"\W")}
 _BEFORE_TABLES = ("from", "join", "into", "update", "table")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST_NAME = 63  # characters of a column name that every database accepts
 
 
 def split_name(name: str) -> tuple[str, ...]:
@@ -109,6 +110,23 @@ def free_name(wanted: str, taken: Iterable[str]) -> str:
     while wanted.casefold() in folded:
         wanted += "_"
     return wanted
+
+
+def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
+
+    No name ends in a space, which MySQL does not allow.
+    """
+    used = {name.casefold() for name in taken}
+    found = []
+    for name in wanted:
+        unique, number = name[:LONGEST_NAME].rstrip(), 2
+        while unique.casefold() in used:
+            suffix = f"_{number}"
+            unique, number = name[: LONGEST_NAME - len(suffix)] + suffix, number + 1
+        used.add(unique.casefold())
+        found.append(unique)
+    return tuple(found)
 
 
 def duplicate(names: Iterable[str]) -> str | None:

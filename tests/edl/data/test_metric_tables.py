@@ -9,6 +9,11 @@ def test_a_figure_that_is_not_defined_is_null() -> None:
     assert one_row({"loss": 0.5, "auc": None}).to_pylist() == [{"loss": 0.5, "auc": None}]
 
 
+def test_figures_of_two_labels_are_two_columns_whatever_their_names() -> None:
+    found = one_row({"loss": 1.0, "a.balanced_accuracy": 0.25, "a_balanced.accuracy": 0.5})
+    assert found.to_pylist() == [{"loss": 1.0, "a_balanced_accuracy": 0.25, "a_balanced_accuracy_2": 0.5}]
+
+
 def test_the_most_important_column_comes_first() -> None:
     found = importances({"a": 1.0, "b": 3.0, "c": None}).to_pylist()
     assert found == [

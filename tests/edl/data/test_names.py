@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edl.data.names import dotted, duplicate, fitting, free_name, quoted, shown, split_name
+from edl.data.names import (
+    LONGEST_NAME,
+    dotted,
+    duplicate,
+    fitting,
+    free_name,
+    quoted,
+    shown,
+    split_name,
+    unique_names,
+)
 from edl.errors import SourceError
 
 
@@ -62,3 +72,14 @@ def test_a_name_becomes_one_that_a_column_of_the_database_can_have() -> None:
     assert fitting(name, "duckdb") == fitting(name, "sqlite") == name
     assert fitting(name, "mysql") == "p_ja, größe _"
     assert fitting(name, "maxcompute") == "p_ja__größe__"
+
+
+def test_names_are_shortened_and_stay_unique() -> None:
+    long = "ä" * 100
+    found = unique_names([long, long, long], taken=())
+    assert len(set(found)) == 3
+    assert all(len(name) <= LONGEST_NAME for name in found)
+
+
+def test_no_name_ends_in_a_space() -> None:
+    assert unique_names(["a ", "a"], taken=()) == ("a", "a_2")

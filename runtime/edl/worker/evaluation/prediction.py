@@ -5,7 +5,7 @@ extra outputs of the model.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.arrays import Array
-from edl.data.names import fitting
+from edl.data.names import fitting, unique_names
 from edl.errors import JobError
 from edl.features import SeveralTarget, Target, target
 from edl.metrics import decided
@@ -33,7 +33,6 @@ from edl.spec import (
 from edl.spec.extra_outputs import is_number
 
 MOST_CLASSES = 20  # maximum with a probability column for each class, where nothing is written
-LONGEST_NAME = 63  # characters of a column name that every database accepts
 
 
 @dataclass(frozen=True)
@@ -132,11 +131,18 @@ def _several(target: SeveralTarget, output: Output, scheme: str) -> SeveralResul
         for each, column in zip(label.labels, columns, strict=True)
     ]
     extra = [fitting(f"{output.column}{name}", scheme) for name in output.extra]
-    names = unique_names([*itertools.chain(*of_each), *extra], taken=keep)
+    firsts = unique_names(columns, taken=keep)  # before the columns that belong to them
+    more = (name for own in of_each for name in own[1:])
+    others = iter(unique_names([*more, *extra], taken=(*keep, *firsts)))
+    names = [
+        name
+        for first, own in zip(firsts, of_each, strict=True)
+        for name in (first, *itertools.islice(others, len(own) - 1))
+    ]
     parts = tuple(
         Results(each, (), own, None, None, ()) for each, own in zip(target.targets, of_each, strict=True)
     )
-    return SeveralResults(target, keep, names, None, None, output.extra, parts)
+    return SeveralResults(target, keep, (*names, *others), None, None, output.extra, parts)
 
 
 def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
@@ -193,23 +199,6 @@ def _class_columns(column: str, label: Label, output: Output) -> Iterator[str]:
 
 def _text(value: str | bool | int) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def unique_names(wanted: Sequence[str], taken: Iterable[str]) -> tuple[str, ...]:
-    """Return the names, shortened to `LONGEST_NAME` and numbered if taken, ignoring case.
-
-    No name ends in a space, which MySQL does not allow.
-    """
-    used = {name.casefold() for name in taken}
-    found = []
-    for name in wanted:
-        unique, number = name[:LONGEST_NAME].rstrip(), 2
-        while unique.casefold() in used:
-            suffix = f"_{number}"
-            unique, number = name[: LONGEST_NAME - len(suffix)] + suffix, number + 1
-        used.add(unique.casefold())
-        found.append(unique)
-    return tuple(found)
 
 
 def probabilities(scores: Array, label: ClassLabel) -> Array:

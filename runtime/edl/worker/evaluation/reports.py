@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from edl.data import metric_tables
+from edl.data.names import unique_names
 from edl.jobs.events import Figures, finite
 from edl.metrics import AUC, Metric, OfLabel, at_threshold
 from edl.metrics.confusion import ConfusionMatrix
@@ -19,7 +20,6 @@ from edl.program import Program
 from edl.spec import ClassLabel, JobSpec, Label
 from edl.tasks.task import Summary
 from edl.worker.evaluation.measuring import measured, merged, program_metrics
-from edl.worker.evaluation.prediction import unique_names
 
 MOST_THRESHOLDS = 100  # rows of a curve
 MOST_CLASSES = 20  # with more classes, pairs that don't occur are left out

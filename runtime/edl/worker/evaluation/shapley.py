@@ -27,12 +27,12 @@ import pyarrow as pa
 
 from edl.arrays import Array
 from edl.data.batch_reader import BatchReader
-from edl.data.names import fitting
+from edl.data.names import fitting, unique_names
 from edl.errors import JobError
 from edl.program import Program
 from edl.spec import ClassLabel, Explanation, JobSpec, Output
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
-from edl.worker.evaluation.prediction import Results, probabilities, results, unique_names
+from edl.worker.evaluation.prediction import Results, probabilities, results
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Block, Blocks
 

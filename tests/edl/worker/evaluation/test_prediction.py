@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -12,8 +14,8 @@ import pytest
 
 from edl.errors import JobError
 from edl.program import load
-from edl.spec import ClassLabel, Interval, Label, Output, RegressionLabel, Rows
-from edl.worker.evaluation.prediction import LONGEST_NAME, results, unique_names
+from edl.spec import ClassLabel, Interval, Label, Output, RegressionLabel, Rows, SeveralLabels
+from edl.worker.evaluation.prediction import results
 from tests.edl.programs import simple
 
 BATCH = pa.RecordBatch.from_pydict({"x": [1.0, 2.0], "id": [7, 8], "Class": ["p", "q"]})
@@ -85,15 +87,15 @@ def test_added_names_never_hide_a_kept_column(tmp_path: Path) -> None:
     assert found.schema.names == ["C_PROB", "c", "c_prob_2", "c_prob_a", "c_prob_A_2", "c_prob__a"]
 
 
-def test_names_are_shortened_and_stay_unique() -> None:
-    long = "ä" * 100
-    found = unique_names([long, long, long], taken=())
-    assert len(set(found)) == 3
-    assert all(len(name) <= LONGEST_NAME for name in found)
-
-
-def test_no_name_ends_in_a_space() -> None:
-    assert unique_names(["a ", "a"], taken=()) == ("a", "a_2")
+def test_a_label_keeps_its_name_where_another_has_such_columns(tmp_path: Path) -> None:
+    labels = SeveralLabels((ClassLabel("a", (False, True)), RegressionLabel("a_prob")))
+    program = load(simple(tmp_path, "torch", rows=Rows(False, 2, 2)))
+    module = ModuleType("edited")
+    spec = msgspec.structs.replace(program.spec, label=labels, output=Output(keep=("id",)))
+    wanted = results(replace(program, spec=spec, module=module))
+    found = wanted.batch(BATCH, np.array([[0.25, 0.75, 7.0], [0.75, 0.25, 8.0]]))
+    assert found.schema.names == ["id", "a", "a_prob_2", "a_prob_false", "a_prob_true", "a_prob"]
+    assert found.column("a_prob").to_pylist() == [7.0, 8.0]
 
 
 @pytest.mark.parametrize("scores", [[[0.5], [0.5]], [[0.1] * 4, [0.1] * 4], [0.5, 0.5]])
