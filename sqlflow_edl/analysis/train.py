@@ -119,7 +119,7 @@ class TrainingPlan:
         others = (self.label, *self.more_labels, self.weight, self.group)
         # a row is in several examples, so that comparisons of rows would mislead
         columns = [] if self.forecast else [column for column in self.columns if column not in others]
-        return DataChecks(self.label, columns, self.schema, self.seed)
+        return DataChecks(self.label, columns, self.schema, self.seed, self.more_labels)
 
     @property
     def named(self) -> set[str]:

@@ -64,7 +64,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     if isinstance(plan, TrainingPlan) and plan.forecast:
         plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
         total, held_out = reader.rows, reader.rows - reader.training
-    rows = _counted(plan, total, held_out, own.rows, pinned.digest)
+    rows = _counted(plan, total, held_out, validation.rows(own), pinned.digest)
     wants = plan.wants()
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
@@ -72,7 +72,7 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
     fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
-    validation.check_labels(plan.held_out, spec.each_label(fitted.label)[0], own, plan.query.dialect)
+    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
     return Fixed(pinned, fitted, warnings)
@@ -103,7 +103,7 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
             read = partial(examples.read, 0, examples.rows)
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
     if plan.held_out.query:
-        counted = plan.label or next(iter(plan.columns), "")
+        counted = [plan.label, *plan.more_labels] if plan.label else list(plan.columns)[:1]
         with plan.held_out.placed():
             query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
             checks.held_out = validation.labels(counted, source.stream(query))
@@ -119,9 +119,9 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
     held_out = splits.expected(plan.splitting, found) if held_out is None else held_out
-    rows = _counted(plan, found.rows, held_out, own.rows)
+    rows = _counted(plan, found.rows, held_out, validation.rows(own))
     fitted = plan.fit(statistics, rows, classes)
-    validation.check_labels(plan.held_out, spec.each_label(fitted.label)[0], own, plan.query.dialect)
+    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
 
@@ -170,12 +170,10 @@ def _with_disorder(
     }
 
 
-def _pin_held_out(
-    source: data.Source, plan: TrainPlan, job: JobFolder, checks: DataChecks
-) -> ColumnStatistics:
+def _pin_held_out(source: data.Source, plan: TrainPlan, job: JobFolder, checks: DataChecks) -> Statistics:
     """Pin the rows of the validation query, in its order, and return the statistics of their labels."""
     if not plan.held_out.query:
-        return ColumnStatistics()
+        return {}
     with plan.held_out.placed():
         query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
         pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)

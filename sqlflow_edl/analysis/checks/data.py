@@ -57,25 +57,33 @@ def is_named_as_id(name: str) -> bool:
 class DataChecks:
     """Checks of one training while its rows are read. label, columns: those read, without the row weight.
 
-    Of clusters, which have no label, it is empty; then nothing is compared with it.
+    Of clusters, which have no label, it is empty; then nothing is compared with it. more_labels: behind the first, of
+    which only the validation rows are checked.
     """
 
-    def __init__(self, label: str, columns: Sequence[str], schema: Schema, seed: int) -> None:
-        self._label = label
-        self._columns = [each for each in columns if each != label]
+    def __init__(
+        self,
+        label: str,
+        columns: Sequence[str],
+        schema: Schema,
+        seed: int,
+        more_labels: Iterable[str] = (),
+    ) -> None:
+        self._labels = [label, *more_labels] if label else []
+        self._columns = [each for each in columns if each not in self._labels]
         self._sample = LabelledRows(label, self._columns, seed) if label else None
         is_flat = label and self._columns and not any(schema.items(each) for each in self._columns)
         self._duplicates = Duplicates(self._columns) if is_flat else None
-        self.held_out = ColumnStatistics()  # the labels of the validation rows
+        self.held_out: Statistics = {}  # of the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Read the validation rows, before `watch`. Their columns may be in another order and case."""
-        counted = self._label or self._columns[0]
-        self.held_out = collect(self._held_out(batches), {counted: Want.COUNTS}, seed=0)[counted]
+        counted = self._labels or self._columns[:1]
+        self.held_out = collect(self._held_out(batches), dict.fromkeys(counted, Want.COUNTS), seed=0)
 
     def _held_out(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows with columns named as in the training query; check each batch on the way."""
-        wanted = [*([self._label] if self._label else []), *self._columns]
+        wanted = [*self._labels, *self._columns]
         for batch in batches:
             schema = Schema(batch.schema)
             named = batch.select([schema.find(each) or each for each in wanted]).rename_columns(wanted)
@@ -111,7 +119,8 @@ class DataChecks:
 
         job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
-        label, features = spec.each_label(job.label)[0], job.features
+        every_label, features = spec.each_label(job.label), job.features
+        label = every_label[0]
         used = dict.fromkeys(column for each in features for column in source_columns(each))
         if self._sample is None:
             return list(_ids_and_constants(statistics, used, named))
@@ -124,7 +133,12 @@ class DataChecks:
             *self._copied(statistics, scores, used),
             *labels.frequent_class(label, statistics[label.column], job),
             *labels.skew(label, self._sample.labels(), job),
-            *labels.held_out(label, statistics[label.column], self.held_out),
+            *(
+                warning
+                for each in every_label
+                if each.column in self.held_out
+                for warning in labels.held_out(each, statistics[each.column], self.held_out[each.column])
+            ),
         ]
 
     def _copied(
@@ -135,7 +149,7 @@ class DataChecks:
         if looked is None or not set(used) <= set(self._columns) or not (count := looked.found(used)):
             return
         share = count / looked.rows
-        chance = float(statistics[self._label].rows)
+        chance = float(statistics[self._labels[0]].rows)
         for column in used:
             chance *= scores[column].repeats if column in scores else 1.0
         if share >= DUPLICATES and chance <= BY_CHANCE * share:

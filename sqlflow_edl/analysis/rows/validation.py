@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
 from sqlflow_edl.errors.spans import instead, placed
@@ -114,27 +115,35 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
     return errors
 
 
-def labels(label: str, batches: Iterable[pa.RecordBatch]) -> ColumnStatistics:
+def labels(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Statistics:
     """Return statistics of the labels of validation rows: their number, NULLs and classes."""
     counted = (
-        batch.select([found]).rename_columns([label])
+        batch.select([Schema(batch.schema).find(each) or each for each in columns]).rename_columns(columns)
         for batch in batches
-        if (found := Schema(batch.schema).find(label))
     )
-    return collect(counted, {label: Want.COUNTS}, seed=0)[label]
+    return collect(counted, dict.fromkeys(columns, Want.COUNTS), seed=0)
 
 
-def check_labels(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
+def rows(found: Statistics) -> int:
+    """Return the number of validation rows by the statistics of their labels."""
+    return next((each.rows for each in found.values()), 0)
+
+
+def check_labels(held_out: HeldOut, label: spec.Label, found: Statistics, dialect: str) -> None:
     """Raise SemanticError unless the validation query has rows and all its labels occur in the training rows.
 
     Without a validation query there is nothing to check.
     """
     if not held_out.query:
         return
-    if not found.rows:
+    if not rows(found):
         raise SemanticError("the validation query yields no rows", span=held_out.span)
-    if isinstance(label, spec.Unlabelled):
-        return
+    for each in spec.each_label(label):
+        if not isinstance(each, spec.Unlabelled):
+            _check_label(held_out, each, found[each.column], dialect)
+
+
+def _check_label(held_out: HeldOut, label: spec.Label, found: ColumnStatistics, dialect: str) -> None:
     if found.nulls:
         raise SemanticError(
             f"{label.column} is NULL in {found.nulls:,} of {found.rows:,} validation rows",
