@@ -238,9 +238,10 @@ class Statement:
 
 def reused_model(call: Call) -> Name | None:
     """Return the model of FEATURES(m, …) or FEATURES('m@2', …), or None for another call."""
-    if call.function.upper() != "FEATURES" or not call.args:
+    if call.function.upper() != "FEATURES":
         return None
-    argument = call.args[0]
+    named = (value for key, value in call.kwargs if key.casefold() == "model")
+    argument = next(iter((*call.args, *named)), None)
     if isinstance(argument, Constant) and isinstance(argument.value, str):
         name, _, version = argument.value.partition("@")
         number = int(version) if version.isdecimal() else version or None

@@ -7,6 +7,7 @@ share, keep their length.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -93,15 +94,13 @@ def with_parent(name: ast.Name, parent: str) -> SemanticError:
 
 
 def _each_once(trained: spec.JobSpec) -> list[spec.Feature]:
-    """Return the features; of those over one category, in two parts of a model, the vectors."""
-    chosen: dict[Fitted, spec.Feature] = {}
-    for features in trained.inputs.values():
-        for feature in features:
-            category = spec.category_of(feature)
-            if category not in chosen or isinstance(feature, spec.Embedding):
-                chosen[category] = feature
+    """Return the features; of a category that has vectors and is one-hot too, in two parts of a model, the vectors."""
+    found = dict.fromkeys(itertools.chain(*trained.inputs.values()))
+    embedded = {each.category for each in found if isinstance(each, spec.Embedding)}
     together: dict[object, list[spec.Feature]] = {}  # features of one table are neighbours
-    for feature in chosen.values():
+    for feature in found:
+        if isinstance(feature, spec.OneHot) and feature.category in embedded:
+            continue
         table = feature.table if isinstance(feature, spec.Embedding) else 0
         together.setdefault(table or feature, []).append(feature)
     return [feature for features in together.values() for feature in features]

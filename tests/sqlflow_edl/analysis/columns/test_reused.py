@@ -58,6 +58,7 @@ def test_statistics_and_vocabularies_are_those_of_the_other_model() -> None:
 def test_features_of_some_columns_alone() -> None:
     assert fitted(reused("FEATURES(m, [AGE, city])")) == [spec.Standardize("Age", 40.0, 12.5), CITY]
     assert fitted(reused("FEATURES(m, columns=start)")) == [SHARED[0]]
+    assert fitted(reused("FEATURES(model='m@3', columns=start)")) == [SHARED[0]]
     both = spec.Cross(("start", "goal"), 9)
     assert fitted(reused("FEATURES(m, [start, city])", spec.OneHot(both), spec.OneHot(CITY))) == [CITY]
 
@@ -75,7 +76,15 @@ def test_both_parts_of_a_model_have_each_category_once() -> None:
     model = msgspec.structs.replace(SPEC, inputs={"wide": wide, "deep": (AGE, *SHARED)})
     resolver = Resolver(SCHEMA, {}, [], [], {"m": Reused("m@1", model)})
     found = fitted(resolver.items(statement.columns[0].items))
-    assert found == [SHARED[1], SHARED[0], CITY, spec.Standardize("Age", 40.0, 12.5)]
+    assert found == [CITY, spec.Standardize("Age", 40.0, 12.5), *SHARED]
+
+
+def test_no_feature_of_a_category_is_left_out_because_it_has_another() -> None:
+    vectors = spec.Embedding(CITY, 2), spec.Embedding(CITY, 4)
+    assert fitted(reused("FEATURES(m)", *vectors)) == list(vectors)
+    for first in (vectors[0], spec.Codes(CITY)):
+        with pytest.raises(SQLFlowError, match="m@3 has COUNT_ENCODE of city"):
+            reused("FEATURES(m)", first, spec.LogCount(CITY))
 
 
 @pytest.mark.parametrize(
