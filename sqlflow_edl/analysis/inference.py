@@ -241,6 +241,13 @@ def _with_labels(
         if written
         else [_label_column(statement, schema, each.column) for each in parts]
     )
+    again = [each for place, each in enumerate(written) if columns[place] in columns[:place]]
+    if again:
+        raise SemanticError(
+            f"{again[0].text} is a label twice",
+            span=again[0].span,
+            hint=f"name the columns that hold {label.column}, each once",
+        )
     renamed = tuple(
         msgspec.structs.replace(each, column=column) for each, column in zip(parts, columns, strict=True)
     )

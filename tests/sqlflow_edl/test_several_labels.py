@@ -171,6 +171,7 @@ def test_workers_and_servers_train_it(workshop: Workshop, more: str) -> None:
         ),
         ("TO PREDICT USING deal WITH predict.threshold = 0.9", "and cost, kind, late are several labels"),
         ("TO EVALUATE deal WITH evaluate.report = roc_curve", "and cost, kind, late are several labels"),
+        ("TO EVALUATE deal LABEL cost, kind, kind", "kind is a label twice"),
         ("TO EVALUATE deal LABEL cost", "the model predicts 3 labels, and LABEL names 1"),
         ("TO PREDICT USING deal WITH predict.extra_outputs = [logits]", "deal@1 has no extra output logits"),
     ],
@@ -181,6 +182,21 @@ def test_what_is_of_one_label_is_refused_with_the_reason(
     with pytest.raises(SQLFlowError, match=message) as caught:
         workshop.run(f"SELECT * FROM deals {statement}")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("'d'", "kind has classes in the validation rows that no"), ("NULL", "kind is NULL in 9")],
+)
+def test_validation_rows_of_their_own_have_the_classes_of_every_label(
+    workshop: Workshop, kind: str, message: str
+) -> None:
+    given = f"SELECT x, cost, {kind} AS kind FROM deals WHERE id < 9"
+    with pytest.raises(SQLFlowError, match=message) as caught:
+        workshop.run(
+            f"SELECT x, cost, kind FROM deals TO TRAIN DNN VALIDATE ON ({given}) LABEL cost, kind INTO n"
+        )
+    assert caught.value.span is not None
 
 
 def test_versions_are_compared_by_the_first_metric(workshop: Workshop) -> None:

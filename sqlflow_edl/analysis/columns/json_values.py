@@ -9,7 +9,7 @@ from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import ast
 
-_PATH = re.compile(r"\$?\.?\w+(\.\w+|\[\d+\])*")
+_PATH = re.compile(r"\$?\.?(\w+|\[\d+\])(\.\w+|\[\d+\])*")
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")
 
 
@@ -29,7 +29,9 @@ def refused(call: ast.Call, schema: Schema | None = None) -> SemanticError:
 def of_path(name: ast.Name, schema: Schema) -> SemanticError | None:
     """Return the error for a name such as `payload.user.age`, of which the first part alone is a column."""
     found = schema.find(name.parts[0]) if len(name.parts) > 1 else None
-    return _refused(name.span, found, list(name.parts[1:]), schema) if found else None
+    steps: list[str | int] = list(name.parts[1:])
+    plain = all(re.fullmatch(r"\w+", each) for each in name.parts[1:])
+    return _refused(name.span, found, steps if plain else [], schema) if found else None
 
 
 def _refused(span: Span, column: str | None, steps: list[str | int], schema: Schema | None) -> SemanticError:

@@ -44,8 +44,9 @@ def test_the_error_names_an_expression_of_the_database(
     assert {key: str(each[0]) for key, each in found.to_pydict().items()} == {name: value}
 
 
-def test_a_path_that_is_none_gets_the_general_hint(session: Session) -> None:
-    text = "SELECT * FROM people TO TRAIN DNNRegressor COLUMN JSON(city, '$..a[*]') LABEL income INTO m"
+@pytest.mark.parametrize("item", ["JSON(city, '$..a[*]')", 'city."it\'s"'])
+def test_a_path_that_is_none_gets_the_general_hint(session: Session, item: str) -> None:
+    text = f"SELECT * FROM people TO TRAIN DNNRegressor COLUMN {item} LABEL income INTO m"
     with pytest.raises(SQLFlowError, match="COLUMN reads no JSON") as raised:
         session.compile(text)
     assert (
