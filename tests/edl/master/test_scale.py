@@ -57,4 +57,5 @@ def test_ten_thousand_workers_take_a_fraction_of_a_core(mode: str, tmp_path: Pat
     if mode == "allreduce":  # each death costs a new group
         setting, seconds = Setting(10_000, death_secs=200.0, freeze_secs=0.0), 240.0
     course = SimulatedJob(job_spec(mode, 10**9, 9_000), tmp_path, setting).run(seconds)
-    assert course.cores + course.rate * exchange_secs() < 0.5
+    most = 0.7 if mode == "allreduce" else 0.5  # groups of all workers form meanwhile
+    assert course.cores + course.rate * exchange_secs() < most
