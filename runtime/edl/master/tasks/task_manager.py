@@ -14,7 +14,6 @@ Recovery from a lost worker depends on where the parameters are: see `edl.master
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
@@ -26,8 +25,8 @@ from edl.jobs.failure import Failed
 from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
+from edl.master.tasks.done_rows import DoneRows
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
-from edl.master.tasks.ownership import GROUP
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
@@ -79,10 +78,7 @@ class TaskManager:
         self._recovery.begin()
         self._durable = self._marks()
         self.servers: Servers | None = None  # parameter servers, if the job has any
-        self._rows: Counter[str] = Counter()  # rows of done tasks by instance
-        # Besides: those that each of these has done, as a member of the group of that number.
-        self._sharing: frozenset[str] = frozenset()
-        self._shared = self._shared_in = 0
+        self._done_rows = DoneRows(self.rendezvous)
         self.unstored = 0  # number of accepted reports that are not durable
         self.news: list[EpochEnd | TrialEnd] = []  # unpublished events
         self._ticked = self.state.seconds
@@ -194,20 +190,8 @@ class TaskManager:
 
     def rows_of(self, instance: str) -> int:
         """Return the rows that an instance has done since this master started, including those of its open tasks."""
-        shared = self._shared if instance in self._sharing else 0
         under_way = sum(self.state.leases[number].rows for number in self._table.of(instance))
-        return self._rows[instance] + shared + under_way
-
-    def _count_rows(self, owner: str, rows: int) -> None:
-        """Count the rows of a done task as the work of its owner, or of each member of the group in equal shares."""
-        if owner != GROUP:
-            self._rows[owner] += rows
-            return
-        members = self.rendezvous.members
-        if self._shared_in != self.rendezvous.number:
-            self._rows.update(dict.fromkeys(self._sharing, self._shared))
-            self._sharing, self._shared, self._shared_in = frozenset(members), 0, self.rendezvous.number
-        self._shared += rows // max(1, len(members))
+        return self._done_rows.of(instance) + under_way
 
     def oldest_lease(self, instance: str) -> Lease | None:
         """Return the oldest lease of a task that an instance does, alone or with others."""
@@ -417,7 +401,7 @@ class TaskManager:
             self._table.finish(task.attempt)
             if self._backups is not None:
                 self._backups.done(task.attempt, now)
-            self._count_rows(owner, update.report.rows)
+            self._done_rows.add(owner, update.report.rows)
             self._done(update.report, now)
         elif update.kind == "given back":
             self._recovery.give_back(task.attempt, update.report if update.report.rows else None)
