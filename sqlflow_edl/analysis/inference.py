@@ -22,10 +22,10 @@ from sqlflow_edl.analysis.labels import refused, resolve_metrics
 from sqlflow_edl.analysis.rows import row_groups
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import running
-from sqlflow_edl.analysis.settings.attributes import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
+from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT
 from sqlflow_edl.syntax import ast
 from sqlflow_edl.syntax.dialects import dialect_named
 

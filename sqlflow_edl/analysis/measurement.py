@@ -13,7 +13,6 @@ from edl.spec.measurement import Measurement
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.labels import check_type, resolve_metrics
 from sqlflow_edl.analysis.schema import ColumnType, Schema
-from sqlflow_edl.analysis.settings.attributes import EVALUATE
 from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
 from sqlflow_edl.analysis.settings.measurement import (
     KIND,
@@ -23,6 +22,7 @@ from sqlflow_edl.analysis.settings.measurement import (
     THRESHOLD,
     WEIGHT,
 )
+from sqlflow_edl.analysis.settings.uses import EVALUATE
 from sqlflow_edl.syntax import ast
 
 Kind = Literal["classification", "regression"]

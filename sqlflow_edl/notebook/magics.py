@@ -189,7 +189,7 @@ class SQLFlowMagics(Magics):
 def _workers(options: Options) -> int | None:
     if "workers" not in options:
         return None
-    from sqlflow_edl.analysis.settings.attributes import MOST_WORKERS
+    from sqlflow_edl.analysis.settings.uses import MOST_WORKERS
 
     return whole("workers", options["workers"], MOST_WORKERS)
 

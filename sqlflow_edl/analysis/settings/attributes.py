@@ -1,25 +1,9 @@
-"""Table of the WITH attributes: name, type, default, range, aliases, documentation."""
+"""Tables of the WITH attributes: name, type, default, range, aliases, documentation; here those of TRAIN."""
 
 from __future__ import annotations
 
 from sqlflow_edl.analysis.settings.dictionary import Attribute
-
-_TASK_TIMEOUT = (
-    "Seconds without progress after which a worker of a job with a master is ended and its task given to another "
-    "one; by default 20 times the longest time between two signs of progress so far, at least 600, and 3,600 before "
-    "the first."
-)
-_DEVICE = (
-    "Device of a network: cpu, cuda (or gpu) for a GPU, one to each worker of a machine, or auto, which takes a GPU if "
-    "there is one."
-)
-
-
-def _device(verb: str) -> Attribute:
-    return Attribute(
-        f"{verb}.device", "text", _DEVICE, "auto", choices=("auto", "cpu", "cuda", "gpu"), aliases=("device",)
-    )
-
+from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT, TASK_TIMEOUT, device
 
 TRAIN = (
     Attribute(
@@ -182,8 +166,8 @@ TRAIN = (
         "normal",
         aliases=("priority",),
     ),
-    Attribute("train.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    _device("train"),
+    Attribute("train.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+    device("train"),
     Attribute(
         "train.precision",
         "text",
@@ -397,136 +381,6 @@ TRAIN = (
         "Framework of a built-in model: keras (default) or torch of networks, lightgbm (default) or xgboost of trees.",
         choices=("keras", "torch", "lightgbm", "xgboost"),
         aliases=("framework",),
-    ),
-)
-
-_WORKERS = "Number of workers, as processes of this machine; 0 is one process without a master."
-MOST_WORKERS = 1000
-
-PREDICT = (
-    Attribute(
-        "predict.interval",
-        "number",
-        "Adds the interval of each predicted number, as columns …_low and …_high: this share of labels is to lie "
-        "in it, according to the errors of the validation rows.",
-        low=0.01,
-        high=0.999,
-        aliases=("interval",),
-    ),
-    Attribute(
-        "predict.threshold",
-        "threshold",
-        "Predicts the second of two classes where its probability is at least this, or at least what gives the "
-        "validation rows of the training the highest value of a metric (accuracy, balanced_accuracy, f1, mcc); "
-        "by default that of the training, else the more probable class.",
-        aliases=("threshold",),
-    ),
-    Attribute(
-        "predict.probabilities",
-        "boolean",
-        "Adds a column …_prob_CLASS with the probability of each class; by default of at most 20 classes.",
-        aliases=("probabilities",),
-    ),
-    Attribute(
-        "predict.extra_outputs",
-        "texts",
-        "Adds a column …_NAME for each further output of the model: logits of classes; embedding, the inputs of a "
-        "network's last layer; leaves of trees; members of an ensemble; distances of clusters. Several numbers are a "
-        "text, separated by commas.",
-        aliases=("extra_outputs",),
-    ),
-    Attribute(
-        "predict.report",
-        "text",
-        "Form of the result. rows: the predictions. drift: the columns compared with the training rows; without a "
-        "table, nothing is predicted. features: the values that the model sees, as SHOW FEATURES shows them.",
-        "rows",
-        choices=("rows", "drift", "features"),
-    ),
-    Attribute(
-        "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "predict.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "predict.workers"),
-    ),
-    Attribute("predict.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    _device("predict"),
-)
-
-EXPLAIN = (
-    Attribute(
-        "explain.level",
-        "text",
-        "Importance of each column for the whole model (model), or its contribution in each row (rows); "
-        "by default the model, and with INTO the rows.",
-        choices=("model", "rows"),
-    ),
-    Attribute(
-        "explain.samples",
-        "integer",
-        "Number of background rows, drawn at random from the query, that each row is compared with; more "
-        "rows are more exact and slower.",
-        32,
-        low=1,
-        high=10_000,
-    ),
-    Attribute(
-        "explain.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "explain.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "explain.workers"),
-    ),
-    Attribute("explain.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    _device("explain"),
-)
-
-EVALUATE = (
-    Attribute(
-        "evaluate.report",
-        "text",
-        "Form of the result. figures: one row of loss and metrics. confusion_matrix: counts of true and "
-        "predicted classes. roc_curve: true and false positive rates at each threshold, for two classes.",
-        "figures",
-        choices=("figures", "confusion_matrix", "roc_curve"),
-    ),
-    Attribute(
-        "evaluate.threshold",
-        "threshold",
-        "Counts the second of two classes as predicted where its probability is at least this, in accuracy, precision, "
-        "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
-        aliases=("threshold",),
-    ),
-    Attribute(
-        "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "evaluate.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "evaluate.workers"),
-    ),
-    Attribute("evaluate.task_timeout", "number", _TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    _device("evaluate"),
-    Attribute(
-        "validation.metrics",
-        "texts",
-        "Metrics to report; by default those for the kind of label.",
-        aliases=("metrics",),
     ),
 )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.attributes import BY_VERB, EVALUATE
+from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.uses import EVALUATE
 
 PREDICTION, PROBABILITY, KIND = "evaluate.prediction", "evaluate.probability", "evaluate.kind"
 THRESHOLD, WEIGHT = "evaluate.threshold", "evaluate.weight_column"
