@@ -70,11 +70,17 @@ def drafts(source: Source, schema: Schema, reserved: Mapping[str, str], tables: 
             span=source.span,
             hint=did_you_mean(unknown[0], trained.columns, list_up_to=12),
         )
-    features = (
+    features = [
         _numbered(feature, tables)
         for feature in _each_once(trained)
         if {column.casefold() for column in spec.source_columns(feature)} <= wanted
-    )
+    ]
+    if not features:
+        raise SemanticError(
+            f"{reference} has no feature of {', '.join(source.columns) or 'any column'} alone",
+            span=source.span,
+            hint="name all columns that a feature reads together, or leave the list out",
+        )
     return [_draft(feature, source, schema, reserved) for feature in features]
 
 

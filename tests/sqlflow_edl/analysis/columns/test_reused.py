@@ -120,6 +120,7 @@ def test_numbers_of_trees_are_none_of_a_network() -> None:
         ("EMBEDDING(FEATURES(m), 4)", "FEATURES(m) is an item of COLUMN by itself"),
         ("FEATURES()", "FEATURES lacks its model"),
         ("FEATURES(m, n)", "m@3 reads no column n"),
+        ("FEATURES(m, start)", "m@3 has no feature of start alone"),
         ("FEATURES(m, [age, 3])", "FEATURES's columns must be a column, or a list of columns"),
         ("FEATURES(m, [age], 3)", "FEATURES takes at most 2 arguments"),
         ("FEATURES(3)", "FEATURES's model must be a name or a text"),
@@ -127,7 +128,7 @@ def test_numbers_of_trees_are_none_of_a_network() -> None:
 )
 def test_a_call_that_is_none_is_named(items: str, message: str) -> None:
     with pytest.raises(SQLFlowError) as raised:
-        reused(items)
+        reused(items, AGE, spec.OneHot(spec.Cross(("start", "goal"), 9)))
     assert message in raised.value.message
 
 
