@@ -16,7 +16,6 @@ import msgspec
 
 from edl.cli import place
 from edl.cli.arguments import positive
-from edl.cli.travelling import send_modules
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder as jobs
@@ -103,6 +102,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
     """Run the script in pods, each of which gets the Python files of its folder."""
+    from edl.cli.travelling import send_modules  # loads what reads rows
+
     where = place.open_place(options)
     if not options.dry_run:
         where.check()
