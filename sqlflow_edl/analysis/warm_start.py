@@ -14,10 +14,11 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from sqlflow_edl.analysis import catalog, inference
+from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.choice import Choice
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs
+from sqlflow_edl.analysis.inference import used_model
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
@@ -106,8 +107,8 @@ def inputs(
     parent: Parent, statement: ast.Statement, schema: Schema, errors: list[SQLFlowError]
 ) -> ModelInputs:
     """Return the parent's features, over the columns of this query."""
-    renamed = inference.columns(statement, schema, parent.spec.columns, errors)
-    return inference.renamed_inputs(parent.spec, renamed)
+    renamed = used_model.columns(statement, schema, parent.spec.columns, errors)
+    return used_model.renamed_inputs(parent.spec, renamed)
 
 
 def wants(features: ModelInputs) -> dict[str, Want]:

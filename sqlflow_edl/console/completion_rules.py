@@ -191,7 +191,7 @@ def _models(where: Context, names: Names) -> Offers:
 
 
 def _explainers(where: Context, names: Names) -> Offers:
-    from sqlflow_edl.analysis.inference import EXPLAINERS
+    from sqlflow_edl.analysis.inference.explanation import EXPLAINERS
 
     return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
 

@@ -17,7 +17,7 @@ from edl.frameworks.trees.objectives import LIGHTGBM, XGBOOST, Link
 from edl.models.archive import Archive
 from edl.spec import ENSEMBLE, TREES, JobSpec, SeveralLabels
 from edl.worker.evaluation.prediction import added_names
-from sqlflow_edl.analysis.inference import prediction_in_memory
+from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen.trees import objective
 from sqlflow_edl.model_sql.columns import Columns
 from sqlflow_edl.model_sql.dialects import Target, target_named

@@ -24,7 +24,7 @@ from edl.worker.evaluation.prediction import Results
 from edl.worker.evaluation.predictor import Predictor
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.extra_outputs import named
-from sqlflow_edl.analysis.inference import prediction_in_memory
+from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen import generate
 
 

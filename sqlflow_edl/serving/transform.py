@@ -16,7 +16,7 @@ from edl.errors import SemanticError, did_you_mean
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec import JobSpec
-from sqlflow_edl.analysis.inference import renamed_inputs
+from sqlflow_edl.analysis.inference.used_model import renamed_inputs
 from sqlflow_edl.reports import features
 
 

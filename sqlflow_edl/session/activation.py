@@ -24,7 +24,7 @@ from edl.models.pending import Rival
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion
 from edl.spec import AnomalyLabel, Cluster, JobSpec, Rows
-from sqlflow_edl.analysis import inference
+from sqlflow_edl.analysis.inference.evaluation import evaluation
 from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.settings.search import ACTIVATE
@@ -142,9 +142,7 @@ class Activation:
             attributes=(ast.Attribute(METRICS, ast.Constant(metric, span), span),),
             into=(),
         )
-        found = inference.evaluation(
-            evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema
-        )
+        found = evaluation(evaluate, read_archive(file), reference, self.fitted.query, self.plan.schema)
         return msgspec.structs.replace(found, threshold=None, temperature=1.0)
 
 

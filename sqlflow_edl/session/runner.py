@@ -24,8 +24,8 @@ from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, Rival, handled, write_intent
 from edl.models.registry.records import ModelRecord, check_name
 from edl.spec import JobSpec, Rows
-from sqlflow_edl.analysis import inference
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
+from sqlflow_edl.analysis.inference import used_model
 from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
@@ -150,7 +150,7 @@ class JobRunner:
                 return self._features(statement, found.planned, job, pinned)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
-            notes = inference.notes(statement, found.trained, planned)
+            notes = used_model.notes(statement, found.trained, planned)
             if planned.kind in ("predict", "evaluate"):
                 notes += comparison.notes(planned, pinned, job)
             report(self._observer, notes)

@@ -16,7 +16,7 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.checks.drift import DRIFTED
-from sqlflow_edl.analysis.inference import without_statistics
+from sqlflow_edl.analysis.inference.prediction import without_statistics
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported

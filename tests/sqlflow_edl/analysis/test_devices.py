@@ -13,6 +13,7 @@ from edl import spec
 from edl.errors import SemanticError
 from edl.models.archive import read_archive
 from sqlflow_edl.analysis import inference
+from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.syntax import parse
 from tests.edl.models.conftest import SPEC, write
@@ -46,7 +47,7 @@ def test_a_model_is_used_in_its_precision_on_a_device_of_the_statement(kind: str
 
 def test_a_model_in_memory_leaves_gpus_alone(tmp_path: Path) -> None:
     archive = read_archive(write(tmp_path / "m.zip", spec=msgspec.structs.replace(SPEC, device="cuda")))
-    assert inference.prediction_in_memory(archive, "m@1").device == "cpu"
+    assert prediction_in_memory(archive, "m@1").device == "cpu"
 
 
 def test_trees_are_used_on_the_cpu(tmp_path: Path) -> None:

@@ -1,0 +1,195 @@
+"""Analysis of EVALUATE: from the statement and the model's JobSpec to a JobSpec."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError, raise_all
+from edl.models.archive import Archive
+from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis.inference.used_model import (
+    cluster_of,
+    columns,
+    columns_read,
+    missing_select,
+    model_of,
+    resolved_attributes,
+    spec_of,
+    value_of,
+)
+from sqlflow_edl.analysis.labels import refused, resolve_metrics
+from sqlflow_edl.analysis.rows import row_groups
+from sqlflow_edl.analysis.schema import ColumnType, Schema
+from sqlflow_edl.analysis.settings.dictionary import Resolved
+from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
+from sqlflow_edl.analysis.settings.uses import EVALUATE
+from sqlflow_edl.syntax import ast
+
+
+def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """Return the model and attributes of EVALUATE. Raises errors that need no database."""
+    errors = missing_select(statement)
+    without = {row.name: "EVALUATE without a model" for row in MEASUREMENT}
+    return model_of(statement.model, statement, errors), resolved_attributes(
+        statement, EVALUATE, errors, without
+    )
+
+
+def evaluation(
+    statement: ast.Statement, model: Archive, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """Return the JobSpec of an EVALUATE statement, without its rows."""
+    _, attributes = check_evaluation(statement)
+    trained, errors = _with_known_anomalies(model.spec, statement, schema), list[SQLFlowError]()
+    label = statement.labels[0] if statement.labels else None
+    try:
+        if isinstance(trained.label, spec.SeveralLabels):
+            trained, column = _with_labels(trained, trained.label, statement, schema), ""
+        elif isinstance(trained.label, spec.Unlabelled):
+            errors.extend(refused(statement, reference))
+            column = ""
+        else:
+            column = (
+                schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
+            )
+    except SQLFlowError as error:
+        errors.append(error)
+        column = ""
+    wanted = [name for name in columns_read(trained) if name != trained.label.column]
+    renamed = columns(statement, schema, wanted, errors)
+    names = trained.metrics
+    if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
+        names = (
+            *names,
+            "coverage",
+        )  # the backtest of the training has no share of its own: it calibrates them
+    if "validation.metrics" in attributes:
+        written = attributes["validation.metrics"]
+        names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
+        trained = _measured_by_name(trained)
+    if trained.forecast is not None and column:
+        renamed[trained.label.column] = column
+    own_label = row_groups.evaluated(trained.label, column, statement, schema, errors)
+    report = _report(attributes.get("evaluate.report"), trained.label, errors)
+    threshold = uncertainty.threshold(attributes.get("evaluate.threshold"), model, reference, errors)
+    raise_all(errors)
+    return msgspec.structs.replace(
+        spec_of(trained, "evaluate", statement, reference, query, renamed, attributes),
+        report=report,
+        threshold=threshold,
+        temperature=uncertainty.temperature(model),
+        label=own_label,
+        metrics=names,
+        weights=_weights(trained, schema),
+        output=spec.Output(str(statement.into[0]) if statement.into else ""),
+        batch_size=value_of(attributes, "evaluate.batch_size", trained.batch_size),
+        cluster=cluster_of(attributes, "evaluate"),
+    )
+
+
+def _with_labels(
+    trained: spec.JobSpec, label: spec.SeveralLabels, statement: ast.Statement, schema: Schema
+) -> spec.JobSpec:
+    """Return the JobSpec with the columns of the query that hold the labels, in their order.
+
+    Raises SemanticError for another number of them.
+    """
+    written, parts = statement.labels, label.labels
+    if written and len(written) != len(parts):
+        raise SemanticError(
+            f"the model predicts {len(parts)} labels, and LABEL names {len(written)}",
+            span=written[-1].span,
+            hint=f"name the columns that hold {label.column}, or leave LABEL out",
+        )
+    columns = (
+        [schema.resolve(each) for each in written]
+        if written
+        else [_label_column(statement, schema, each.column) for each in parts]
+    )
+    again = [each for place, each in enumerate(written) if columns[place] in columns[:place]]
+    if again:
+        raise SemanticError(
+            f"{again[0].text} is a label twice",
+            span=again[0].span,
+            hint=f"name the columns that hold {label.column}, each once",
+        )
+    renamed = tuple(
+        msgspec.structs.replace(each, column=column) for each, column in zip(parts, columns, strict=True)
+    )
+    names = tuple(
+        f"{own.column}{name.removeprefix(each.column)}"
+        for each, own in zip(parts, renamed, strict=True)
+        for name in trained.metrics
+        if name.rpartition(".")[0] == each.column
+    )
+    return msgspec.structs.replace(trained, label=spec.SeveralLabels(renamed), metrics=names)
+
+
+def _with_known_anomalies(trained: spec.JobSpec, statement: ast.Statement, schema: Schema) -> spec.JobSpec:
+    """Return the JobSpec of a model of anomalies as that of a classifier, if LABEL names the known ones."""
+    if not (isinstance(trained.label, spec.AnomalyLabel) and statement.labels):
+        return trained
+    label = statement.labels[0]
+    column = schema.resolve(label)
+    is_boolean = schema.type(column) is ColumnType.BOOLEAN
+    if not (is_boolean or schema.is_integer(column)):
+        raise SemanticError(
+            f"known anomalies are a boolean, or 0 and 1, and {column} is {schema.type(column).words}",
+            span=label.span,
+            hint="select a comparison with it: SELECT *, kind = 'fraud' AS known",
+        )
+    classes = (False, True) if is_boolean else (0, 1)
+    return msgspec.structs.replace(
+        trained,
+        label=spec.ClassLabel(column, classes),
+        loss=spec.Component("cross_entropy"),
+        metrics=("auc", "precision", "recall", "f1"),
+    )
+
+
+def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowError]) -> spec.job.Report:
+    """Return the kind of report; add an error if the label does not allow it."""
+    report: spec.job.Report = written.value if written else "figures"  # type: ignore[assignment]  # of these choices
+    least = {"figures": 0, "confusion_matrix": 2, "roc_curve": 2}[report]
+    classes = len(label.classes) if isinstance(label, spec.ClassLabel) else 0
+    if written and (classes < least or (report == "roc_curve" and classes > 2)):
+        of = "two classes" if report == "roc_curve" else "classes"
+        has = f"has {classes}" if classes else "is none"
+        if isinstance(label, spec.SeveralLabels):
+            has = "are several labels"
+        errors.append(
+            SemanticError(
+                f"there is a {report} of {of}, and {label.column} {has}",
+                span=written.written.value.span,
+                hint="confusion_matrix is of any number of classes"
+                if classes > 2
+                else "leave evaluate.report out",
+            )
+        )
+    return report
+
+
+def _measured_by_name(trained: spec.JobSpec) -> spec.JobSpec:
+    """Return the spec without the metrics of the model's module."""
+    if trained.own is None:
+        return trained
+    functions = tuple(name for name in trained.own.functions if name != "eval_metrics_fn")
+    return msgspec.structs.replace(trained, own=msgspec.structs.replace(trained.own, functions=functions))
+
+
+def _weights(trained: spec.JobSpec, schema: Schema) -> spec.Weights | None:
+    """Return the column that weighted the training rows, if the query has it."""
+    written = trained.weights
+    found = schema.find(written.column) if written else None
+    return spec.Weights(found, written.mean) if written and found else None
+
+
+def _label_column(statement: ast.Statement, schema: Schema, trained: str) -> str:
+    if found := schema.find(trained):
+        return found
+    raise SemanticError(
+        f"the query lacks the label {trained}",
+        span=statement.select_span,
+        hint="select it, or name the column that holds it: LABEL column",
+    )

@@ -1,0 +1,104 @@
+"""Analysis of EXPLAIN: from the statement and the model's JobSpec to a JobSpec."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from edl.models.archive import Archive
+from sqlflow_edl.analysis import uncertainty
+from sqlflow_edl.analysis.inference.used_model import (
+    cluster_of,
+    columns,
+    columns_read,
+    is_of_other_explainers,
+    missing_select,
+    model_of,
+    or_raise,
+    spec_of,
+    value_of,
+)
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.uses import EXPLAIN
+from sqlflow_edl.syntax import ast
+
+# Names of explainers in SQLFlow and the shap package.
+EXPLAINERS = {
+    name.casefold(): name
+    for name in (
+        "DeepExplainer",
+        "ExactExplainer",
+        "GradientExplainer",
+        "KernelExplainer",
+        "PermutationExplainer",
+        "SamplingExplainer",
+        "TreeExplainer",
+        "XGBoostExplainer",
+    )
+}
+
+
+def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
+    """Return the model and attributes of EXPLAIN. Raises errors that need no database."""
+    errors = missing_select(statement)
+    if statement.using is not None and str(statement.using).casefold() not in EXPLAINERS:
+        errors.append(
+            SemanticError(
+                f"there is no explainer {statement.using}",
+                span=statement.using.span,
+                hint=did_you_mean(str(statement.using), sorted(EXPLAINERS.values()), list_up_to=0)
+                or "leave USING out: columns are explained by their Shapley values, whatever the model is",
+            )
+        )
+    without = [each for each in statement.attributes if not is_of_other_explainers(each.key)]
+    resolved = Dictionary((*EXPLAIN, *KUBERNETES)).resolve(without, errors, [])
+    return model_of(statement.model, statement, errors), or_raise(resolved, errors)
+
+
+def explanation(
+    statement: ast.Statement, model: Archive, reference: str, query: spec.Query, schema: Schema
+) -> spec.JobSpec:
+    """Return the JobSpec of an EXPLAIN statement, without its rows."""
+    _, attributes = check_explanation(statement)
+    trained, errors = model.spec, list[SQLFlowError]()
+    renamed = columns(statement, schema, columns_read(trained), errors)
+    if isinstance(trained.label, spec.SeveralLabels):
+        first = trained.label.labels[0].column
+        errors.append(
+            SemanticError(
+                f"{reference} predicts {trained.label.column}, and EXPLAIN is of one predicted number or class",
+                span=statement.span,
+                hint=f"train a model of {first} alone to explain it: LABEL {first}",
+            )
+        )
+    if isinstance(trained.label, spec.Unlabelled):
+        column = trained.label.column
+        found = "clusters" if column == "cluster" else "anomalies"
+        errors.append(
+            SemanticError(
+                f"{reference} finds {found}, and EXPLAIN is of predicted numbers and classes",
+                span=statement.span,
+                hint=f"predict into a table, and compare the means of its columns: GROUP BY {column}",
+            )
+        )
+    raise_all(errors)
+    table = str(statement.into[0]) if statement.into else ""
+    of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
+    label = trained.label.column
+    keep = tuple(name for name in schema.names if name.casefold() != label.casefold()) if of_rows else ()
+    return msgspec.structs.replace(
+        spec_of(trained, "explain", statement, reference, query, renamed, attributes),
+        weights=None,
+        metrics=(),
+        temperature=uncertainty.temperature(model),
+        explanation=spec.Explanation(
+            "rows" if of_rows else "model",
+            value_of(attributes, "explain.samples", spec.Explanation().samples),
+        ),
+        output=spec.Output(table, label, keep),
+        batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
+        cluster=cluster_of(attributes, "explain"),
+    )

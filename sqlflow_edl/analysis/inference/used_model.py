@@ -1,0 +1,205 @@
+"""Parts that PREDICT, EVALUATE and EXPLAIN share: the model, its columns in the query, and what the job takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from edl import spec
+from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
+from edl.spec.forecast import PREFIX
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.analysis.settings import running
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
+from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.syntax import ast
+
+
+def is_of_other_explainers(key: str) -> bool:
+    """Return True if the attribute is an option of a SQLFlow plot, or names the label, which the model knows."""
+    name = key.casefold()
+    return name.startswith(("summary.", "shap_summary.")) or name in ("plots", "label_col", "label_column")
+
+
+def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+    """Return notes on the use of a model, once its rows are pinned."""
+    if used.kind == "explain":
+        without = [each.key for each in statement.attributes if is_of_other_explainers(each.key)]
+        if statement.using is not None:
+            without.append(f"USING {statement.using}")
+        found = []
+        if without:
+            has = "has" if len(without) == 1 else "have"
+            why = "columns are explained by their Shapley values, which need neither plot nor label"
+            found.append(f"{', '.join(without)} {has} no effect: {why}")
+        if used.framework in spec.TREES:
+            if any(each.key.casefold() == "explain.samples" for each in statement.attributes):
+                found.append("explain.samples has no effect: the Shapley values of trees are exact")
+            return tuple(found)
+        if used.rows.total == 1:
+            found.append("all values are 0 for a single row: select more rows to compare it with")
+        return tuple(found)
+    decided = _of_training(statement, trained, used)
+    refit = trained.forecast is not None and trained.forecast.refit
+    if used.kind == "evaluate" and refit and used.rows.digest == trained.rows.digest:
+        why = "the figures of DESCRIBE MODEL were measured before that"
+        decided = (*decided, f"after its backtest the model was trained on these rows, too: {why}")
+    if used.kind != "evaluate" or used.weights or not trained.weights:
+        return decided
+    column = trained.weights.column
+    return (
+        *decided,
+        f"each row counts once: the query has no column {column}, which weighed the rows in training",
+    )
+
+
+def _of_training(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
+    """Return a note on a threshold that the training chose, and not the statement."""
+    written = any(each.key.casefold().endswith("threshold") for each in statement.attributes)
+    if used.threshold is None or written or not isinstance(trained.label, spec.ClassLabel):
+        return ()
+    why = f"validation.threshold = {trained.training.threshold} of the training"
+    return (f"{trained.label.classes[1]} is predicted from its probability {used.threshold:.4g} on: {why}",)
+
+
+def spec_of(
+    trained: spec.JobSpec,
+    kind: spec.job.Kind,
+    statement: ast.Statement,
+    reference: str,
+    query: spec.Query,
+    renamed: Mapping[str, str],
+    attributes: Mapping[str, Resolved],
+) -> spec.JobSpec:
+    if trained.forecast is not None:
+        trained = _renamed_series(trained, renamed)
+    return msgspec.structs.replace(
+        trained,
+        kind=kind,
+        statement=statement.text,
+        query=query,
+        validation=None,
+        inputs=renamed_inputs(trained, renamed),
+        members=tuple(_renamed(member, renamed) for member in trained.members),
+        trained_model=reference,
+        device=_device(trained, kind, attributes),
+    )
+
+
+def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]) -> spec.job.Device:
+    """Return the device, whatever that of the training was. Raises SemanticError if trees have to use a GPU."""
+    written = attributes.get(f"{kind}.device")
+    device = running.device(written.value if written else None)
+    if written and device == "cuda" and trained.framework in spec.TREES:
+        raise SemanticError(
+            "trees compute on the CPU", span=written.written.value.span, hint=f"leave {kind}.device out"
+        )
+    return device
+
+
+def columns_read(trained: spec.JobSpec) -> list[str]:
+    """Return the columns that the model reads; of a forecast also those of its series, and the known labels."""
+    if trained.forecast is None:
+        return list(trained.columns)
+    own = (name for name in trained.columns if not name.startswith(PREFIX))
+    return list(dict.fromkeys((*trained.forecast.columns, *own, trained.label.column)))
+
+
+def _renamed_series(trained: spec.JobSpec, renamed: Mapping[str, str]) -> spec.JobSpec:
+    """Return the JobSpec of a forecast over the series of another query."""
+    forecast, label = trained.forecast, trained.label
+    if forecast is None:
+        raise RuntimeError("the model forecasts nothing")
+    series = tuple(renamed.get(name, name) for name in forecast.series)
+    time = renamed.get(forecast.time, forecast.time)
+    return msgspec.structs.replace(
+        trained,
+        forecast=msgspec.structs.replace(forecast, time=time, series=series),
+        label=msgspec.structs.replace(label, column=renamed.get(label.column, label.column)),
+    )
+
+
+def _renamed(member: spec.Member, renamed: Mapping[str, str]) -> spec.Member:
+    inputs = renamed_inputs(member.spec, renamed)
+    return msgspec.structs.replace(member, spec=msgspec.structs.replace(member.spec, inputs=inputs))
+
+
+def renamed_inputs(trained: spec.JobSpec, renamed: Mapping[str, str]) -> dict[str, tuple[spec.Feature, ...]]:
+    """Return the model's features over the columns of another query."""
+    return {
+        name: tuple(spec.with_columns(feature, renamed) for feature in features)
+        for name, features in trained.inputs.items()
+    }
+
+
+def columns(
+    statement: ast.Statement, schema: Schema, wanted: Sequence[str], errors: list[SQLFlowError]
+) -> dict[str, str]:
+    """Map the model's columns to the query's; add an error for missing ones."""
+    found = {column: schema.find(column) for column in wanted}
+    missing = [column for column, name in found.items() if name is None]
+    if missing:
+        near = did_you_mean(missing[0], schema.names, list_up_to=0) if len(missing) == 1 else None
+        hint = near or f"the model reads {', '.join(wanted[:20])}{', …' if len(wanted) > 20 else ''}"
+        plural = "s" if len(missing) > 1 else ""
+        errors.append(
+            SemanticError(
+                f"the query lacks the column{plural} {', '.join(missing[:20])} that the model reads",
+                span=statement.select_span,
+                hint=hint,
+            )
+        )
+    return {column: name for column, name in found.items() if name is not None}
+
+
+def missing_select(statement: ast.Statement) -> list[SQLFlowError]:
+    if statement.select:
+        return []
+    verb = statement.kind.upper()
+    return [
+        SemanticError(
+            f"there is no SELECT to {statement.kind}",
+            span=statement.span,
+            hint=f"write SELECT … FROM … before TO {verb}",
+        )
+    ]
+
+
+def model_of(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name:
+    if name is not None:
+        return name
+    raise_all(
+        [
+            *errors,
+            SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model"),
+        ]
+    )
+    raise AssertionError  # raise_all has raised
+
+
+def resolved_attributes(
+    statement: ast.Statement,
+    rows: tuple[Attribute, ...],
+    errors: list[SQLFlowError],
+    elsewhere: Mapping[str, str] | None = None,
+) -> dict[str, Resolved]:
+    found = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(statement.attributes, errors, [])
+    return or_raise(found, errors)
+
+
+def or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:
+    raise_all(errors)
+    return resolved
+
+
+def cluster_of(attributes: Mapping[str, Resolved], verb: str) -> spec.Cluster:
+    timeout = attributes.get(f"{verb}.task_timeout")
+    return spec.Cluster(
+        workers=value_of(attributes, f"{verb}.num_workers", 0),
+        task_timeout=float(timeout.value) if timeout is not None else 0.0,  # type: ignore[arg-type]
+    )
+
+
+def value_of(attributes: Mapping[str, Resolved], name: str, default: int) -> int:
+    return int(attributes[name].value) if name in attributes else default  # type: ignore[arg-type]
