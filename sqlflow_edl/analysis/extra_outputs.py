@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive
-from edl.spec import ClassLabel
+from edl.spec import ClassLabel, each_label
 from edl.spec import extra_outputs as outputs
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 
@@ -31,29 +31,32 @@ _ALSO = {
 
 def chosen(
     written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
-) -> tuple[str, ...]:
-    """Return the names of the extra outputs that predict.extra_outputs asks for; add an error if one is not there."""
+) -> tuple[tuple[str, ...], bool | None]:
+    """Return what predict.extra_outputs asks for, as `named` does; add an error if one is not there."""
     if written is None or not isinstance(written.value, tuple):
-        return ()
+        return (), None
     try:
         return named([str(name) for name in written.value], model, reference)
     except SemanticError as error:
         error.span = written.written.value.span
         errors.append(error)
-        return ()
+        return (), None
 
 
-def named(written: Sequence[str], model: Archive, reference: str) -> tuple[str, ...]:
-    """Return the names of extra outputs, each once. Raises SemanticError for one that the model does not have."""
+def named(written: Sequence[str], model: Archive, reference: str) -> tuple[tuple[str, ...], bool | None]:
+    """Return the names of extra outputs, each once, and True if the probabilities of classes are among them.
+
+    Raises SemanticError for one that the model does not have.
+    """
     if not written:
-        return ()
-    known = [
-        *([PROBABILITIES] if isinstance(model.spec.label, ClassLabel) else []),
-        *outputs.extra_outputs(model.spec),
-    ]
-    names = [_ALSO.get(name.casefold(), name.casefold()) for name in written]
+        return (), None
+    has_classes = any(isinstance(each, ClassLabel) for each in each_label(model.spec.label))
+    known = [*([PROBABILITIES] if has_classes else []), *outputs.extra_outputs(model.spec)]
+    plain = [name.strip().casefold() for name in written]
+    names = [_ALSO.get(name, name) for name in plain]
     for name, found in zip(written, names, strict=True):
         if found not in known:
             what = f"a {model.spec.model.name} has {', '.join(known)}" if known else "it has none"
             raise SemanticError(f"{reference} has no extra output {name}", hint=what)
-    return tuple(dict.fromkeys(names))
+    extra = tuple(name for name in dict.fromkeys(names) if name != PROBABILITIES)
+    return extra, True if PROBABILITIES in names else None

@@ -69,8 +69,8 @@ class Model:
         around = None
         if interval is not None:
             around = uncertainty.interval_of(self.archive, self.reference, interval)
-        extra = named(extra_outputs, self.archive, self.reference)
-        return self.predictor.results(around, threshold, extra)
+        extra, probabilities = named(extra_outputs, self.archive, self.reference)
+        return self.predictor.results(around, threshold, extra, probabilities)
 
 
 def load_model(archive: Path, reference: str = "") -> Model:

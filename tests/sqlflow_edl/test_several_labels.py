@@ -72,6 +72,8 @@ def test_a_column_of_the_target_is_before_the_name_of_each_label(workshop: Works
     found = predicted(workshop, "guesses.guess", more=" WITH predict.probabilities = false")
     added = ["guess_cost", "guess_kind", "guess_kind_prob", "guess_late", "guess_late_prob"]
     assert found.column_names == ["id", "x", "often", "cost", "kind", "late", *added]
+    more = " WITH predict.probabilities = false, predict.extra_outputs = [probabilities]"
+    assert "kind_prob_a" in predicted(workshop, more=more).column_names
     assert found["guess_cost"].to_pylist() == predicted(workshop)["cost"].to_pylist()
 
 

@@ -55,10 +55,10 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
-    extra = extra_outputs.chosen(attributes.get("predict.extra_outputs"), model, reference, errors)
-    if extra_outputs.PROBABILITIES in extra:
-        extra = tuple(name for name in extra if name != extra_outputs.PROBABILITIES)
-        probabilities = True
+    extra, among_them = extra_outputs.chosen(
+        attributes.get("predict.extra_outputs"), model, reference, errors
+    )
+    probabilities = among_them or probabilities
     report = _rows_or_report(attributes.get("predict.report"), statement, model, reference, errors)
     raise_all(errors)
     several = isinstance(trained.label, spec.SeveralLabels)

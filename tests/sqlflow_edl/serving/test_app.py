@@ -62,13 +62,13 @@ def test_settings_are_parameters_of_the_request(serve: Serve) -> None:
         found = client.ask("POST", "/v1/models/costs/predict?interval=0.9", {"records": [ROW]})
         refused = client.ask("POST", f"{PREDICT}?interval=0.9", {"records": [ROW]})
         wrong = client.ask("POST", f"{PREDICT}?threshold=high", {"records": [ROW]})
-        more = client.ask("POST", f"{PREDICT}?extra_outputs=logits", {"records": [ROW]})
+        more = client.ask("POST", f"{PREDICT}?extra_outputs=probabilities,%20logits", {"records": [ROW]})
     assert list(found.json["predictions"][0]) == ["cost", "cost_low", "cost_high"]
     assert refused.json["error"]["message"].startswith(
         "an interval is of a number, and kinds@1 predicts the class"
     )
     assert wrong.json["error"]["message"] == "threshold is no number: 'high'"
-    assert list(more.json["predictions"][0])[-1] == "kind_logits"
+    assert list(more.json["predictions"][0])[-3:] == ["kind_prob_large", "kind_prob_near", "kind_logits"]
 
 
 @pytest.mark.parametrize(

@@ -56,16 +56,22 @@ class Predictor:
         self.rows = -(-LEAST_ROWS // rows) * rows  # of a block
 
     def results(
-        self, interval: Interval | None = None, threshold: float | None = None, extra: tuple[str, ...] = ()
+        self,
+        interval: Interval | None = None,
+        threshold: float | None = None,
+        extra: tuple[str, ...] = (),
+        probabilities: bool | None = None,
     ) -> Results:
-        """Return the format of predictions with an interval around numbers, a threshold of the second class, or extra
-        outputs.
+        """Return the format of predictions with an interval around numbers, a threshold of the second class, extra
+        outputs, or a probability of each class.
 
         Without a threshold it is that of the program.
         """
         spec = self._program.spec
         threshold = spec.threshold if threshold is None else threshold
-        output = msgspec.structs.replace(spec.output, extra=extra)
+        if probabilities is None:
+            probabilities = spec.output.probabilities
+        output = msgspec.structs.replace(spec.output, extra=extra, probabilities=probabilities)
         spec = msgspec.structs.replace(spec, interval=interval, threshold=threshold, output=output)
         return results(replace(self._program, spec=spec))
 
