@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -351,7 +351,6 @@ def plan(
             errors.append(error)
     several_labels.check(statement, settings, found, errors)
     label, label_span = next(iter(found.items()), ("", None))
-    drafts: list[Draft] = []
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
     growing = increments.column(settings, schema, {*found, weight}, errors)
@@ -364,21 +363,10 @@ def plan(
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused)
     resolver = Resolver(schema, reserved, errors, notes, models)
-    for clause in statement.columns:
-        name = named(clause, settings.choice.example.architecture.inputs, errors)
-        drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
-    operands = {column for each in resolver.computed.values() for column in table_columns(each)}
-    mentioned = operands | {column for draft in drafts for column in draft.columns}
-    for column in schema.names if not parent else ():
-        if column not in mentioned and column in (splitting.group, group):
-            why = "a ranking is within them" if column == group else splits.ONE_SIDE
-            notes.append(f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it")
-        elif column not in mentioned and column not in reserved:
-            if forecast and (own := forecasts.drafts(forecast, column, schema)) is not None:
-                drafts += own
-                continue
-            encoded = settings.choice.example.encodes
-            drafts += derive(column, schema, errors, notes, statement.select_span, encoded=encoded)
+    drafts = _written(statement, settings, resolver)
+    if not parent:
+        groups = {splitting.group: splits.ONE_SIDE, group: "a ranking is within them"}
+        drafts += _unwritten(statement, settings, resolver, drafts, groups, forecast)
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(
@@ -400,6 +388,47 @@ def plan(
         more_labels={each: span for each, span in found.items() if each != label},
         notes=notes,
     )
+
+
+def _written(statement: ast.Statement, settings: Settings, resolver: Resolver) -> list[Draft]:
+    """Return the drafts of the COLUMN clauses."""
+    drafts: list[Draft] = []
+    for clause in statement.columns:
+        name = named(clause, settings.choice.example.architecture.inputs, resolver.errors)
+        drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
+    return drafts
+
+
+def _unwritten(
+    statement: ast.Statement,
+    settings: Settings,
+    resolver: Resolver,
+    drafts: Sequence[Draft],
+    groups: Mapping[str, str],
+    forecast: spec.Forecast | None,
+) -> list[Draft]:
+    """Return the drafts of the columns that `drafts` do not mention.
+
+    groups: columns of groups -> why they are left out.
+    """
+    operands = {column for each in resolver.computed.values() for column in table_columns(each)}
+    mentioned = operands | {column for draft in drafts for column in draft.columns}
+    schema, found = resolver.schema, []
+    for column in schema.names:
+        if column in mentioned:
+            continue
+        if why := groups.get(column):
+            note = f"{column}, of the groups, is left out: {why}; name it in COLUMN to use it"
+            resolver.notes.append(note)
+        elif column not in resolver.reserved:
+            own = forecasts.drafts(forecast, column, schema) if forecast else None
+            if own is None:
+                encoded = settings.choice.example.encodes
+                own = derive(
+                    column, schema, resolver.errors, resolver.notes, statement.select_span, encoded=encoded
+                )
+            found += own
+    return found
 
 
 def check_without_columns(
