@@ -42,7 +42,9 @@ class Workshop:
         return self.session.dialect
 
     def run(self, text: str) -> list[Result]:
-        return list(self.session.run(text))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(PATH_VARIABLE, str(self.modules))  # of a training process that starts anew too
+            return list(self.session.run(text))
 
     def rows(self, text: str) -> pa.Table:
         """Of the last statement."""
@@ -60,7 +62,6 @@ def opened(databases: Databases, framework: str, dialect: str, folder: Path) -> 
     with contextlib.ExitStack() as stack:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("XDG_STATE_HOME", str(folder))
-            patch.setenv(PATH_VARIABLE, str(modules))
             session = stack.enter_context(Session(databases.url(dialect), create=True))
             workshop = Workshop(framework, session, modules)
             workshop.run(

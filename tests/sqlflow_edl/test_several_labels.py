@@ -8,7 +8,6 @@ import pytest
 
 from edl.errors import SQLFlowError
 from edl.metrics import AUC, RMSE
-from edl.program.user_model import PATH_VARIABLE
 from tests.databases import fill, spelt
 from tests.workshops import Workshop
 
@@ -39,12 +38,6 @@ def workshop(workshop: Workshop) -> Workshop:
         "VALIDATE 0.25 LABEL cost, kind, late INTO deal"
     )
     return workshop
-
-
-@pytest.fixture
-def modules(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of the user's own, in this process too."""
-    monkeypatch.setenv(PATH_VARIABLE, str(workshop.modules))
 
 
 def predicted(workshop: Workshop, target: str = "", model: str = "deal", more: str = "") -> pa.Table:
@@ -128,7 +121,6 @@ def test_training_goes_on_with_the_same_labels_alone(workshop: Workshop) -> None
         workshop.run(f"{QUERY} {more} LABEL cost, late USING deal INTO further")
 
 
-@pytest.mark.usefixtures("modules")
 def test_a_model_of_the_users_own_gives_an_output_for_each_label(workshop: Workshop) -> None:
     name = {"torch": "torch_heads.Heads", "keras": "keras_heads.heads"}[workshop.framework]
     workshop.run(f"SELECT x, cost, kind FROM deals TO TRAIN {name} WITH epochs = 2 LABEL cost, kind INTO own")
@@ -137,7 +129,6 @@ def test_a_model_of_the_users_own_gives_an_output_for_each_label(workshop: Works
     assert found["cost"].to_numpy().std() > 0
 
 
-@pytest.mark.usefixtures("modules")
 def test_an_output_that_is_missing_is_named(workshop: Workshop) -> None:
     if workshop.framework == "keras":
         pytest.skip("the check is that of both")
