@@ -57,6 +57,12 @@ def workshop(workshop: Workshop) -> Workshop:
     return workshop
 
 
+@pytest.fixture
+def modules(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user's own, which statements name."""
+    monkeypatch.setenv(PATH_VARIABLE, str(workshop.modules))
+
+
 def test_irises_sorted_by_class_are_told_apart(workshop: Workshop) -> None:
     [result] = workshop.run("SELECT * FROM iris WHERE id % 3 = 0 TO EVALUATE flowers")
     assert result.figures is not None
@@ -143,6 +149,7 @@ def test_models_of_several_parts_train_and_predict(
 OWN = {"keras": ("nets.Tower", "nets.joined"), "torch": ("torch_nets.Model", "torch_nets.custom_model")}
 
 
+@pytest.mark.usefixtures("modules")
 def test_models_of_the_users_own_train_and_predict_until_their_source_changes(workshop: Workshop) -> None:
     matrix, arrays = OWN[workshop.framework]
     workshop.run(
@@ -161,6 +168,7 @@ def test_models_of_the_users_own_train_and_predict_until_their_source_changes(wo
     changed.write_text(before)
 
 
+@pytest.mark.usefixtures("modules")
 def test_a_model_of_the_users_own_learns_from_the_order_of_ids(workshop: Workshop) -> None:
     rows = "SELECT CASE WHEN x0 > 5.8 THEN 'a,b' ELSE 'b,a,c' END AS items, x0 > 5.8 AS large FROM iris"
     workshop.run(
@@ -170,6 +178,7 @@ def test_a_model_of_the_users_own_learns_from_the_order_of_ids(workshop: Worksho
     assert workshop.rows(f"{rows} TO EVALUATE ordered")["loss"].to_pylist()[0] < 0.1
 
 
+@pytest.mark.usefixtures("modules")
 def test_a_module_of_a_model_zoo_trains_with_its_own_loss_optimizer_metrics_and_callbacks(
     workshop: Workshop, tmp_path: Path
 ) -> None:
