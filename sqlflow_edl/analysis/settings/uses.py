@@ -24,6 +24,27 @@ def device(verb: str) -> Attribute:
 _WORKERS = "Number of workers, as processes of this machine; 0 is one process without a master."
 MOST_WORKERS = 1000
 
+
+def _of_jobs(verb: str) -> tuple[Attribute, ...]:
+    """Return the attributes of the jobs of each of these statements."""
+    return (
+        Attribute(
+            f"{verb}.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
+        ),
+        Attribute(
+            f"{verb}.num_workers",
+            "integer",
+            _WORKERS,
+            0,
+            low=0,
+            high=MOST_WORKERS,
+            aliases=("num_workers", f"{verb}.workers"),
+        ),
+        Attribute(f"{verb}.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
+        device(verb),
+    )
+
+
 PREDICT = (
     Attribute(
         "predict.interval",
@@ -64,20 +85,7 @@ PREDICT = (
         "rows",
         choices=("rows", "drift", "features"),
     ),
-    Attribute(
-        "predict.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "predict.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "predict.workers"),
-    ),
-    Attribute("predict.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    device("predict"),
+    *_of_jobs("predict"),
 )
 
 EXPLAIN = (
@@ -97,20 +105,7 @@ EXPLAIN = (
         low=1,
         high=10_000,
     ),
-    Attribute(
-        "explain.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "explain.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "explain.workers"),
-    ),
-    Attribute("explain.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    device("explain"),
+    *_of_jobs("explain"),
 )
 
 EVALUATE = (
@@ -129,20 +124,7 @@ EVALUATE = (
         "recall, F1 and the confusion matrix; or at least what a metric chooses, as for predict.threshold.",
         aliases=("threshold",),
     ),
-    Attribute(
-        "evaluate.batch_size", "integer", "Rows of one forward pass.", 8192, low=1, aliases=("batch_size",)
-    ),
-    Attribute(
-        "evaluate.num_workers",
-        "integer",
-        _WORKERS,
-        0,
-        low=0,
-        high=MOST_WORKERS,
-        aliases=("num_workers", "evaluate.workers"),
-    ),
-    Attribute("evaluate.task_timeout", "number", TASK_TIMEOUT, low=1, aliases=("task_timeout",)),
-    device("evaluate"),
+    *_of_jobs("evaluate"),
     Attribute(
         "validation.metrics",
         "texts",
