@@ -11,11 +11,13 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SQLFlowError
+from edl.frameworks.device import is_own_process
 from edl.jobs.events import JobEvent, TrialEnd
 from edl.models.archive import Archive, read_archive
 from edl.spec import ENSEMBLE
 from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
@@ -210,6 +212,16 @@ def test_an_ensemble_is_described_with_its_members(searched: Searched) -> None:
     weighed = described(searched, "weighed")
     assert weighed["validation", "rows"] == "40"
     assert weighed["validation", "query"].endswith("WHERE id % 4 = 0")
+
+
+def test_an_ensemble_in_memory_leaves_the_libraries_of_a_users_process_as_they_are(
+    searched: Searched, tmp_path: Path
+) -> None:
+    searched.session.registry.load("prices", tmp_path / "prices.zip")
+    predictor = load_model(tmp_path / "prices.zip").predictor
+    [rows] = HOUSES.select(predictor.schema.names).to_batches()
+    assert predictor.predict(rows).num_rows == ROWS
+    assert not is_own_process()
 
 
 def test_an_ensemble_is_listed_like_any_model(searched: Searched) -> None:

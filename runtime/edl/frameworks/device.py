@@ -78,8 +78,10 @@ def is_own_process() -> bool:
     return _own_process
 
 
-def tell(device: str, precision: Precision) -> None:
-    """Log the device and the precision of a model, once in a job."""
+def tell(wanted: Device, device: str, precision: Precision) -> None:
+    """Log the device and the precision of a model, once in a job, unless nothing but the CPU was wanted."""
+    if wanted == "cpu" and precision == "float32":
+        return
     line = f"device: {device}" + (f", precision: {precision}" if precision != "float32" else "")
     if _own_process and line not in _told:
         _told.add(line)

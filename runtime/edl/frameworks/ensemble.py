@@ -25,6 +25,7 @@ from edl.arrays import Array, Features
 from edl.errors import JobError
 from edl.features import Target, target
 from edl.frameworks.adapter import Adapter, Evaluated, Floats, Minibatches
+from edl.frameworks.device import is_own_process
 from edl.frameworks.networks.features import NUMBERS
 from edl.frameworks.networks.onnx import NetworkFile, reason_against
 from edl.frameworks.onnx.columns import unsupported
@@ -54,7 +55,7 @@ def create(program: Program, features: Features, labels: Array | None, seed: int
         raise JobError(f"custom_model in {program.file} returns a {type(model).__name__}, not an Ensemble")
     adapters = {}
     for (name, member), folds in zip(model.programs.items(), model.folds, strict=True):
-        frameworks.prepare(member.spec.framework, _threads)
+        frameworks.prepare(member.spec.framework, _threads, own_process=is_own_process())
         member = replace(member, spec=msgspec.structs.replace(member.spec, device=program.spec.device))
         for fold in range(folds):
             found = frameworks.create(member, features[name], None, seed=member.spec.training.seed)

@@ -230,7 +230,8 @@ def test_the_log_of_a_job_says_once_what_it_computes_on(
         devices.begin(own_process=own)
         told: tuple[Precision, ...] = ("float32", "bfloat16", "bfloat16")
         for precision in told:
-            devices.tell("cuda:1 (H100)", precision)
+            devices.tell("auto", "cuda:1 (H100)", precision)
+        devices.tell("cpu", "cpu", "float32")  # as of an export, which has no choice
     lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
     assert lines == ["device: cuda:1 (H100)", "device: cuda:1 (H100), precision: bfloat16"] * 2
 

@@ -144,7 +144,7 @@ def test_a_step_on_another_device_is_that_of_the_cpu(
 def test_numbers_far_from_zero_are_predicted_in_bfloat16(
     framework: spec.job.Framework, tmp_path: Path
 ) -> None:
-    """What is predicted around 60,000 is not one of the four multiples of 256 between 59,500 and 60,500."""
+    """Predictions around 60,000 are not among the four multiples of 256 between 59,500 and 60,500."""
     whole, features = adapter(framework, "deep", tmp_path / "whole")
     half, _ = adapter(framework, "deep", tmp_path / "half", precision="bfloat16")
     half.set_weights(whole.get_weights())

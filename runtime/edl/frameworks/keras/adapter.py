@@ -67,7 +67,7 @@ def seed(value: int) -> None:
 
 def create(program: Program, features: Features, labels: Array | None, seed: int) -> KerasAdapter:
     device = devices.chosen(program.spec.device)
-    tell(device.strip("/") or "cpu", program.spec.precision)
+    tell(program.spec.device, device.strip("/") or "cpu", program.spec.precision)
     with devices.placed(device), devices.precision(program.spec.precision):
         model = called(program, "custom_model", keras.Model, "keras.Model")
         return KerasAdapter(program, model, features, labels, seed, device)

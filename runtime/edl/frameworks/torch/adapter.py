@@ -96,7 +96,7 @@ class TorchAdapter(NetworkAdapter):
         precision = precisions.chosen(program.spec, self._device)
         self._network = precisions.network(model, precision, self._device)
         self._scale = LossScale() if precision == "float16" else None
-        tell(devices.described(self._device), precision)
+        tell(program.spec.device, devices.described(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
             check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
