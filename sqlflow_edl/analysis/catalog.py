@@ -18,6 +18,7 @@ from sqlflow_edl.analysis.models import (
     forecast,
     isolation_forest,
     real_mlp,
+    transform,
     wide_deep,
 )
 from sqlflow_edl.analysis.settings import trees
@@ -36,6 +37,7 @@ MODELS = Catalog(
         *clusters.MODELS,
         *isolation_forest.MODELS,
         *forecast.MODELS,
+        *transform.MODELS,
     ),
 )
 

@@ -10,7 +10,15 @@ from edl.errors import SemanticError, Span, did_you_mean
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 from sqlflow_edl.analysis.settings.values import Setting
 
-Task = Literal["classification", "regression", "ranking", "clustering", "anomaly detection", "forecasting"]
+Task = Literal[
+    "classification",
+    "regression",
+    "ranking",
+    "clustering",
+    "anomaly detection",
+    "forecasting",
+    "transformation",
+]
 NETWORKS = ("keras", "torch")
 
 

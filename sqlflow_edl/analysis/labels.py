@@ -10,6 +10,7 @@ from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
+from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings.values import Setting
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan
     from sqlflow_edl.analysis.train_settings import Settings
 
-WITHOUT_LABEL = ("clustering", "anomaly detection")  # tasks
+WITHOUT_LABEL = ("clustering", "anomaly detection", transform.TASK)  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
 MOST_CLASSES = 1000  # more are hardly intended
 MOST_AUTO_CLASSES = 20  # distinct integers that a model family treats as classes
@@ -238,8 +239,12 @@ def _fail(plan: TrainingPlan, message: str, hint: str | None = None) -> Semantic
 
 
 def unlabelled(plan: TrainingPlan, rows: spec.Rows) -> tuple[Model, spec.Label]:
-    """Return the model of clusters or anomalies and its label. Raises SemanticError if there are too few rows."""
+    """Return a model without a label, and what it predicts. Raises SemanticError if there are too few rows."""
     model = plan.settings.choice.example
+    if model.task == transform.TASK:
+        if not rows.training:
+            raise SemanticError("the query yields no rows", span=plan.statement.select_span)
+        return model, spec.NoLabel()
     if model.task == "anomaly detection":
         if rows.training < 2:
             raise SemanticError("the query yields no rows to compare", span=plan.statement.select_span)

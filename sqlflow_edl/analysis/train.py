@@ -157,6 +157,9 @@ class TrainingPlan:
         if self.parent:
             label = warm_start.label(self.parent, label, self.label_span)
         inputs = self._inputs(statistics, model, label, errors)
+        if self.settings.only_fits:
+            raise_all(errors)
+            return self._transform(rows, model, inputs, label)
         loss = losses.loss(self.settings, model, label, found, errors)
         theirs = self.settings.functions
         metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
@@ -196,6 +199,28 @@ class TrainingPlan:
             batch_size=trees.BLOCK if self.settings.is_trees else spec.BLOCK,
             device=running.device(self.settings.get("train.device")),
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
+        )
+
+    def _transform(
+        self, rows: spec.Rows, model: Model, inputs: ModelInputs, label: spec.Label
+    ) -> spec.JobSpec:
+        """Return the JobSpec of features without a model, which no job runs."""
+        nothing = spec.Component(spec.NO_FRAMEWORK)
+        return spec.JobSpec(
+            "train",
+            self.statement.text,
+            self.query,
+            rows,
+            spec.NO_FRAMEWORK,
+            spec.Component(model.name),
+            inputs,
+            label,
+            optimizer=nothing,
+            loss=nothing,
+            metrics=(),
+            training=spec.Training(seed=self.seed),
+            split=None,
+            output=spec.Output(str(self.statement.into[0])),
         )
 
     def _chosen(
@@ -354,10 +379,14 @@ def plan(
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
     growing = increments.column(settings, schema, {*found, weight}, errors)
-    held_out = chosen(statement, settings.resolved, errors)
+    held_out = chosen(statement, settings.resolved, errors, none=settings.only_fits)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)
-    splitting = Splitting() if forecast else splits.choose(settings, schema, label, held_out, errors, group)
+    splitting = (
+        Splitting()
+        if forecast or settings.only_fits
+        else splits.choose(settings, schema, label, held_out, errors, group)
+    )
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
     reserved |= dict.fromkeys(found, "a label" if len(found) > 1 else "the label")
     if parent:
@@ -443,7 +472,7 @@ def check_without_columns(
     errors += running.problems(settings, workers)
     written = labels.written(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(each): each.span for each in written}, errors)
-    chosen(statement, settings.resolved, errors)
+    chosen(statement, settings.resolved, errors, none=settings.only_fits)
     for clause in statement.columns:
         named(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)

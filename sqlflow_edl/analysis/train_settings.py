@@ -9,7 +9,8 @@ from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
-from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.entries import NETWORKS, Entry
+from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
@@ -40,6 +41,11 @@ class Settings:
     @property
     def is_trees(self) -> bool:
         return self.choice.is_trees
+
+    @property
+    def only_fits(self) -> bool:
+        """True of a transform, whose columns are fitted and which trains nothing."""
+        return self.choice.example.task == transform.TASK
 
     def get(self, name: str) -> Setting:
         return self.resolved[name].value if name in self.resolved else None
@@ -90,7 +96,7 @@ def check_settings(
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
         user_model.check(choice.own, given(choice, resolved), statement.model.span, errors)
-    if framework not in optimizer.frameworks and not choice.is_trees:
+    if framework in NETWORKS and framework not in optimizer.frameworks:
         errors.append(
             SemanticError(
                 f"{framework} has no optimizer {optimizer.name}",
@@ -136,6 +142,10 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
     """Return the attributes of the statement. chosen: model, optimizer, loss and schedule."""
     rows = [row for entry in chosen for row in entry.params]
     elsewhere = {**catalog.elsewhere(chosen), **search.OF_SEARCHES}
+    if choice.example.task == transform.TASK:
+        fits = [row for row in TRAIN if row.name == "train.seed"]
+        trains = (row.name for row in (*TRAIN, *KUBERNETES, *rows) if row not in fits)
+        return Dictionary(fits, {**elsewhere, **dict.fromkeys(trains, transform.WHY_NOT)})
     if not choice.is_trees:
         return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]

@@ -44,6 +44,11 @@ class Parent:
 def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     """Return the model of the parent; add an error if the statement names another."""
     name = parent.spec.model.name
+    if parent.spec.framework == spec.NO_FRAMEWORK:
+        hint = f"write COLUMN FEATURES({parent.reference.partition('@')[0]}) in place of USING"
+        raise parent.refuse(
+            f"{parent.reference} is a transform, which has no weights to start from", None, hint
+        )
     if parent.spec.members:
         hint = f"train one of its models further: SHOW TRIALS {parent.reference} lists their statements"
         raise parent.refuse(f"{parent.reference} is an ensemble, which is not trained as a whole", None, hint)

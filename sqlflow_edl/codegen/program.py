@@ -45,6 +45,7 @@ from edl.spec import (
     Log,
     LogCount,
     NGrams,
+    NoLabel,
     Normalize,
     Numeric,
     OneHot,
@@ -65,6 +66,7 @@ from edl.spec import (
     to_json,
 )
 from sqlflow_edl.analysis.catalog import MODELS
+from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import frameworks, trees
@@ -91,6 +93,7 @@ class Program:
 
 def generate(spec: JobSpec) -> Program:
     """Return the program of the JobSpec. Raises SpecError if the spec is damaged or was not made by the compiler."""
+    transform.check_predicts(spec, spec.output.name)
     check_names(spec)
     try:
         return _program(spec)
@@ -338,7 +341,7 @@ def _label(label: Label) -> Expression:
     if isinstance(label, ForecastLabel):
         wanted = (("quantiles", Items(tuple(map(literal, label.quantiles)))),) if label.quantiles else ()
         return Call("fc.forecast", (literal(label.column), *wanted))
-    if isinstance(label, RawLabel):
+    if isinstance(label, RawLabel | NoLabel):
         raise SpecError(f"the label {label.column} is what no statement makes")
     return Call(
         "fc.label", (literal(label.column), ("mean", literal(label.mean)), ("std", literal(label.std)))

@@ -90,5 +90,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "next", f"DESCRIBE MODEL {name}"
         if result.trials:
             yield "", f"SHOW TRIALS {name}"
+        if not result.figures:  # a transform
+            yield "", f"SHOW FEATURES FOR {name} (SELECT …)"
+            yield "", f"SELECT … TO TRAIN … COLUMN FEATURES({name}) …"
+            return
         yield "", f"SELECT … TO EVALUATE {name}"
         yield "", f"SELECT … TO PREDICT table.column USING {name}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edl.models.archive import Archive, Lineage
 from edl.models.fitting import Fitting
 from edl.models.registry.records import ModelVersion
-from edl.spec import ENSEMBLE, TREES, Component, Increment, JobSpec, each_label
+from edl.spec import ENSEMBLE, NO_FRAMEWORK, TREES, Component, Increment, JobSpec, each_label
 from sqlflow_edl.reports import curve
 from sqlflow_edl.reports import text as words
 from sqlflow_edl.reports.importances import importances
@@ -34,7 +34,7 @@ def describe(version: ModelVersion, archive: Archive | None) -> list[tuple[str, 
             ("warnings", ((str(number), text) for number, text in enumerate(fitting.warnings, 1))),
             ("data", _statistics(spec, fitting)),
             ("members" if spec.members else "search", _members(archive)),
-            ("training", _training(spec)),
+            ("training", _training(spec) if spec.framework != NO_FRAMEWORK else ()),
             (_measured_on(archive), _metrics(archive)),
             ("calibration", _calibration(archive)),
             ("importance", _importances(archive)),
@@ -55,7 +55,7 @@ def _model(version: ModelVersion, archive: Archive | None) -> Rows:
     yield "framework", version.record.framework
     if archive is not None:
         yield from parameters(archive.spec.model)
-        if archive.spec.framework not in (*TREES, ENSEMBLE):  # whose weights are files of trees
+        if archive.spec.framework not in (*TREES, ENSEMBLE, NO_FRAMEWORK):  # whose weights are files of trees
             yield "weights", f"{archive.parameters():,} numbers"
         yield "size", words.size(version.archive_bytes)
         if archive.spec.edited:

@@ -8,7 +8,7 @@ from edl.data.metric_tables import importances, one_row
 from edl.data.results import ResultFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.spec import TREES, ClassLabel, JobSpec
+from edl.spec import NO_FRAMEWORK, TREES, ClassLabel, JobSpec
 from sqlflow_edl.reports import text
 from sqlflow_edl.reports.intervals import wilson
 from sqlflow_edl.reports.result import Result, View
@@ -56,6 +56,8 @@ def trained_on(trained: JobSpec, model: str) -> str:
         if trained.search.count == 1:
             return f"trained {trained.search.candidates[0].name} {on}, {_chosen_on(trained, 'validated')}"
         return f"searched among {candidates} for {on}, {_chosen_on(trained)}"
+    if trained.framework == NO_FRAMEWORK:
+        return f"fitted {counted(len(trained.features), 'feature')} of {model} to {counted(trained.rows.training)}"
     learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
     return f"trained {trained.model.name} {model} on {learned}, {_validated_on(trained)}"
 

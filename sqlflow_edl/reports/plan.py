@@ -12,6 +12,7 @@ from edl.embeddings.placement import is_outside
 from edl.embeddings.sizes import FLOAT_BYTES, in_tables, slots, table_memory
 from edl.models.fitting import ColumnSummary
 from edl.spec import (
+    NO_FRAMEWORK,
     TREES,
     ClassLabel,
     ClusterLabel,
@@ -49,6 +50,17 @@ class Planned:
     warnings: tuple[DataWarning, ...] = ()
 
 
+_OF_TRAINING = (
+    "optimizer",
+    "schedule",
+    "loss",
+    "metrics",
+    "callbacks",
+    "training",
+    "size",
+)  # no sections of a transform
+
+
 def training(planned: Planned) -> list[Row]:
     """Plan a TRAIN statement."""
     plan, spec = planned.plan, planned.spec
@@ -71,7 +83,13 @@ def training(planned: Planned) -> list[Row]:
         ("size", _size(spec)),
         ("note", ((str(number), note, "") for number, note in enumerate(plan.statement.warnings, 1))),
     )
-    return [(section, name, value, why) for section, rows in sections for name, value, why in rows]
+    left_out = _OF_TRAINING if spec.framework == NO_FRAMEWORK else ()
+    return [
+        (section, name, value, why)
+        for section, rows in sections
+        if section not in left_out
+        for name, value, why in rows
+    ]
 
 
 def use(spec: JobSpec, source: str) -> list[Row]:
@@ -211,6 +229,8 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
     rows = spec.rows
     yield "total", f"{rows.total:,}", "counted now; pinned when the training starts"
     yield "training", f"{rows.training:,}", ""
+    if spec.framework == NO_FRAMEWORK:
+        return
     if spec.forecast is not None:
         yield "validation", f"{rows.validation:,}", f"the backtest, {text.backtest(spec.forecast)}"
         return

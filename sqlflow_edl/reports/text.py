@@ -100,6 +100,8 @@ def label(found: spec.Label) -> str:
         return "a number, relative to the level and the scale of its series"
     if isinstance(found, spec.RawLabel):
         return "the model's outputs as they are"
+    if isinstance(found, spec.NoLabel):
+        return "none"
     return f"a number, mean {number(found.mean)}, std {number(found.std)}"
 
 

@@ -25,6 +25,7 @@ from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
+from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.rows import increments
 from sqlflow_edl.analysis.rows.validation import check_columns
@@ -118,7 +119,8 @@ class Compiler:
                     warm(spec.ENSEMBLE)
             else:
                 settings = checked_settings(statement, parent)
-                if not (self.workers or self._has_master or chosen(running.cluster(settings)).workers):
+                shared = self.workers or self._has_master or chosen(running.cluster(settings)).workers
+                if not (shared or settings.only_fits):
                     warm(settings.framework)
         except SQLFlowError as error:
             wrong.append(error)
@@ -195,10 +197,13 @@ class Compiler:
     def use(self, statement: Statement, archive: Path) -> Use:
         """Compile a statement that uses a model. The model's archive is written to `archive`."""
         check, specify = inference.USES[statement.kind]
-        name, _ = check(statement)
+        name, attributes = check(statement)
         with at(name.span):
             model = self.registry.load(str(name), archive)
         trained = read_archive(archive)
+        if "predict.report" not in attributes or statement.target:
+            with at(name.span):
+                transform.check_predicts(trained.spec, model.reference)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         if target := planned.output.name:
@@ -264,6 +269,8 @@ class Compiler:
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """Set the number of workers and the priority, and resolve the choices left to the compiler."""
+        if job_spec.framework == spec.NO_FRAMEWORK:  # no job runs
+            return job_spec
         workers = job_spec.cluster.workers if self.workers is None else self.workers
         priority = job_spec.cluster.priority if self.priority is None else self.priority
         workers = max(workers, int(self._has_master))

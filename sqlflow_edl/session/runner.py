@@ -23,7 +23,8 @@ from edl.models.archive import read_archive
 from edl.models.commit import Stored, commit_result
 from edl.models.pending import Intent, Rival, handled, write_intent
 from edl.models.registry.records import ModelRecord, check_name
-from edl.spec import JobSpec, Rows
+from edl.run.archive import save_transform
+from edl.spec import NO_FRAMEWORK, JobSpec, Rows
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import used_model
 from sqlflow_edl.analysis.search.plan import TrainPlan
@@ -100,9 +101,12 @@ class JobRunner:
             rival = self._rival(name, plan, fitted, fixed.pinned, job)
             intent = Intent("train", self._source.url, name, _record(fitted), self._store, rival)
             ready = _Ready(job, fitted, fixed.pinned, intent, start, on)
-            if self._compiler.detached:
+            if fitted.framework == NO_FRAMEWORK:
+                outcome = save_transform(job, fitted, fixed.pinned)
+            elif self._compiler.detached:
                 return self._detach(statement, ready)
-            outcome = self._run(ready)
+            else:
+                outcome = self._run(ready)
             with _uninterrupted() if fitted.search is not None else contextlib.nullcontext():
                 model = outcome.stored or self._commit(ready, outcome).name
         verdict = f"; {rival.verdict(outcome.figures, model)}" if rival is not None else ""

@@ -32,6 +32,7 @@ MODELS: Mapping[str, str | None] = {
     "boosted_tree_regressor": "BoostedTreesRegressor",
     "boosted_tree_classifier": "BoostedTreesClassifier",
     "arima_plus": "Forecast",
+    "transform_only": "Transform",
     "automl_regressor": None,
     "automl_classifier": None,
 }
@@ -151,7 +152,7 @@ def _statement(
     kind = _text(options.get("model_type"))
     model = _model(options, head, errors)
     attributes = [mapped for each in written for mapped in _mapped(each, kind.casefold(), errors)]
-    labels = _labels(next(filter(None, map(options.get, _LABELS)), None), head, errors)
+    labels = _labels(next(filter(None, map(options.get, _LABELS)), None), model, head, errors)
     raise_all(errors)
     name = head["name"]
     parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
@@ -205,8 +206,12 @@ def _model(options: Mapping[str, Attribute], head: re.Match[str], errors: list[S
     return None
 
 
-def _labels(option: Attribute | None, head: re.Match[str], errors: list[SQLFlowError]) -> tuple[Name, ...]:
-    """Return the label; without the option it is the column `label`."""
+def _labels(
+    option: Attribute | None, model: Name | None, head: re.Match[str], errors: list[SQLFlowError]
+) -> tuple[Name, ...]:
+    """Return the label; without the option it is the column `label`, and a transform has none."""
+    if option is None and model is not None and model.text == MODELS["transform_only"]:
+        return ()
     if option is None:
         return (Name(("label",), "label", Span(head.start("name"), head.end("name"))),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from edl.errors import JobError, SemanticError, did_you_mean
+from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.features.arrays import Floats, numbers, plain, texts
 from edl.features.categories import Levels
 from edl.features.hashing import hash_texts
@@ -38,6 +38,7 @@ from edl.spec import (
     ClusterLabel,
     ForecastLabel,
     Label,
+    NoLabel,
     RankingLabel,
     RawLabel,
     RegressionLabel,
@@ -413,6 +414,8 @@ def target(spec: Label) -> Target:
         return AnomalyTarget(spec)
     if isinstance(spec, ForecastLabel):
         return ForecastTarget(spec)
+    if isinstance(spec, NoLabel):
+        raise SpecError("a transform has no label")
     return RegressionTarget(spec) if isinstance(spec, RegressionLabel) else ClassTarget(spec)
 
 

@@ -47,6 +47,7 @@ from edl.spec import (
     ClusterLabel,
     ForecastLabel,
     Label,
+    NoLabel,
     RankingLabel,
     RawLabel,
     RegressionLabel,
@@ -186,7 +187,7 @@ def kind_of(label: Label) -> Kind:
         return "anomalies"
     if isinstance(label, ForecastLabel):
         return "forecast"
-    if isinstance(label, RawLabel | SeveralLabels):
+    if isinstance(label, RawLabel | NoLabel | SeveralLabels):
         raise SemanticError("metrics by name are of one label, which the model does not have")
     return "binary" if label.binary else "multiclass"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
@@ -14,9 +14,10 @@ import msgspec
 from edl.data import Pinned
 from edl.features import Features, Inputs, Target
 from edl.jobs.events import EpochEnd, Figures
+from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.models.archive import Lineage, program_files, write_archive
-from edl.models.fitting import Fitting
+from edl.models.fitting import Fitting, read_fitting
 from edl.models.weights import Weights
 from edl.program import Program
 from edl.spec import JobSpec, Rows
@@ -54,6 +55,25 @@ def save(
         trials=outcome.trials,
         uncertainty=outcome.uncertainty,
     )
+
+
+def save_transform(job: JobFolder, spec: JobSpec, pinned: Pinned) -> Outcome:
+    """Write the archive of a transform, which has fitted features and no weights. Return its outcome."""
+    started = datetime.fromisoformat(job.status().started)
+    outcome = Outcome(
+        "train", spec.rows.training, (datetime.now(UTC) - started).total_seconds(), archive=job.archive.name
+    )
+    write_archive(
+        job.archive,
+        spec=spec,
+        program={},
+        weights={},
+        metrics={},
+        curve=(),
+        lineage=_lineage(spec, pinned, outcome, started),
+        fitting=read_fitting(job.rows),
+    )
+    return outcome
 
 
 def trained_spec(program: Program, rows: Rows) -> JobSpec:

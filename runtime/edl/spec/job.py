@@ -23,7 +23,7 @@ Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's task
 Report = Literal[
     "figures", "confusion_matrix", "roc_curve", "drift", "features"
 ]  # result of EVALUATE; the last two of PREDICT
-Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble"]
+Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "none"]
 SplitBy = Literal["random", "time", "group", "stratified"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Device = Literal["auto", "cpu", "cuda"]
@@ -34,6 +34,7 @@ Parameter = Scalar | tuple[Item, ...]  # lists may hold lists, which may hold li
 
 TREES: tuple[Framework, ...] = ("lightgbm", "xgboost")
 ENSEMBLE: Framework = "ensemble"  # programs of other frameworks, whose scores are averaged
+NO_FRAMEWORK: Framework = "none"  # of a transform, which has fitted features alone
 BLOCK = 8192  # rows of one forward pass
 SCRIPT = "script"  # name of the model, the optimizer and the loss of a script, which alone knows them
 ALL_ROWS = 2**40  # batch size of trees: a step is a round of boosting, over all training rows

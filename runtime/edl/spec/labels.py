@@ -120,6 +120,16 @@ class RawLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="raw
         return 0
 
 
+class NoLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="none", tag_field="op"):
+    """Label of a transform, which predicts nothing."""
+
+    column: str = ""
+
+    @property
+    def outputs(self) -> int:
+        return 0
+
+
 class SeveralLabels(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="several", tag_field="op"):
     """Several numbers and classes that one model predicts.
 
@@ -155,17 +165,28 @@ def _side_by_side(widths: Iterable[int]) -> tuple[tuple[int, int], ...]:
 
 
 Unlabelled = ClusterLabel | AnomalyLabel  # found without a label
-Label = RegressionLabel | ClassLabel | RankingLabel | Unlabelled | ForecastLabel | RawLabel | SeveralLabels
+Label = (
+    RegressionLabel
+    | ClassLabel
+    | RankingLabel
+    | Unlabelled
+    | ForecastLabel
+    | RawLabel
+    | NoLabel
+    | SeveralLabels
+)
 
 
 def each_label(label: Label) -> tuple[Label, ...]:
-    """Return the labels of a model, one or several."""
+    """Return the labels of a model, one or several; none of a transform."""
+    if isinstance(label, NoLabel):
+        return ()
     return label.labels if isinstance(label, SeveralLabels) else (label,)
 
 
 def label_columns(label: Label) -> tuple[str, ...]:
     """Return the columns that make the labels of training rows."""
-    if isinstance(label, Unlabelled):
+    if isinstance(label, Unlabelled | NoLabel):
         return ()
     if isinstance(label, ForecastLabel):
         return (label.column, NAIVE, NAIVE_ERROR)

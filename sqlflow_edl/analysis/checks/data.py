@@ -120,10 +120,10 @@ class DataChecks:
         job: the training, fitted to the statistics. named: columns that COLUMN names.
         """
         every_label, features = spec.each_label(job.label), job.features
-        label = every_label[0]
         used = dict.fromkeys(column for each in features for column in source_columns(each))
-        if self._sample is None:
+        if self._sample is None or not every_label:
             return list(_ids_and_constants(statistics, used, named))
+        label = every_label[0]
         scores = {
             each.column: each for each in self._sample.scores(classes=isinstance(label, spec.ClassLabel))
         }

@@ -22,6 +22,7 @@ from sqlflow_edl.analysis.inference.used_model import (
     spec_of,
     value_of,
 )
+from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.settings.uses import PREDICT
@@ -126,6 +127,7 @@ def without_statistics(reference: str, span: Span | None = None) -> SemanticErro
 def prediction_in_memory(model: Archive, reference: str) -> spec.JobSpec:
     """Return the JobSpec of a PREDICT over rows in memory, which names no query and keeps none of their columns."""
     trained = model.spec
+    transform.check_predicts(trained, reference)
     if trained.forecast is not None:
         raise SemanticError(
             f"{reference} forecasts from the last rows of each series, which it reads in a query",

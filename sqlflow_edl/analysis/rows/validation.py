@@ -66,9 +66,20 @@ class HeldOut:
         return placed(self.span) if self.in_text else instead(self.span)
 
 
-def chosen(statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]) -> HeldOut:
-    """Return the written validation rows; add an error if they are written twice."""
+def chosen(
+    statement: ast.Statement,
+    resolved: Mapping[str, Resolved],
+    errors: list[SQLFlowError],
+    *,
+    none: bool = False,
+) -> HeldOut:
+    """Return the written validation rows; add an error if they are written twice. none: the model takes none."""
     found = []
+    if none:
+        if statement.validate is not None:
+            message = "nothing is validated where nothing is trained"
+            errors.append(SemanticError(message, span=statement.validate.span, hint="leave VALIDATE out"))
+        return HeldOut(fraction=0.0)
     if written := statement.validate:
         span = written.query_span if written.query is not None else written.span
         found.append(HeldOut(written.query or "", written.fraction, span, in_text=True))

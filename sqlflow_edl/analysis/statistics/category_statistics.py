@@ -36,14 +36,14 @@ def with_statistics(job: spec.JobSpec, read: Read) -> spec.JobSpec:
     size = job.rows.training if blocks == 1 else job.rows.training + job.rows.validation
     folds = Folds(blocks * -(-FOLDS // blocks), size, blocks)
     passes = [_Pass(each, folds) for each in wanted]
-    labels = target(job.label)
+    labels = target(job.label) if any(isinstance(each, spec.TargetMean) for each in wanted) else None
     weights = RowWeights(job.weights) if job.weights else None
     columns = [*job.columns, *spec.label_columns(job.label), *([job.weights.column] if job.weights else [])]
     row = 0
     for batch in read(0, size, list(dict.fromkeys(columns))):
         of_rows = folds.of(np.arange(row, row + batch.num_rows))
         row += batch.num_rows
-        truth: Any = labels.transform(batch, "train")
+        truth: Any = labels.transform(batch, "train") if labels else None
         weight = None if weights is None else weights.transform(batch, "train")
         for each in passes:
             each.add(batch, of_rows, truth, None if weight is None else weight.astype(np.float64))
