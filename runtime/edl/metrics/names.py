@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 from edl.errors import SemanticError, nearest
@@ -210,11 +210,7 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
         if kind and _PREDICTED[kind] != of:
             raise _unsuitable(name, of, kind)
         return make(int(first))
-    named = [
-        (canonical, row)
-        for canonical, row in _TABLE.items()
-        if folded in map(_fold, (canonical, *row.aliases))
-    ]
+    named = [(canonical, _TABLE[canonical]) for canonical in _by_spelling().get(folded, ())]
     for _, row in named:
         if kind is None or _suits(row, kind):
             return row.make(exact=exact) if row.make in (AUC, AveragePrecision) else row.make()
@@ -222,6 +218,16 @@ def by_name(name: str, kind: Kind | None, *, exact: bool = False) -> Metric:
         canonical, row = named[0]
         raise _unsuitable(canonical, row.of, kind)
     raise SemanticError(f"there is no metric {name}", hint=_suggestion(name, kind))
+
+
+@cache
+def _by_spelling() -> dict[str, list[str]]:
+    """Return the metrics that each folded name or alias stands for, in the order of the table."""
+    found: dict[str, list[str]] = {}
+    for canonical, row in _TABLE.items():
+        for spelling in dict.fromkeys(map(_fold, (canonical, *row.aliases))):
+            found.setdefault(spelling, []).append(canonical)
+    return found
 
 
 def _fold(name: str) -> str:
