@@ -125,7 +125,7 @@ def _compiled(apply: Callable[..., None], gradients: KerasGradients) -> Callable
         return lambda: apply([_tensor(each) for each in gradients.present], variables)
     import tensorflow as tf
 
-    graph = tf.function(lambda found: apply(found, variables))
+    graph = tf.function(lambda found: apply(found, variables), autograph=False)
     return lambda: graph([_tensor(each) for each in gradients.present])
 
 

@@ -43,7 +43,7 @@ def save(file: NetworkFile, path: Path) -> None:
         found = {OUTPUTS: graph.tensor(outputs)}
         return found if scores is None else {**found, SCORES: graph.tensor(scores)}
 
-    module.serve = tf.function(serve, input_signature=[columns])
+    module.serve = tf.function(serve, input_signature=[columns], autograph=False)
     tf.saved_model.save(module, str(path), signatures=module.serve)
 
 
