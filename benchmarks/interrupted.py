@@ -1,6 +1,6 @@
 """Training scripts whose workers are killed on one schedule: under torchrun, torchft, `edl run` and `edl.elastic`.
 
-Three workers run the loop of `benchmarks.scripts.ddp` in the form that each way asks for. Steps take a tenth of a
+Workers run the loop of `benchmarks.scripts.ddp` in the form that each way asks for. Steps take a tenth of a
 second in which no core is busy, so that starting a worker does not slow down the others. Goodput is the rows of the
 steps that the last weights have had, against the rows that the undisturbed loop of PyTorch's tutorials takes in the
 same time. Steps are lost where the weights go back to a checkpoint; the step that was interrupted is not counted.
@@ -23,23 +23,41 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scripts.workload import RECORD
+from benchmarks.scripts.workload import RECORD, WORKERS
 from benchmarks.table import Row
 from edl.cluster.environment import RESOLVER
 
-WORKERS = 3
-PERIOD = 20.0  # seconds between two kills
-KILLS = 3
 START = 120.0  # seconds within which the first steps are taken
 GOODPUT = 0.9  # target of edl.elastic
 SCRIPTS = Path(__file__).parent / "scripts"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 RESTARTED = ("--max-restarts", "100")
-EDL_RUN = (sys.executable, "-m", "edl.cli.main", "run", "--workers", str(WORKERS), "--max_restarts", "100")
+EDL_RUN = (sys.executable, "-m", "edl.cli.main", "run", "--max_restarts", "100")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Number of workers, and the kills of which each `period` seconds have one, in their middle."""
+
+    workers: int
+    period: float
+    kills: int
+
+    @property
+    def seconds(self) -> float:
+        """Length of the run from the first steps of all workers."""
+        return self.period * max(self.kills, 1)
+
+
+SHORT = Schedule(3, 20.0, 3)
+PUBLISHED = Schedule(
+    8, 29.0, 62
+)  # as torchft's authors published a goodput of 0.977: 62 failures in half an hour
+PUBLISHED_GOODPUT = 0.977
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,7 @@ class Course:
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """Run each way for a minute and three kills, `rounds` times. The rows are always the same."""
-    ways: dict[str, tuple[str, Callable[[Path], Any]]] = {
+    ways: dict[str, tuple[str, Callable[[str, Path, int], Any]]] = {
         "torchrun, a checkpoint each 50 steps": ("restarted.py", _torchrun),
         "edl run, the same script": ("restarted.py", _edl_run),
         "torchft": ("fault_tolerant.py", _torchft),
@@ -74,9 +92,9 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     found: dict[str, list[Course]] = {name: [] for name in ways}
     ideal = []
     for _ in range(rounds):
-        ideal.append(_course("ddp.py", _torchrun, kills=0).rate)
+        ideal.append(_course("ddp.py", _torchrun, replace(SHORT, kills=0)).rate)
         for name, (script, launch) in ways.items():
-            found[name].append(_course(script, launch, kills=KILLS))
+            found[name].append(_course(script, launch, SHORT))
     return [
         _row(
             name,
@@ -86,6 +104,18 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
         )
         for name in ways
     ]
+
+
+def measure_published(folder: Path, rounds: int, rows: int) -> list[Row]:
+    """Run `edl.elastic` for half an hour on the published schedule, beside three minutes without a kill."""
+    undisturbed = _course("elastic.py", _edl_run, replace(PUBLISHED, period=180.0, kills=0))
+    course = _course("elastic.py", _edl_run, PUBLISHED)
+    figure = (
+        f"{len(course.seconds)} kills; {statistics.median(course.seconds):.1f} s to a new step,"
+        f" at most {max(course.seconds):.1f} s; {sum(course.lost)} steps lost"
+    )
+    goodput = [course.rate / undisturbed.rate]
+    return [Row("goodput of edl.elastic, 8 workers", figure, goodput, least=PUBLISHED_GOODPUT)]
 
 
 def _row(name: str, script: str, goodput: list[float], courses: Sequence[Course]) -> Row:
@@ -110,18 +140,18 @@ def _lines(script: Path) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _course(script: str, launch: Callable[[str, Path], Any], kills: int) -> Course:
+def _course(script: str, launch: Callable[[str, Path, int], Any], schedule: Schedule) -> Course:
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         record = Path(name) / "steps"
         record.touch()
-        stack.enter_context(launch(str(SCRIPTS / script), Path(name)))
-        begun = _wait_for_steps(record)
+        stack.enter_context(launch(str(SCRIPTS / script), Path(name), schedule.workers))
+        begun = _wait_for_steps(record, schedule.workers)
         killed = []
-        for number in range(kills):
-            _sleep_until(begun + PERIOD * (number + 0.5))
+        for number in range(schedule.kills):
+            _sleep_until(begun + schedule.period * (number + 0.5))
             killed.append(_kill(record, number))
-        _sleep_until(begun + PERIOD * max(kills, 1))
-        return _found(_steps(record), begun, killed, PERIOD * max(kills, 1))
+        _sleep_until(begun + schedule.seconds)
+        return _found(_steps(record), begun, killed, schedule.seconds)
 
 
 def _found(steps: list[Step], begun: float, killed: list[float], seconds: float) -> Course:
@@ -146,12 +176,12 @@ def _steps(record: Path) -> list[Step]:
     return [Step(**json.loads(line)) for line in record.read_text(encoding="utf-8").splitlines()]
 
 
-def _wait_for_steps(record: Path) -> float:
+def _wait_for_steps(record: Path, workers: int) -> float:
     """Wait until all workers take steps. Return the time."""
     limit = time.monotonic() + START
-    while len({one.pid for one in _steps(record)}) < WORKERS:
+    while len({one.pid for one in _steps(record)}) < workers:
         if time.monotonic() > limit:
-            raise RuntimeError(f"no steps of {WORKERS} workers within {START:.0f} s")
+            raise RuntimeError(f"no steps of {workers} workers within {START:.0f} s")
         time.sleep(0.1)
     return time.monotonic()
 
@@ -174,30 +204,29 @@ def _sleep_until(second: float) -> None:
 
 
 @contextmanager
-def _torchrun(script: str, folder: Path) -> Iterator[None]:
+def _torchrun(script: str, folder: Path, workers: int) -> Iterator[None]:
     # Without a store of its own each restart finds its predecessors' addresses, and often fails (see `lost_member`).
     own = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-    with _process(
-        [*TORCHRUN, "--standalone", "--nproc-per-node", str(WORKERS), *RESTARTED, script], folder, own
-    ):
+    command = [*TORCHRUN, "--standalone", "--nproc-per-node", str(workers), *RESTARTED, script]
+    with _process(command, folder, own, workers):
         yield
 
 
 @contextmanager
-def _edl_run(script: str, folder: Path) -> Iterator[None]:
-    with _process([*EDL_RUN, script], folder, {}):
+def _edl_run(script: str, folder: Path, workers: int) -> Iterator[None]:
+    with _process([*EDL_RUN, "--workers", str(workers), script], folder, {}, workers):
         yield
 
 
 @contextmanager
-def _torchft(script: str, folder: Path) -> Iterator[None]:
+def _torchft(script: str, folder: Path, workers: int) -> Iterator[None]:
     """Run a lighthouse, and a torchrun for each worker, with the settings of torchft's documentation."""
     address = f"127.0.0.1:{_free_port()}"
     lighthouse = [str(Path(sys.executable).with_name("torchft_lighthouse")), "--bind", address]
     options = ["--min_replicas", "1", "--quorum_tick_ms", "100", "--join_timeout_ms", "10000"]
     with ExitStack() as stack:
-        stack.enter_context(_process([*lighthouse, *options], folder, {}))
-        for number in range(WORKERS):
+        stack.enter_context(_process([*lighthouse, *options], folder, {}, workers))
+        for number in range(workers):
             run = [
                 *TORCHRUN,
                 f"--master-port={_free_port()}",
@@ -209,16 +238,17 @@ def _torchft(script: str, folder: Path) -> Iterator[None]:
             variables = {
                 "TORCHFT_LIGHTHOUSE": f"http://{address}",
                 "REPLICA_GROUP_ID": str(number),
-                "NUM_REPLICA_GROUPS": str(WORKERS),
+                "NUM_REPLICA_GROUPS": str(workers),
             }
-            stack.enter_context(_process(run, folder, variables))
+            stack.enter_context(_process(run, folder, variables, workers))
         yield
 
 
 @contextmanager
-def _process(command: Sequence[str], folder: Path, variables: dict[str, str]) -> Iterator[None]:
+def _process(command: Sequence[str], folder: Path, variables: dict[str, str], workers: int) -> Iterator[None]:
     own = {
         RECORD: str(folder / "steps"),
+        WORKERS: str(workers),
         "CHECKPOINT": str(folder / "checkpoint.pt"),
         "PYTHONPATH": os.pathsep.join(
             [str(SCRIPTS.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]

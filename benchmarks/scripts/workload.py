@@ -16,7 +16,8 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 RECORD = "STEPS_RECORD"  # environment variable with the file of the steps
-BATCH_SIZE = 60  # rows of a step, of all workers
+WORKERS = "WORKERS"  # environment variable with their number
+BATCH_SIZE = 20 * int(os.environ.get(WORKERS, "3"))  # rows of a step, of all workers
 EPOCHS = 1000
 ROW_SECONDS = 0.005
 

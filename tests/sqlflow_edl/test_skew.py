@@ -277,6 +277,8 @@ REFUSED = {
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (
     "linear",
+    "computed_trees",
+    "periodic",
     "keras_periodic",
     "keras_deep",
     "keras_wide",

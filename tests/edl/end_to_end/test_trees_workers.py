@@ -61,7 +61,7 @@ def losses(outcome: Outcome) -> list[float]:
     ("draws", "point", "nearness"),
     [
         ("plain", "worker-1/0 in an exchange 70", 1e-6),
-        ("plain, XGBoost", "worker-0/0 in a collective call 7", 1e-3),
+        pytest.param("plain, XGBoost", "worker-0/0 in a collective call 7", 1e-3, marks=pytest.mark.soak),
     ],
 )
 def test_two_workers_of_which_one_is_killed_report_the_losses_of_one(
