@@ -16,6 +16,7 @@ from edl.frameworks.torch.layers import (
     clipped,
 )
 from edl.frameworks.torch.real_mlp import FeatureScales, NTPLinear
+from edl.frameworks.torch.tide import TiDE, quantile_losses
 
 __all__ = [
     "Centres",
@@ -26,10 +27,12 @@ __all__ = [
     "MemberOutputs",
     "Members",
     "NTPLinear",
+    "TiDE",
     "WeightedSum",
     "by_class",
     "checked_model",
     "clipped",
     "joined",
+    "quantile_losses",
     "rescaled",
 ]

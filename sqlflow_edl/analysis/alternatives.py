@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 HINT = (
     "there are DNN, Linear, DNNLinearCombined, DeepFM, RealMLP and BoostedTrees, each as Classifier and Regressor, and "
-    "BoostedTreesRanker, KMeans, IsolationForest and Forecast; "
+    "BoostedTreesRanker, KMeans, IsolationForest, Forecast and TiDE; "
     "a model of your own is written with its module: my_module.MyModel"
 )
 _REGRESSION = re.compile(
@@ -73,9 +73,10 @@ _KINDS = (
         hint="train a DNNClassifier or a DNNRegressor with LABEL my_column",
     ),
     _Kind(
-        "arima|prophet|forecast|time_?series|holt|^ets$|exponential_?smoothing|n_?hits|n_?beats|^tide",
-        "series are forecast by Forecast here",
-        hint="write TO TRAIN Forecast WITH forecast.time = day, forecast.series = store, forecast.horizon = 14",
+        "arima|prophet|forecast|time_?series|holt|^ets$|exponential_?smoothing|n_?hits|n_?beats|tide",
+        "series are forecast by Forecast and TiDE here",
+        hint="write TO TRAIN Forecast, or the network TiDE, WITH forecast.time = day, forecast.series = store, "
+        "forecast.horizon = 14",
     ),
     _Kind("factori[sz]ation|^fm$", _RENAMED, "DeepFM"),
     _Kind("logistic|logit|^svc|^svm|svr|linear_?svc|naive_?bayes|perceptron$", _RENAMED, "Linear"),

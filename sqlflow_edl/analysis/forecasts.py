@@ -14,7 +14,7 @@ from edl.errors import SemanticError, SQLFlowError
 from edl.forecasting import ExamplesReader, Series
 from edl.forecasting.examples import feature_names
 from edl.forecasting.grid import grid
-from edl.spec.forecast import DAY, LEVEL, SCALE, Step
+from edl.spec.forecast import DAY, LAG, LEVEL, SCALE, STEP, Step
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
@@ -35,7 +35,8 @@ PARAMETERS = tuple(each.name.removeprefix("forecast.") for each in ATTRIBUTES)
 WHY_NOT = (
     "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
 )
-MOST_LAGS = 12
+MOST_LAGS, MOST_LAGS_OF_NETWORK = 12, 200
+TREES = "features"  # input of trees
 LONG = 6  # horizons beside a season, from which on the backtest has two windows
 _TIMES = (ColumnType.DATE, ColumnType.TIMESTAMP)
 _CYCLES = {"month": 365 * DAY, "weekday": 7 * DAY, "hour": DAY}  # part of a time -> seconds until it repeats
@@ -114,10 +115,16 @@ def _is_worth(part: str, forecast: spec.Forecast, steps: int) -> bool:
 
 
 def inputs(forecast: spec.Forecast, found: ModelInputs) -> ModelInputs:
-    """Return the inputs with the columns of examples: those before the columns of the query, and the scale apart."""
-    [(name, features)] = found.items()
+    """Return the inputs with the columns of examples, the scale apart.
+
+    found: of trees one input, before whose columns are those of examples; of a network the known columns, if any.
+    """
+    scale = (spec.Raw(LEVEL), spec.Raw(SCALE))
+    if TREES not in found:
+        past = tuple(spec.Raw(f"{LAG}{lag}") for lag in range(1, forecast.lags + 1))
+        return {"past": past, **found, "scale": (*scale, spec.Raw(STEP))}
     examples = (spec.Raw(each) for each in feature_names(forecast))
-    return {name: (*examples, *features), "scale": (spec.Raw(LEVEL), spec.Raw(SCALE))}
+    return {TREES: (*examples, *found[TREES]), "scale": scale}
 
 
 def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[TrainingPlan, ExamplesReader]:
@@ -131,7 +138,7 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     with at(plan.settings.span(TIME)):
         series = grid(table, plan.label, plan.forecast.time, plan.forecast.series)
     longest = int((series.known - series.first).max())
-    forecast = _fitted(plan.forecast, series.step, longest)
+    forecast = _fitted(plan.forecast, series.step, longest, trees=plan.settings.is_trees)
     with at(plan.settings.span(HORIZON)):
         found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train"))
     for note in (_note(forecast, series.step), *found.notes):
@@ -145,15 +152,16 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     return replace(plan, forecast=forecast, drafts=tuple(kept)), found
 
 
-def _fitted(written: spec.Forecast, step: Step, longest: int) -> spec.Forecast:
+def _fitted(written: spec.Forecast, step: Step, longest: int, *, trees: bool) -> spec.Forecast:
     """Return the forecast with what the rows decide. longest: number of steps of the longest series."""
     usual = step.season if longest >= 2 * step.season + written.horizon else 1
     season = written.season or usual
+    network = min(max(2 * season, written.horizon), longest // 3, MOST_LAGS_OF_NETWORK)
     return msgspec.structs.replace(
         written,
         step=str(step),
         season=season,
-        lags=written.lags or max(2, min(season, MOST_LAGS)),
+        lags=written.lags or max(2, min(season, MOST_LAGS) if trees else network),
         windows=written.windows or (2 if longest >= season + LONG * written.horizon else 1),
     )
 

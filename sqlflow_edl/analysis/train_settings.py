@@ -15,7 +15,7 @@ from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
 from sqlflow_edl.analysis.settings.attributes import TRAIN
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
+from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary, Resolved
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
@@ -146,12 +146,13 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
         fits = [row for row in TRAIN if row.name == "train.seed"]
         trains = (row.name for row in (*TRAIN, *KUBERNETES, *rows) if row not in fits)
         return Dictionary(fits, {**elsewhere, **dict.fromkeys(trains, transform.WHY_NOT)})
-    if not choice.is_trees:
-        return Dictionary((*TRAIN, *KUBERNETES, *rows), elsewhere)
-    shared = [row for row in TRAIN if row.name not in trees.OF_NETWORKS]
+    shared: Sequence[Attribute] = TRAIN
     if choice.example.task == "forecasting":
         shared = [row for row in shared if row.name not in forecasts.OF_ROWS]
         elsewhere |= dict.fromkeys(forecasts.OF_ROWS, forecasts.WHY_NOT)
+    if not choice.is_trees:
+        return Dictionary((*shared, *KUBERNETES, *rows), elsewhere)
+    shared = [row for row in shared if row.name not in trees.OF_NETWORKS]
     elsewhere |= dict.fromkeys(trees.OF_NETWORKS, "networks, such as DNNClassifier")
     return Dictionary((*shared, *KUBERNETES, *rows), elsewhere, trees.WITHOUT_EFFECT)
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from edl import schedules
-from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, Label, SeveralLabels
+from edl.spec import AnomalyLabel, ClassLabel, ClusterLabel, Component, ForecastLabel, Label, SeveralLabels
+from edl.spec.forecast import BESIDE, SCALE
 from edl.spec.job import Parameter
-from sqlflow_edl.codegen.source import Call, Expression, literal
+from sqlflow_edl.codegen.source import Call, Expression, Items, line, literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +222,24 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
         share = values["contamination"]
         odds = "odds = predictions.squeeze(1)  # quantile loss of the threshold"
         return [odds, f"return torch.maximum((1 - {share}) * odds, -{share} * odds)"]
+    if isinstance(label, ForecastLabel):
+        return _of_forecast(loss.name, label)
     order = ("labels", "predictions") if framework == "keras" else ("predictions", "labels")
     scaled = ", ".join(f"{name} / LABEL.std" for name in order)
     return _body(regression[loss.name].format(scaled=scaled, **values))
+
+
+def _of_forecast(name: str, label: ForecastLabel) -> list[str]:
+    """Return the loss of a forecast and its quantiles, in units of the scale of each series."""
+    scale = 1 + BESIDE.index(SCALE)
+    errors = (
+        f"errors = (labels[:, :1] - predictions) / labels[:, {scale}:{scale + 1}]  # in units of the series"
+    )
+    size = "abs" if name == "mean_absolute_error" else "square"
+    if not label.quantiles:
+        return [errors, f"return errors.{size}()"]
+    others = f"quantile_losses(errors[:, 1:], {line(Items(tuple(map(literal, label.quantiles))))})"
+    return [errors, f"return torch.cat([errors[:, :1].{size}(), {others}], dim=1).mean(dim=1)"]
 
 
 def label_losses(framework: str, label: Label) -> list[list[str]]:

@@ -29,11 +29,13 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "MemberOutputs",
         "Members",
         "NTPLinear",
+        "TiDE",
         "WeightedSum",
         "by_class",
         "checked_model",
         "clipped",
         "joined",
+        "quantile_losses",
         "rescaled",
     ),
 }
@@ -66,7 +68,8 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
 
 def _modules(spec: JobSpec) -> list[str]:
     own_metrics = spec.own is not None and "eval_metrics_fn" in spec.own.functions
-    return [*([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]
+    found = ["forecasting"] if spec.forecast else []
+    return [*found, *([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]
 
 
 def in_order(names: list[str]) -> list[str]:

@@ -69,7 +69,7 @@ from sqlflow_edl.analysis.catalog import MODELS
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
-from sqlflow_edl.codegen import frameworks, trees
+from sqlflow_edl.codegen import forecasts, frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
 from sqlflow_edl.codegen.imports import imports
 from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, line, literal
@@ -232,7 +232,13 @@ def _ensemble_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, objec
 def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     """Return the values of the templates of single models; fill `stored`."""
     features = layout(_features(spec, stored), prefix="FEATURES = ")
-    return {**_common_values(spec), "features": features, "stored": bool(stored)}
+    return {
+        **_common_values(spec),
+        "features": features,
+        "stored": bool(stored),
+        "series": forecasts.series(spec),
+        "seed": spec.training.seed,
+    }
 
 
 def _common_values(spec: JobSpec) -> dict[str, object]:
@@ -277,10 +283,8 @@ def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
 
 
 def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
-    return Call(
-        "fc.Features",
-        tuple(_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features)),
-    )
+    each = (_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
+    return forecasts.lags(features) or Call("fc.Features", tuple(each))
 
 
 def _optimizer(spec: JobSpec) -> dict[str, object]:

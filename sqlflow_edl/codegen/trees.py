@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from edl.spec import ClassLabel, JobSpec, RegressionLabel
-from edl.spec.forecast import PREFIX
 from sqlflow_edl.analysis.settings import trees
-from sqlflow_edl.codegen.source import Call, Expression, Items, layout, literal
+from sqlflow_edl.codegen.source import Call, Expression, layout, literal
 
 # Loss -> the library's objective; of classes, for two and for more.
 _OBJECTIVES: Mapping[str, Mapping[str, str]] = {
@@ -62,25 +61,7 @@ def context(spec: JobSpec) -> dict[str, object]:
     library = trees.LIBRARIES[spec.framework]
     features = "FEATURES" if spec.forecast is None else 'FEATURES["features"]'
     made = Call(library, (features, *written, *weighed))
-    return {"model": layout(made, indent=4, prefix="return "), "series": _series(spec)}
-
-
-def _series(spec: JobSpec) -> str:
-    """Return `SERIES = forecasting.Series(…)`; empty for models that forecast nothing."""
-    if spec.forecast is None:
-        return ""
-    found = spec.forecast
-    by: list[tuple[str, Expression]] = (
-        [("by", Items(tuple(map(literal, found.series))))] if found.series else []
-    )
-    names = ("horizon", "step", "season", "lags", "windows")
-    numbers: list[tuple[str, Expression]] = [(name, literal(getattr(found, name))) for name in names]
-    own = [name for name in spec.columns if not name.startswith(PREFIX)]
-    known = [name for name in own if name not in found.columns]
-    if known:
-        numbers.append(("known", Items(tuple(map(literal, known)))))
-    named = (("time", literal(found.time)), *by, *numbers)
-    return layout(Call("forecasting.Series", (literal(spec.label.column), *named)), prefix="SERIES = ")
+    return {"model": layout(made, indent=4, prefix="return ")}
 
 
 def imports(spec: JobSpec, stored: bool) -> list[str]:

@@ -150,6 +150,26 @@ def test_quantiles_become_columns_around_the_forecast(session: Session) -> None:
     assert (low < high).any()
 
 
+def test_a_network_forecasts_with_quantiles_and_is_measured_and_explained(session: Session) -> None:
+    settings = f"{WITH}, forecast.quantiles = [0.1, 0.9], forecast.lags = 8, train.epoch = 3"
+    [trained] = session.run(f"{KNOWN} TO TRAIN TiDE {settings} LABEL sales INTO tide")
+    assert trained.figures["mase"] < trained.figures["seasonal_naive_mase"]
+
+    found = last(session, "SELECT * FROM sales TO PREDICT USING tide")
+    low, middle, high = (found[name].to_numpy() for name in ("sales_q10", "sales", "sales_q90"))
+    assert found.num_rows == 3 * AHEAD
+    assert np.median(np.abs(middle / found["truth"].to_numpy() - 1)) < 0.2
+    assert ((low <= middle) & (middle <= high) & (low < high)).all()
+
+    [measured] = last(session, f"{KNOWN} TO EVALUATE tide").to_pylist()
+    assert 0.5 <= measured["coverage"] <= 1
+
+    list(session.run(f"{KNOWN} TO EXPLAIN tide WITH explain.samples = 4 INTO tide_why"))
+    why = last(session, "SELECT * FROM tide_why")
+    values = [why[name].to_numpy() for name in why.column_names if name.endswith("_shap")]
+    np.testing.assert_allclose(why["sales"].to_numpy(), why["sales_base"].to_numpy() + sum(values), rtol=1e-3)
+
+
 def test_only_parts_of_the_time_with_a_cycle_longer_than_a_season_are_features(model: Session) -> None:
     def parts(season: int) -> set[str]:
         rows = last(
@@ -194,6 +214,7 @@ def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
         (f"{KNOWN} TO TRAIN Forecast {WITH} LABEL sales USING m INTO e", "is not trained further"),
         ("SELECT day, store, promo FROM sales TO PREDICT USING m", "lacks the column sales"),
         (f"{KNOWN} TO PREDICT USING m", "there is nothing to forecast"),
+        (f"{KNOWN} TO TRAIN TiDE {WITH}, train.num_workers = 2 LABEL sales INTO e", "unknown attribute"),
     ],
 )
 def test_a_query_that_cannot_be_forecast_is_an_error_with_its_place(

@@ -48,6 +48,7 @@ from edl.spec.features import (
     Plain,
     Single,
 )
+from edl.spec.forecast import LAG
 
 
 def numeric(column: str, mean: float = 0.0) -> Numeric:
@@ -211,6 +212,11 @@ def log_count(category: Plain, counts: Iterable[float] = (), scaled: bool = True
 def raw(column: str, part: str = "") -> Raw:
     """Return the number as it is, for trees, or a part of a date: year, month, day, weekday, hour or minute."""
     return check(Raw(column, part))  # type: ignore[arg-type]
+
+
+def lags(count: int) -> list[Raw]:
+    """Return the last `count` values of a series before the origin of an example, the latest first."""
+    return [raw(f"{LAG}{lag}") for lag in range(1, count + 1)]
 
 
 def codes(category: Plain) -> Codes:

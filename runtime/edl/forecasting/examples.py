@@ -34,6 +34,7 @@ from edl.spec.forecast import LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Fo
 
 Mode = Literal["train", "refit", "predict", "evaluate"]
 MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
+MOST_VALUES = 12_000_000  # of the lags of all examples
 SEASONS = 3  # earlier seasons whose values are features
 _FEWEST = 8  # values of a scale
 
@@ -69,8 +70,8 @@ class Series:
         self.known = tuple(known)
         self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows)
 
-    def examples(self, rows: pa.Table, mode: Mode) -> Examples:
-        """Return the examples of a table.
+    def examples(self, rows: pa.Table, mode: Mode, seed: int | None = None) -> Examples:
+        """Return the examples of a table. seed: of the order of those of training, which networks need random.
 
         In training they are of all times before the backtest, and after them those of the backtest: the last times of
         each series in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and
@@ -86,7 +87,8 @@ class Series:
             "evaluate": self._last_window,
             "predict": self._ahead,
         }
-        return make[mode](found, rows)
+        made = make[mode](found, rows)
+        return made if seed is None else _shuffled(made, seed)
 
     def _training(self, found: Grid, rows: pa.Table) -> Examples:
         spec = self.spec
@@ -123,6 +125,12 @@ class Series:
         for name, values in _features(found, self.spec, origins, steps).items():
             table = table.append_column(name, pa.array(values))
         return table
+
+
+def _shuffled(made: Examples, seed: int) -> Examples:
+    order = np.arange(made.rows.num_rows)
+    order[: made.training] = np.random.default_rng(seed).permutation(made.training)
+    return made._replace(rows=made.rows.take(pa.array(order)))
 
 
 def feature_names(spec: Forecast) -> list[str]:
@@ -167,10 +175,14 @@ def _backtest(spec: Forecast, ends: Ints, windows: int) -> tuple[Ints, Ints]:
 
 
 def _before(found: Grid, spec: Forecast, ends: Ints) -> tuple[Ints, Ints]:
-    """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES."""
+    """Return all origins and steps whose times are before the backtests, at most about MOST_EXAMPLES.
+
+    They are fewer with many lags.
+    """
     firsts = found.first[found.of[ends - 1]] + spec.season
     counts = np.maximum(ends - 1 - firsts, 0)
-    stride = -(-int(counts.sum()) * spec.horizon // MOST_EXAMPLES) or 1
+    most = min(MOST_EXAMPLES, MOST_VALUES // spec.lags)
+    stride = -(-int(counts.sum()) * spec.horizon // most) or 1
     while math.gcd(stride, spec.season) > 1:  # origins at all places of a season
         stride += 1
     counts = -(-counts // stride)

@@ -13,7 +13,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
     clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
     anomalies    labels (n, 1) zeros      scores (n, 1) from 0 to 1
-    forecast     labels (n, 3)            scores (n, 1); see `edl.metrics.forecasts`
+    forecast     labels (n, 4)            scores (n, 1); see `edl.metrics.forecasts`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
 finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.
@@ -30,6 +30,9 @@ import numpy.typing as npt
 
 from edl.errors import JobError
 from edl.metrics.states import Floats, State
+from edl.spec.forecast import BESIDE
+
+FORECAST_WIDTH = 1 + len(BESIDE)  # of the labels of forecasts
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -107,8 +110,8 @@ def row_weights(weights: Array | None, rows: int) -> Floats:
 
 
 def regression_rows(labels: Array, scores: Array, weights: Array | None) -> tuple[Floats, Floats, Floats]:
-    """Return labels, scores and weights, each float64 of shape (n,). Labels may be those of forecasts, (n, 3)."""
-    if labels.ndim == 2 and labels.shape[1] == 3:
+    """Return labels, scores and weights, each float64 of shape (n,). Labels may be those of forecasts."""
+    if labels.ndim == 2 and labels.shape[1] == FORECAST_WIDTH:
         labels, scores = labels[:, :1], scores[:, :1]
     if labels.ndim != 2 or labels.shape[1] != 1 or scores.shape != labels.shape:
         raise _shapes(labels, scores, "a number to predict needs (n, 1) and (n, 1)")

@@ -1,7 +1,8 @@
 """Metrics of forecasts, beside those of a predicted number.
 
-Labels are (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such forecasts in the series
-before the origin. Scores are (n, 1 + quantiles): the forecast, and its quantiles in rising order.
+Labels are (n, 4): the value, its seasonal naive forecast, the mean absolute error of such forecasts in the series
+before the origin, and the scale of the series. Scores are (n, 1 + quantiles): the forecast, and its quantiles in
+rising order.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from edl.errors import JobError
-from edl.metrics.base import Array, check_finite
+from edl.metrics.base import FORECAST_WIDTH, Array, check_finite
 from edl.metrics.regression import MAE, RMSE
 from edl.metrics.states import State
 
@@ -75,9 +76,10 @@ class Coverage(MAE):
 
 def forecast_rows(labels: Array) -> Array:
     """Return the labels as float64. Raises JobError unless they are those of forecasts."""
-    if labels.ndim != 2 or labels.shape[1] != 3:
+    if labels.ndim != 2 or labels.shape[1] != FORECAST_WIDTH:
         raise JobError(
-            f"labels have the shape {labels.shape}; those of forecasts are (n, 3), as fc.forecast makes them"
+            f"labels have the shape {labels.shape}; those of forecasts are (n, {FORECAST_WIDTH}), as fc.forecast makes "
+            "them"
         )
     check_finite(labels[:, :2], "labels")
     return labels.astype(np.float64)

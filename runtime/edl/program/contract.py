@@ -55,7 +55,8 @@ def functions(framework: str) -> tuple[Function, ...]:
     """Return the contract of a framework.
 
     An optimizer of PyTorch takes the parameters to optimize, and rows may come from its DataLoader. A model of trees
-    names its objective itself, and may forecast from examples of rows; an ensemble is not trained as a whole.
+    names its objective itself; an ensemble is not trained as a whole. Networks of PyTorch and trees may forecast from
+    examples of rows.
     """
     if framework in (*TREES, ENSEMBLE):
         shared = (each for each in FUNCTIONS if each.name not in ("loss", "optimizer"))
@@ -63,7 +64,7 @@ def functions(framework: str) -> tuple[Function, ...]:
     if framework != "torch":
         return FUNCTIONS
     own = (_TORCH_OPTIMIZER if function.name == "optimizer" else function for function in FUNCTIONS)
-    return (*own, *_TORCH_INPUTS)
+    return (*own, *_TORCH_INPUTS, _EXAMPLES)
 
 
 def check(

@@ -1,4 +1,4 @@
-"""Last steps of the training of a forecast, once the backtest has chosen the number of rounds.
+"""Last steps of the training of a forecast, once the backtest has chosen the number of rounds or epochs.
 
 Its quantiles are calibrated by the backtest, and then the model is trained on all rows.
 """
@@ -10,15 +10,16 @@ import threading
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 
 from edl.arrays import Array
 from edl.forecasting import ExamplesReader
 from edl.frameworks import create
-from edl.frameworks.trees.forecasts import SHIFTS, ForecastAdapter
 from edl.jobs.outcome import Outcome
 from edl.models.weights import Weights
 from edl.program import Program
-from edl.spec import Rows
+from edl.spec import TREES, ForecastLabel, Rows
+from edl.spec.forecast import BESIDE, SCALE, SHIFTS
 from edl.worker.input.blocks import Blocks
 from edl.worker.trainer import train
 
@@ -39,16 +40,25 @@ def finished(
 
 
 def _shifts(program: Program, reader: ExamplesReader, weights: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the shifts that calibrate the quantiles, as weights; empty without quantiles or a backtest."""
-    if SHIFTS not in weights or reader.training == reader.rows:
+    """Return the shifts that calibrate the quantiles, as weights; empty without quantiles or a backtest.
+
+    Each quantile gets its share of the backtest below it: the step of conformalized quantile regression (Romano,
+    Patterson and Candès, 2019), for each side.
+    """
+    label = program.spec.label
+    if SHIFTS not in weights or reader.training == reader.rows or not isinstance(label, ForecastLabel):
         return {}
     found = Blocks(program, reader).read(reader.training, reader.rows, "train").arrays
     adapter = create(program, found.features, found.labels, seed=program.spec.training.seed)
-    if not isinstance(adapter, ForecastAdapter):
-        return {}
     adapter.set_weights(weights)
-    adapter.calibrate(found.features, found.labels)
-    return {SHIFTS: adapter.get_weights()[SHIFTS]}
+    places = range(1, label.outputs)
+    predicted = adapter.predict(found.features).astype(np.float64)
+    errors = (found.labels[:, :1] - predicted) / found.labels[:, [1 + BESIDE.index(SCALE)]]
+    shifts = [
+        np.quantile(errors[:, place], share, method="weibull")
+        for place, share in zip(places, label.quantiles, strict=True)
+    ]
+    return {SHIFTS: np.array(shifts, dtype=weights[SHIFTS].dtype)}
 
 
 def _refitted(
@@ -72,5 +82,6 @@ def _refitted(
     _, adapter = train(
         again, examples, rows, observer=lambda event: None, cancelled=cancelled or threading.Event()
     )
-    note = f"trained again on all {examples.rows:,} examples, those of the backtest included, in {rounds:,} rounds"
+    length = "rounds" if spec.framework in TREES else "epochs"
+    note = f"trained again on all {examples.rows:,} examples, those of the backtest included, in {rounds:,} {length}"
     return msgspec.structs.replace(outcome, notes=(*outcome.notes, note)), adapter.get_weights()

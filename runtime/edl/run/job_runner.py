@@ -141,6 +141,11 @@ def export(program: Program, weights: Path, path: Path) -> str:
     from edl.frameworks.export import OVER_COLUMNS, averaged, check_lists, network_file
     from edl.frameworks.export import export as write
 
+    if program.spec.forecast is not None:
+        raise JobError(
+            "a forecast needs the last rows of its series, which a file of a model does not read",
+            hint="SELECT … TO PREDICT reads them from a query",
+        )
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
     nulls = {name: pa.nulls(2) for name in program.spec.columns}  # the replacement of NULL is a valid example

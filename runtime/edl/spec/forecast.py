@@ -9,7 +9,15 @@ import msgspec
 
 PREFIX = "forecast."
 STEP, LEVEL, SCALE = f"{PREFIX}step", f"{PREFIX}level", f"{PREFIX}scale"
+LAG = f"{PREFIX}lag_"  # and its number
 NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
+SHIFTS = "shifts"  # weight that calibrates the quantiles
+BESIDE = (NAIVE, NAIVE_ERROR, SCALE)  # the value in the labels of examples
+
+DECODED, TEMPORAL_UNITS = (
+    8,
+    32,
+)  # of TiDE: numbers of each step from the decoder, and units of the temporal decoder
 
 DAY = 86_400  # seconds
 _SEASONS = {(1, "month"): 12, (3, "month"): 4, (1, "day"): 7, (7, "day"): 52}

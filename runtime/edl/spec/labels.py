@@ -7,7 +7,7 @@ from itertools import accumulate
 
 import msgspec
 
-from edl.spec.forecast import NAIVE, NAIVE_ERROR
+from edl.spec.forecast import BESIDE
 
 
 class RegressionLabel(
@@ -97,8 +97,9 @@ class AnomalyLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
 class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="forecast", tag_field="op"):
     """Value of a time series at a later time.
 
-    Labels are float32 of shape (n, 3): the value, its seasonal naive forecast, and the mean absolute error of such
-    forecasts in the series until then. The outputs of the model are the forecast and its `quantiles`, in rising order.
+    Labels are float32 of shape (n, 4): the value, its seasonal naive forecast, the mean absolute error of such
+    forecasts in the series until then, and the scale of the series. The outputs of the model are the forecast and its
+    `quantiles`, in rising order.
     """
 
     column: str
@@ -189,7 +190,7 @@ def label_columns(label: Label) -> tuple[str, ...]:
     if isinstance(label, Unlabelled | NoLabel):
         return ()
     if isinstance(label, ForecastLabel):
-        return (label.column, NAIVE, NAIVE_ERROR)
+        return (label.column, *BESIDE)
     if isinstance(label, SeveralLabels):
         return tuple(each.column for each in label.labels)
     return (label.column, label.group) if isinstance(label, RankingLabel) else (label.column,)

@@ -1,13 +1,27 @@
-"""Forecast of time series by boosted trees over examples of `edl.forecasting`: one model of all series and steps."""
+"""Forecast of time series by boosted trees or a network over examples of `edl.forecasting`.
+
+One model forecasts all series and all steps.
+"""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping, Sequence
+
+from edl import spec
+from edl.errors import Span
+from edl.spec.features import with_tables
+from edl.spec.forecast import DECODED, TEMPORAL_UNITS
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.models import boosted_trees
-from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.models.base import Architecture, Length, Model, Parameters
+from sqlflow_edl.analysis.models.parts import DROPOUT, deep_feature
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import Attribute
+from sqlflow_edl.analysis.settings.values import Setting
 
 NAME = "Forecast"
+KNOWN = "known"  # input of a network: features of the time to forecast
 ATTRIBUTES = (
     Attribute(
         "forecast.time",
@@ -41,8 +55,8 @@ ATTRIBUTES = (
     Attribute(
         "forecast.lags",
         "integer",
-        "Number of last values that the model sees, beside those of earlier seasons. By default those of a season, "
-        "from 2 to 12.",
+        "Number of last values that the model sees. By default those of a season, from 2 to 12, beside values of "
+        "earlier seasons; of TiDE those of two seasons or of the horizon.",
         low=1,
         high=1000,
         aliases=("lags", "n_in", "model.n_in"),
@@ -67,7 +81,7 @@ ATTRIBUTES = (
     Attribute(
         "forecast.refit",
         "boolean",
-        "Train the model once more after the backtest, on all rows, in as many rounds.",
+        "Train the model once more after the backtest, on all rows, in as many rounds or epochs.",
         True,
         aliases=("refit",),
     ),
@@ -80,6 +94,69 @@ OF_ROWS = (
     "train.incremental_column",
 )  # fmt: skip
 
+NETWORK = (
+    Attribute(
+        "model.hidden_size",
+        "integer",
+        "Units of the hidden layers of encoder and decoder.",
+        64,
+        low=1,
+        high=4096,
+        aliases=("hidden_size",),
+    ),
+    Attribute(
+        "model.layers",
+        "integer",
+        "Residual blocks of the encoder, and as many of the decoder.",
+        1,
+        low=1,
+        high=20,
+        aliases=("layers", "n_layers", "model.n_layers"),
+    ),
+    DROPOUT,
+)
+_NETWORK_DEFAULTS: Mapping[str, Setting] = {
+    "model.dropout": 0.1,
+    "optimizer": "adamw",
+    "optimizer.learning_rate": 0.001,
+}
+_LENGTH = Length(3000, (3, 30), 8, ((2_000, 32), (20_000, 128)))
+
+
+def _assemble(
+    columns: Sequence[Placed], label: spec.Label, parameters: Parameters, span: Span | None
+) -> ModelInputs:
+    """Return the features of the time to forecast, in the forms of a dense network."""
+    features = dict.fromkeys(deep_feature(each.column, label) for each in columns)
+    return {KNOWN: tuple(features)} if features else {}
+
+
+def _values(job: spec.JobSpec) -> Mapping[str, object]:
+    quantiles = job.label.quantiles if isinstance(job.label, spec.ForecastLabel) else ()
+    return {"known": KNOWN in job.inputs, "forecast": job.forecast, "quantiles": len(quantiles)}
+
+
+def _size(job: spec.JobSpec) -> int | None:
+    """Count the weights of `edl.torch.TiDE`, and the embeddings beside it."""
+    if job.forecast is None:
+        return None
+    size, layers = (int(job.model.params[name]) for name in ("hidden_size", "layers"))  # type: ignore[arg-type]
+    known, lags, horizon = (
+        sum(map(spec.width, job.inputs.get(KNOWN, ()))),
+        job.forecast.lags,
+        job.forecast.horizon,
+    )
+    widths = [lags + known, *[size] * (2 * layers - 1), horizon * DECODED]
+    blocks = sum(_block(width, size, after) + 2 * after for width, after in itertools.pairwise(widths))
+    outputs = job.label.outputs
+    tables = sum(spec.num_ids(each.category) * each.dim for each in with_tables(job.features))
+    return blocks + _block(DECODED + known, TEMPORAL_UNITS, outputs) + (lags + 1) * horizon + tables
+
+
+def _block(width: int, hidden: int, outputs: int) -> int:
+    return (width + 1) * hidden + (hidden + 1) * outputs + (width + 1) * outputs
+
+
 MODELS = (
     Model(
         NAME,
@@ -90,4 +167,15 @@ MODELS = (
         frameworks=("lightgbm",),
         architecture=boosted_trees.ARCHITECTURE,
     ),
+    Model(
+        "TiDE",
+        "Forecast of time series by a dense encoder and decoder (TiDE; Das et al., 2023) on the last values.",
+        (*ATTRIBUTES, *NETWORK),
+        aliases=("TiDEForecast", "TiDEModel"),
+        task="forecasting",
+        frameworks=("torch",),
+        architecture=Architecture("tide", _assemble, size=_size, values=_values),
+        defaults=_NETWORK_DEFAULTS,
+        length=_LENGTH,
+    ).with_defaults(_NETWORK_DEFAULTS),
 )

@@ -10,8 +10,8 @@ import pytest
 from edl import metrics
 from edl.errors import JobError
 
-# value, its seasonal naive forecast, mean error of such forecasts
-LABELS = np.array([[10.0, 12.0, 2.0], [20.0, 20.0, 4.0], [30.0, 24.0, 0.0]], dtype=np.float32)
+# value, its seasonal naive forecast, mean error of such forecasts, scale of the series
+LABELS = np.array([[10.0, 12.0, 2.0, 5.0], [20.0, 20.0, 4.0, 5.0], [30.0, 24.0, 0.0, 5.0]], dtype=np.float32)
 SCORES = np.array([[11.0, 9.0, 12.0], [16.0, 10.0, 18.0], [30.0, 29.0, 31.0]])
 
 

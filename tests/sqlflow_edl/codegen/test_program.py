@@ -412,6 +412,29 @@ def test_a_program_of_a_forecast(golden: Callable[[str, bytes], None]) -> None:
     golden("programs/forecast_lightgbm.py", generate(forecast).files["model.py"])
 
 
+def test_a_program_of_a_network_that_forecasts(golden: Callable[[str, bytes], None]) -> None:
+    scale = tuple(spec.Raw(f"forecast.{name}") for name in ("level", "scale", "step"))
+    known = (
+        spec.Standardize("age", mean=38.58, std=13.64),
+        spec.OneHot(spec.Vocabulary("department", ("a", "b"))),
+    )
+    network = msgspec.structs.replace(
+        job("torch"),
+        model=spec.Component("TiDE", {"hidden_size": 64, "layers": 1, "dropout": 0.1}),
+        inputs={
+            "past": tuple(map(spec.Raw, ("forecast.lag_1", "forecast.lag_2"))),
+            "known": known,
+            "scale": scale,
+        },
+        label=spec.ForecastLabel("income", (0.1, 0.9)),
+        loss=spec.Component("mean_absolute_error"),
+        metrics=("mase", "seasonal_naive_mase"),
+        forecast=spec.Forecast("hired", ("department",), horizon=14, season=7, step="1 day", lags=2),
+    )
+
+    golden("programs/tide_torch.py", generate(network).files["model.py"])
+
+
 def searched() -> spec.JobSpec:
     """An ensemble of a network and of trees, each with another number of models."""
     network = job("torch", model=spec.Component("LinearRegressor"), words=tuple(range(21)))

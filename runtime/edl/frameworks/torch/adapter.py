@@ -53,6 +53,7 @@ from edl.frameworks.torch.optimizer_step import Steps
 from edl.frameworks.torch.precision import LossScale
 from edl.frameworks.torch.threads import Threads, Turns
 from edl.program import Program
+from edl.spec import ForecastLabel
 from edl.spec.extra_outputs import EMBEDDING
 
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
@@ -99,7 +100,7 @@ class TorchAdapter(NetworkAdapter):
         tell(program.spec.device, devices.described(self._device), precision)
         self._threads = Threads(_threads, sum(parameter.numel() for parameter in model.parameters()))
         if labels is not None:
-            check_outputs(labels.shape, outputs.shape, labels.dtype.kind == "i")
+            check_outputs(self._wanted(labels), outputs.shape, labels.dtype.kind == "i")
             wanted, title = torch.optim.Optimizer, "torch.optim.Optimizer"
             self.optimizer = called(program, "optimizer", wanted, title, list(self._trainable().values()))
             if self.tables:
@@ -380,7 +381,7 @@ class TorchAdapter(NetworkAdapter):
         self, labels: torch.Tensor, outputs: torch.Tensor, weights: torch.Tensor | None
     ) -> torch.Tensor:
         whole = not labels.is_floating_point()
-        check_outputs(labels.shape, outputs.shape, whole)
+        check_outputs(self._wanted(labels), outputs.shape, whole)
         members = count_members(labels.ndim, outputs.shape, whole)
         if members:
             labels, outputs = labels.repeat_interleave(members, dim=0), outputs.flatten(0, 1)
@@ -393,6 +394,11 @@ class TorchAdapter(NetworkAdapter):
         if not losses.ndim:
             raise refuse_weights_for_scalar()
         return (losses.reshape(-1) @ weights) / len(weights)
+
+    def _wanted(self, labels: Array | torch.Tensor) -> tuple[int | None, ...]:
+        """Return the shape of the outputs that the labels need; those of forecasts hold more than what is forecast."""
+        label = self._program.spec.label
+        return (len(labels), label.outputs) if isinstance(label, ForecastLabel) else tuple(labels.shape)
 
     @contextlib.contextmanager
     def _one_row_normalised(self) -> Iterator[None]:

@@ -17,15 +17,15 @@ from edl.arrays import Array, Features
 from edl.collectives.base import Group
 from edl.errors import JobError
 from edl.frameworks.adapter import Evaluated, Floats, Minibatches
-from edl.frameworks.trees.adapter import Files, TreeAdapter
+from edl.frameworks.trees.adapter import TreeAdapter
 from edl.frameworks.trees.engine import Engine
 from edl.frameworks.trees.models import Trees
 from edl.frameworks.trees.objectives import LIGHTGBM
 from edl.program import Program
 from edl.spec import ForecastLabel, width
+from edl.spec.forecast import SHIFTS
 
 MATRIX, SCALE = "features_dense", "scale_dense"
-SHIFTS = "shifts"
 
 
 def forecast_adapter(program: Program, model: Trees, engine: Engine, features: Features) -> ForecastAdapter:
@@ -79,23 +79,6 @@ class ForecastAdapter(TreeAdapter):
         found: Array = np.hstack(outputs) + np.r_[0.0, self._shifts]
         return found
 
-    def calibrate(self, features: Features, labels: Array) -> None:
-        """Shift each quantile so that it has its share of these labels below it.
-
-        That is the step of conformalized quantile regression (Romano, Patterson and Candès, 2019), for each side.
-        """
-        matrix, level, scale = _parts(features)
-        relative = _relative(labels, level, scale)[:, 0].astype(np.float64)
-        shares = (
-            self.program.spec.label.quantiles if isinstance(self.program.spec.label, ForecastLabel) else ()
-        )
-        self._shifts = np.array(
-            [
-                np.quantile(relative - each.predict(matrix)[:, 0], share, method="weibull")
-                for share, each in zip(shares, self._quantiles.values(), strict=True)
-            ]
-        )
-
     def get_weights(self) -> dict[str, Array]:
         own = {**super().get_weights(), **({SHIFTS: self._shifts} if self._quantiles else {})}
         return self._with_others(own, lambda each: each.get_weights())
@@ -132,12 +115,6 @@ class ForecastAdapter(TreeAdapter):
             for name, array in of(each).items()
         }
         return own | others
-
-    def standalone(self) -> Files:
-        raise JobError(
-            "a forecast needs the last rows of its series, which a file of a model does not read",
-            hint="SELECT … TO PREDICT reads them from a query",
-        )
 
     def _matrix(self, features: Features) -> Array:
         return _parts(features)[0]

@@ -30,7 +30,7 @@ from edl.data.batch_reader import BatchReader
 from edl.data.names import fitting, unique_names
 from edl.errors import JobError
 from edl.program import Program
-from edl.spec import ClassLabel, Explanation, JobSpec, Output
+from edl.spec import ClassLabel, Explanation, ForecastLabel, JobSpec, Output
 from edl.tasks.ranges import LEAST_ROWS, explained_rows, generator
 from edl.worker.evaluation.prediction import Results, probabilities, results
 from edl.worker.evaluation.scoring import Scorer
@@ -161,11 +161,13 @@ class Explainer(Scorer):
         return replace(self._inside, reader=BatchReader(batch)).read(0, batch.num_rows, "predict")
 
     def _scores_of(self, block: Block) -> Floats:
-        """Return the scores, (rows, classes), or (rows, 1) for a number."""
+        """Return the scores, (rows, classes), (rows, 1) for a number, or (rows, 1 + quantiles) of a forecast."""
         scores = super().predict(block)
         label = self.program.spec.label
         if isinstance(label, ClassLabel):
             return probabilities(scores, label).astype(np.float64)
+        if isinstance(label, ForecastLabel):
+            return scores.astype(np.float64)
         if scores.size != len(scores):
             raise JobError(
                 f"the program's scores have the shape {scores.shape}",
@@ -174,7 +176,9 @@ class Explainer(Scorer):
         return scores.reshape(-1, 1).astype(np.float64)
 
     def _chosen(self, scores: Floats) -> npt.NDArray[np.intp]:
-        """Return the position of the explained score of each row."""
+        """Return the position of the explained score of each row; of a forecast the first, before its quantiles."""
+        if isinstance(self.program.spec.label, ForecastLabel):
+            return np.zeros(len(scores), dtype=np.intp)
         last = np.full(len(scores), scores.shape[1] - 1)
         return last if scores.shape[1] <= 2 else np.argmax(scores, axis=1, out=last)
 
