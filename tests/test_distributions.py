@@ -42,8 +42,7 @@ with sqlflow_edl.connect('duckdb:') as session:
     [compiled] = session.compile(f'{query} TO TRAIN DNNRegressor LABEL b INTO m')
     print(compiled.program.files['model.py'].decode())
 """
-# A driver that `mysql` does without, since building it needs a C library; and a client that brings many packages.
-LEFT_OUT_OF_ALL = {"mlflow-skinny", "mysqlclient"}
+LEFT_OUT_OF_ALL = {"mlflow-skinny"}  # a client that brings many packages
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +210,7 @@ def test_every_package_that_is_imported_is_required(
     declared = {
         canonicalize_name(each.name) for each in requirements if 'extra == "test"' not in str(each.marker)
     }
-    absent = {"MySQLdb": ["mysqlclient"], "mlflow": ["mlflow-skinny"]}
+    absent = {"mlflow": ["mlflow-skinny"]}
     distributions = {**absent, **packages_distributions()}
     ours = {"edl", "sqlflow_edl"}
     names = {name for package in ours for name in imported(installation.packages / package)}

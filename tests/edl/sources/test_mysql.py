@@ -266,7 +266,7 @@ def numbered(source: MySQLSource, count: int) -> None:
     )
 
 
-@pytest.mark.parametrize("driver", ["pymysql", "mysqlclient"])
+@pytest.mark.parametrize("driver", ["pymysql", "connectorx"])
 def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     mariadb: Server,
     database: str,
@@ -275,9 +275,7 @@ def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     monkeypatch: pytest.MonkeyPatch,
     driver: str,
 ) -> None:
-    if driver == "mysqlclient":
-        pytest.importorskip("MySQLdb")
-    monkeypatch.setattr(pinning, "FETCH_ROWS", 100)
+    monkeypatch.setattr(drivers, "FETCH_ROWS", 100)
     monkeypatch.setattr(pinned_tables, "Patience", lambda: _Patience(limit=30))
     original = drivers.connect
     monkeypatch.setattr(drivers, "connect", lambda url: original(url, driver))

@@ -9,6 +9,7 @@ import pytest
 
 from edl.data import connect, open_reader
 from edl.errors import SourceError
+from edl.sources.mysql import arrow_driver
 from tests.certificates import Authority
 from tests.mariadb import MISSING, PASSWORD, Server, is_installed, running
 
@@ -104,10 +105,19 @@ def test_a_server_without_tls_is_not_told_a_password_in_the_clear(mariadb: Serve
     assert caught.value.hint == "enable TLS on the server, or leave the ssl options out"
 
 
-def test_rows_of_an_account_that_must_have_tls_are_read_by_a_driver_that_has_it(
-    server: Server, tmp_path: Path
-) -> None:
-    with connect(server.url("shop", user="careful")) as source:
+@pytest.mark.parametrize(
+    ("user", "options", "said"),
+    [("careful", "", ["encrypted"]), ("owner", "", ["encrypted"]), ("owner", "?ssl=false", [])],
+)
+def test_rows_are_read_by_a_driver_that_encrypts_where_connections_are_encrypted(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    user: str, options: str, said: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(arrow_driver, "LEAST_ROWS", 1)
+    caplog.set_level("DEBUG", arrow_driver.__name__)
+    with connect(server.url("shop", user=user, options=options)) as source:
         pinned = source.pin("SELECT 1 AS a UNION ALL SELECT 2", tmp_path, seed=0, shuffle=False)
         assert [batch["a"].to_pylist() for batch in open_reader(pinned, tmp_path).read(0, 2)] == [[1, 2]]
+        assert [word for word in said if word in caplog.text] == said
+        assert len(caplog.messages) == len(said)
         source.unpin(pinned, tmp_path)

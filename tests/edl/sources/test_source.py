@@ -13,6 +13,7 @@ import pytest
 
 from edl.data import Source, connect, open_reader
 from edl.errors import SourceError
+from edl.sources.mysql import arrow_driver
 from tests.mariadb import Server
 from tests.postgresql import Server as PostgreSQL
 
@@ -43,6 +44,12 @@ def pinned(source: Source, folder: Path, query: str, *, seed: int = 1, shuffle: 
 def table(source: Source, sql: str, *parameters: object) -> list[dict[str, Any]] | None:
     reader = source.execute(sql, parameters)
     return None if reader is None else reader.read_all().to_pylist()
+
+
+@pytest.fixture(autouse=True)
+def fast_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read short ranges of MySQL by connectorx too; PyMySQL reads those of most other tests."""
+    monkeypatch.setattr(arrow_driver, "LEAST_ROWS", 1)
 
 
 def test_a_source_has_all_that_the_contract_names(any_source: Source) -> None:

@@ -1,41 +1,38 @@
-"""Drivers that read pinned rows from MySQL; the fastest installed one is used.
+"""Drivers that read pinned rows from MySQL; the fastest that can be used is.
 
-mysqlclient is written in C and several times as fast as PyMySQL, which is written in Python; both give the same
-bytes.
+PyMySQL is written in Python and reads everything. connectorx is written in Rust and about ten times as fast, but cannot
+encrypt (`edl.sources.mysql.arrow_driver`). Both give the same rows.
 """
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
-from typing import Any, Protocol
+from contextlib import closing
+from importlib.util import find_spec
+from typing import Protocol
 
+import pyarrow as pa
+
+from edl.data.names import quoted
 from edl.data.server_url import ServerURL
+from edl.data.source import PinnedTable
 from edl.errors import SourceError
-from edl.sources.mysql import tls
-from edl.sources.mysql.connection import ERRORS, SESSION, Connection, code, fetched, is_lost, open_connection
+from edl.sources.mysql import types
+from edl.sources.mysql.connection import ERRORS, Connection, fetched, is_lost, open_connection
+from edl.sources.mysql.types import Column
 from edl.sources.pinned_tables import LostError
 
-try:
-    import MySQLdb
-    from MySQLdb import _mysql
-except ImportError:
-    _mysql = None
-
-_NEED_TLS = (1045, 3159)  # access is denied to an account that requires TLS
-
-Rows = Sequence[tuple[bytes | None, ...]]
+FETCH_ROWS = 8192
 
 
-class _NeedsTLSError(LostError):
-    """The server or the account requires TLS, which PyMySQL uses by itself."""
+class Reading(Protocol):
+    """Connection from which ranges of a pinned table are read."""
 
-
-class Fetching(Protocol):
-    """Connection from which rows are read."""
-
-    def fetch(self, query: str, rows: int) -> Iterator[Rows]:
-        """Yield the rows of the query, `rows` at a time.
+    def read(
+        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows [start, end) of the table, in order.
 
         Raises LostError if the connection was lost, SourceError for other errors.
         """
@@ -48,25 +45,20 @@ class Fetching(Protocol):
 
 def installed() -> list[str]:
     """Return the installed drivers, the fastest last."""
-    return ["pymysql", *(["mysqlclient"] if _mysql is not None else [])]
+    return ["pymysql", *(["connectorx"] if find_spec("connectorx") is not None else [])]
 
 
-def connect(url: ServerURL, driver: str | None = None) -> Fetching:
-    """Connect with `driver` ("pymysql" or "mysqlclient"; None is the fastest installed).
+def connect(url: ServerURL, driver: str | None = None) -> Reading:
+    """Connect with `driver` ("pymysql" or "connectorx"; None is the fastest that can be used).
 
     Raises LostError if the server cannot be reached.
     """
-    if driver == "mysqlclient" or (driver is None and _mysql is not None and not _is_secured(url)):
-        try:
-            return _MySQLClient(url)
-        except _NeedsTLSError:
-            if driver is not None:
-                raise
-    return _PyMySQL(url)
+    plain = PyMySQL(url)
+    if (driver or installed()[-1]) == "pymysql":
+        return plain
+    from edl.sources.mysql.arrow_driver import ConnectorX
 
-
-def _is_secured(url: ServerURL) -> bool:
-    return any(option in tls.OPTIONS and value != "false" for option, value in url.options)
+    return ConnectorX(url, plain)
 
 
 def describing(url: ServerURL) -> closing[Connection]:
@@ -74,21 +66,39 @@ def describing(url: ServerURL) -> closing[Connection]:
     return closing(open_connection(url))
 
 
-class _PyMySQL:
+def select(
+    table: PinnedTable, expressions: Sequence[str], start: int, end: int, conditions: Sequence[str] = ()
+) -> str:
+    """Return the query of rows [start, end) of a pinned table, whose key counts from 1."""
+    key = quoted(table.key, "`")
+    where = " AND ".join([f"{key} > {start}", f"{key} <= {end}", *conditions])
+    return f"SELECT {', '.join(expressions) or '1'} FROM {table.name} WHERE {where} ORDER BY {key}"
+
+
+class PyMySQL:
+    """Driver that reads values as the texts that the server sends."""
+
     def __init__(self, url: ServerURL) -> None:
         try:
             self._connection = open_connection(url)
         except SourceError as error:
             raise LostError(error.message, hint=error.hint) from None
 
-    def fetch(self, query: str, rows: int) -> Iterator[Rows]:
+    @property
+    def is_encrypted(self) -> bool:
+        return isinstance(self._connection._sock, ssl.SSLSocket)
+
+    def read(
+        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        query = select(table, [types.exact(column) for column in columns], start, end)
         try:
             self._connection.query(query, unbuffered=True)
             result, more = self._connection._result, True
             while more:
-                found, more = fetched(result, rows)
-                if found:
-                    yield found
+                rows, more = fetched(result, FETCH_ROWS)
+                if rows:
+                    yield types.batch(columns, rows) if columns else nameless(len(rows))
         except ERRORS as error:
             raise _translated(error) from None
 
@@ -96,38 +106,9 @@ class _PyMySQL:
         self._connection.end()
 
 
-class _MySQLClient:
-    def __init__(self, url: ServerURL) -> None:
-        options = dict(url.options)
-        place: dict[str, Any] = {"unix_socket": options["socket"]} if "socket" in options else {}
-        try:
-            self._connection = _mysql.connect(
-                host=url.host.strip("[]"),
-                port=url.port or 3306,
-                user=url.user,
-                password=url.password,
-                database=url.path,
-                connect_timeout=int(options.get("connect_timeout", "10")),
-                **place,
-            )
-            self._connection.set_character_set("utf8mb4")
-            self._connection.query(SESSION.encode())
-        except MySQLdb.Error as error:
-            kind = _NeedsTLSError if code(error) in _NEED_TLS else LostError
-            raise kind(str(error.args[-1])) from None
-
-    def fetch(self, query: str, rows: int) -> Iterator[Rows]:
-        try:
-            self._connection.query(query.encode())
-            result = self._connection.use_result()
-            while found := result.fetch_row(rows, 0):
-                yield found
-        except MySQLdb.Error as error:
-            raise _translated(error) from None
-
-    def end(self) -> None:
-        with suppress(MySQLdb.Error):
-            self._connection.close()
+def nameless(rows: int) -> pa.RecordBatch:
+    """Return that many rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 def _translated(error: Exception) -> SourceError:

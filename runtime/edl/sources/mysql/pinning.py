@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -32,12 +32,8 @@ from edl.spec import Split
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource
 
-FETCH_ROWS = 8192
 
-_FLOAT = 4
-
-
-class RowReader(TableReader[drivers.Fetching]):
+class RowReader(TableReader[drivers.Reading]):
     """Reader of one table."""
 
     def __init__(self, url: ServerURL, table: PinnedTable, columns: Sequence[Column], rows: int) -> None:
@@ -45,27 +41,13 @@ class RowReader(TableReader[drivers.Fetching]):
         self._url = url
         self._columns = {column.name: column for column in columns}
 
-    def _connect(self) -> drivers.Fetching:
+    def _connect(self) -> drivers.Reading:
         return drivers.connect(self._url)
 
     def _fetch(
-        self, connection: drivers.Fetching, start: int, end: int, names: Sequence[str]
+        self, connection: drivers.Reading, start: int, end: int, names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        columns = [self._columns[name] for name in names]
-        for rows in connection.fetch(self._select(start, end, columns), FETCH_ROWS):
-            yield self._batch(columns, rows)
-
-    def _batch(self, columns: list[Column], rows: Sequence[Any]) -> pa.RecordBatch:
-        if columns:
-            return types.batch(columns, rows)
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
-
-    def _select(self, start: int, end: int, columns: list[Column]) -> str:
-        names = ", ".join(map(_read, columns)) or "1"
-        key = quoted(self._table.key, "`")
-        return (
-            f"SELECT {names} FROM {self._table.name} WHERE {key} > {start} AND {key} <= {end} ORDER BY {key}"
-        )
+        return connection.read(self._table, [self._columns[name] for name in names], start, end)
 
 
 def open_rows(pinned: Pinned, table: PinnedTable) -> RowReader:
@@ -177,7 +159,7 @@ class Pinning:
         """Return the digest of the types and of all rows with their places."""
         import hashlib
 
-        names = [f"IFNULL(HEX(CAST({_read(column)} AS BINARY)), '-')" for column in self.columns]
+        names = [f"IFNULL(HEX(CAST({types.exact(column)} AS BINARY)), '-')" for column in self.columns]
         row = f"MD5(CONCAT_WS(',', {', '.join([_key(table), *names])}))"
         halves = (f"BIT_XOR(CAST(CONV({side}({row}, 16), 16, 10) AS UNSIGNED))" for side in ("LEFT", "RIGHT"))
         found = self.source.few(f"SELECT {', '.join(halves)} FROM {table.name}")
@@ -209,12 +191,6 @@ def drop_abandoned(source: MySQLSource) -> int:
     found = source.look_up(queries.tables_of_ours, source.database, PREFIX)
     named = [(f"{source.home}{quoted(name, '`')}", comment) for name, comment in found]
     return pinned_tables.drop_abandoned(source, named)
-
-
-def _read(column: Column) -> str:
-    """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
-    name = quoted(column.name, "`")
-    return f"{name} + 0e0" if column.code == _FLOAT else name
 
 
 def _key(table: PinnedTable) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from edl.data.arrow_types import times_of_day
+from edl.data.names import quoted
 from edl.errors import SourceError
 
 BINARY = 63  # the character set of binary strings
@@ -105,10 +106,32 @@ def array(column: Column, values: Sequence[bytes | None]) -> pa.Array:
             return pa.array(values, kind)
         if column.bits:
             return _bits(values, kind)
-        texts = pa.array(values, pa.string())
-        return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
+        return from_texts(pa.array(values, pa.string()), kind)
     except (pa.ArrowException, UnicodeDecodeError, ValueError):
         raise _unfit(column, values) from None
+
+
+def from_texts(texts: pa.Array, kind: Any) -> pa.Array:
+    """Convert texts, or numbers, to the type. Raises ArrowException or ValueError for a value that it cannot hold."""
+    return texts if texts.type == kind else _CASTS.get(kind.id, _cast)(texts, kind)
+
+
+def exact(column: Column) -> str:
+    """Return the expression that reads the column: the server truncates a FLOAT, but not a DOUBLE."""
+    name = quoted(column.name, "`")
+    return f"{name} + 0e0" if column.code == _FLOAT else name
+
+
+def exact_in_arrow(column: Column) -> str:
+    """Return the expression whose values connectorx reads exactly.
+
+    A decimal or a time is a text; of a number of bits the digits are read.
+    """
+    if column.bits:
+        return f"{quoted(column.name, '`')} + 0"
+    if column.code == _JSON or column.kind.id in _AS_TEXTS:  # type: ignore[union-attr]
+        return f"CAST({quoted(column.name, '`')} AS CHAR)"
+    return exact(column)
 
 
 def _kind(field: Any) -> pa.DataType | None:
@@ -170,6 +193,8 @@ _CASTS: dict[int, Callable[[pa.Array, pa.DataType], pa.Array]] = {
     pa.timestamp("us").id: _instant,
     pa.time64("us").id: times_of_day,
 }
+
+_AS_TEXTS = {pa.decimal128(1).id, pa.time64("us").id}
 
 
 def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:

@@ -1,0 +1,207 @@
+"""Pinned rows of MySQL by connectorx, which reads a range into Arrow without a Python object per value.
+
+connectorx opens a connection per query and returns the whole result, so a long range is read in parts of bounded size.
+What it could not hold exactly the server sends as text: decimals, times, and MySQL's JSON. Texts are converted as those
+of PyMySQL are. It would panic at a zero date, so rows with one are left out, and missed.
+
+Where connectorx cannot be used, or fails, PyMySQL reads on. The errors that users see are those of PyMySQL: connectorx
+gets the password in a URL, so its messages go to the log alone, at the level DEBUG, without the password.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import pyarrow as pa
+
+from edl.data.names import quoted
+from edl.data.server_url import ServerURL
+from edl.data.source import PinnedTable
+from edl.sources.mysql import types
+from edl.sources.mysql.connection import LOST, SESSION
+from edl.sources.mysql.drivers import PyMySQL, nameless, select
+from edl.sources.mysql.types import Column
+from edl.sources.pinned_tables import LostError
+
+LEAST_ROWS = 512  # fewer come sooner over the connection that is open
+_FIRST_ROWS = 8192  # of a range; their size decides how many rows the next queries read
+_MOST_ROWS = 131_072
+_QUERY_BYTES = 32 << 20
+
+_LOST = re.compile(r"IoError|ERROR (\d{4}) \(")
+
+_log = logging.getLogger(__name__)
+_refused: set[ServerURL] = set()  # connectorx waited for a connection in vain, half a minute
+_users: set[int] = set()  # the process that uses connectorx; the threads of connectorx do not outlive a fork
+
+T = TypeVar("T")
+
+
+class ConnectorX:
+    """Driver that reads long ranges with connectorx, and all else with `plain`."""
+
+    def __init__(self, url: ServerURL, plain: PyMySQL) -> None:
+        self._url = url
+        self._plain = plain
+        self._is_used = True
+        if obstacle := _obstacle(url, plain):
+            self._leave(obstacle)
+
+    def read(
+        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        rows = _FIRST_ROWS
+        while self._is_used and end - start >= LEAST_ROWS:
+            stop = min(end, start + rows)
+            try:
+                batches = _read(self._url, table, columns, start, stop)
+            except _FailedError as error:
+                self._leave(str(error))
+                break
+            yield from batches
+            size = sum(batch.nbytes for batch in batches) / (stop - start)
+            rows = int(max(LEAST_ROWS, min(_MOST_ROWS, _QUERY_BYTES / max(size, 1))))
+            start = stop
+        if start < end:
+            yield from self._plain.read(table, columns, start, end)
+
+    def end(self) -> None:
+        self._plain.end()
+
+    def _leave(self, why: str) -> None:
+        self._is_used = False
+        _log.debug("PyMySQL reads the pinned rows, not connectorx: %s", why)
+
+
+class _FailedError(Exception):
+    """connectorx failed, or its result is not what was asked for. The message has no password."""
+
+
+def _obstacle(url: ServerURL, plain: PyMySQL) -> str:
+    """Return the reason why connectorx is not used where `plain` is connected, or ""."""
+    if plain.is_encrypted:
+        return "the connections to this server are encrypted, and it cannot encrypt"
+    if url in _refused:
+        return "it could not connect before"
+    if not _users <= {os.getpid()}:
+        return "the process is a fork of one that used it"
+    return (
+        "" if url.user and url.password else "the account has no name or no password"
+    )  # as with unix_socket
+
+
+def _read(
+    url: ServerURL, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+) -> list[pa.RecordBatch]:
+    """Read rows [start, end) with one query. Raises LostError or _FailedError."""
+    sent = [column for column in columns if not pa.types.is_null(column.kind)]
+    dated = [
+        quoted(column.name, "`")
+        for column in sent
+        if pa.types.is_date(column.kind) or pa.types.is_timestamp(column.kind)
+    ]
+    no_zeros = [f"IFNULL(MONTH({name}) * DAYOFMONTH({name}), 1)" for name in dated]
+    query = select(table, [types.exact_in_arrow(column) for column in sent], start, end, no_zeros)
+    try:
+        found = _interruptibly(lambda: _queried(url, query))
+        if found.num_rows != end - start:
+            raise _FailedError(f"{found.num_rows} rows of {end - start}")
+        return [_batch(columns, batch) for batch in found.to_batches()]
+    except (pa.ArrowException, ValueError) as error:  # a value that its type cannot hold: PyMySQL says which
+        raise _FailedError(str(error)) from None
+
+
+def _queried(url: ServerURL, query: str) -> pa.Table:
+    connectorx = _imported()
+    _users.add(os.getpid())
+    try:
+        return connectorx.read_sql(_connection(url), query, return_type="arrow", pre_execution_query=SESSION)
+    except BaseException as error:  # panics are no Exceptions
+        message = str(error)
+        for secret in filter(None, (quote(url.password, safe=""), url.password)):
+            message = message.replace(secret, "***")
+    found = _LOST.search(message)
+    if found and (found[1] is None or int(found[1]) in LOST):
+        raise LostError("the connection to the database was lost", hint="try again")
+    if message.startswith("timed out"):
+        _refused.add(url)
+    raise _FailedError(message)
+
+
+def _imported() -> Any:
+    """Import connectorx so that it writes no log to stderr."""
+    before = os.environ.get("RUST_LOG")
+    os.environ["RUST_LOG"] = "off"
+    try:
+        import connectorx
+    finally:
+        if before is None:
+            del os.environ["RUST_LOG"]
+        else:
+            os.environ["RUST_LOG"] = before
+    return connectorx
+
+
+def _connection(url: ServerURL) -> str:
+    """Return the URL for connectorx. Raises nothing: all parts are escaped."""
+    options = dict(url.options)
+    given = {
+        "prefer_socket": "false",
+        "tcp_connect_timeout_ms": str(1000 * int(options.get("connect_timeout", "10"))),
+        **({"socket": options["socket"]} if "socket" in options else {}),
+    }
+    user, password, path = (quote(part, safe="") for part in (url.user, url.password, url.path))
+    return f"mysql://{user}:{password}@{url.host}:{url.port or 3306}/{path}?{urlencode(given)}"
+
+
+def _batch(columns: Sequence[Column], found: pa.RecordBatch) -> pa.RecordBatch:
+    """Convert to the types of the columns; those of the type null were not read."""
+    if not columns:
+        return nameless(found.num_rows)
+    arrays = iter(found.columns)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.nulls(found.num_rows) if pa.types.is_null(column.kind) else _array(column, next(arrays))
+            for column in columns
+        ],
+        names=[column.name for column in columns],
+    )
+
+
+def _array(column: Column, found: pa.Array) -> pa.Array:
+    kind: Any = column.kind
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        is_expected = pa.types.is_integer(found.type)
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        is_expected = pa.types.is_temporal(found.type)
+    elif pa.types.is_floating(kind):
+        is_expected = pa.types.is_floating(found.type)
+    else:
+        found = found.cast(pa.binary() if pa.types.is_binary(kind) else pa.string())
+        is_expected = True
+    if not is_expected:
+        raise _FailedError(f"column {column.name} is of the type {found.type}, not {kind}")
+    return types.from_texts(found, kind)
+
+
+def _interruptibly(do: Callable[[], T]) -> T:
+    """Call in another thread if signals come to this one: they interrupt its wait, but not a call into connectorx."""
+    if threading.current_thread() is not threading.main_thread():
+        return do()
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(do())
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, name="connectorx").start()
+    return done.result()
