@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from benchmarks.table import Row
 from edl.embeddings import Optimizer, RowTable, TableSpec
+from edl.spec import RowLimits
 
 Array = npt.NDArray[np.float32]
 Ids = npt.NDArray[np.int64]
@@ -47,6 +48,38 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
             lambda ids, rows_of=rows_of: rows_of.push(ids, gradients),
             lambda ids, arrays=arrays: arrays.push(ids, gradients),
         )
+    return lines + _limited(rounds, gradients)
+
+
+def _limited(rounds: int, gradients: Array) -> list[Row]:
+    """Compare processor times of pushes to tables with limits and without: of known ids, and of 1 % new ones."""
+    rng, fresh = np.random.default_rng(1), TABLE
+    limits = {
+        "no limits": RowLimits(),
+        "ids counted": RowLimits(2),
+        "rows bounded": RowLimits(0, TABLE, 1_000),
+    }
+    tables = {
+        name: RowTable(TableSpec("t", DIM), 0, OPTIMIZERS["Adam"], each) for name, each in limits.items()
+    }
+    for table in tables.values():
+        table.put(np.arange(TABLE), table.read(np.arange(TABLE)))
+    lines: list[Row] = []
+    for kind, new in (("known ids", 0), ("1 % new ids", MINIBATCH // 100)):
+        seconds: dict[str, list[float]] = {name: [] for name in tables}
+        for _ in range(8 * max(rounds, 3)):
+            ids = rng.choice(TABLE, MINIBATCH, replace=False)
+            ids[:new], fresh = np.arange(fresh, fresh + new), fresh + new
+            for name in rng.permutation([*tables]):
+                began = time.thread_time()
+                tables[name].update(ids, gradients, RATE, distinct=True)
+                seconds[name].append(time.thread_time() - began)
+        base = seconds["no limits"]
+        for name, found in seconds.items():
+            ratios = [] if found is base else [np.median(base) / np.median(found)]
+            lines.append(
+                Row(f"rows: push, {kind}, {name}", f"{1000 * np.median(found):.1f} ms of a core", ratios)
+            )
     return lines
 
 

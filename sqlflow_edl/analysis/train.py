@@ -167,7 +167,7 @@ class TrainingPlan:
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
         raise_all(errors)
-        return spec.JobSpec(
+        made = spec.JobSpec(
             kind="train",
             statement=self.statement.text,
             query=self.query,
@@ -200,6 +200,8 @@ class TrainingPlan:
             device=running.device(self.settings.get("train.device")),
             precision=self.settings.get("train.precision") or "float32",  # type: ignore[arg-type]  # of the choices
         )
+        raise_all(running.unused_limits(self.settings, made))
+        return made
 
     def _transform(
         self, rows: spec.Rows, model: Model, inputs: ModelInputs, label: spec.Label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -171,6 +172,7 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
     if found.checkpoint:
         rows.append(("checkpoint", found.checkpoint))
     rows += _updates(found)
+    rows += _tables(found)
     rows += [(f"{kind} tasks", tasks(counts)) for kind, counts in found.tasks.items()]
     rest = ("metrics", "tensorboard", "error", "statement")
     rows += [(name, getattr(found, name)) for name in rest if getattr(found, name)]
@@ -232,6 +234,21 @@ def _updates(found: JobReport) -> Iterator[tuple[str, str]]:
         reduced = f"{stale.reduced:,} of {stale.gradients:,} gradients were beyond train.max_staleness"
         more = f"; {reduced}" if stale.reduced else ""
         yield "staleness", f"{stale.mean:,.1f} updates on average, at most {stale.maximum:,}{more}"
+
+
+def _tables(found: JobReport) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the embedding tables on all servers, and what their limits did."""
+    loads = [row.load for row in found.instances if row.load is not None]
+    rows: Counter[str] = Counter()
+    for load in loads:
+        rows.update(load.tables)
+    if rows:
+        yield "embedding rows", ", ".join(f"{name} {count:,}" for name, count in sorted(rows.items()))
+    evicted, refused = sum(load.evicted for load in loads), sum(load.refused for load in loads)
+    if evicted:
+        yield "evicted rows", f"{evicted:,} (train.embedding_max_rows, train.embedding_ttl_steps)"
+    if refused:
+        yield "refused gradients", f"{refused:,}, of ids without a row yet (train.embedding_min_count)"
 
 
 def _seconds(status: Status) -> float:

@@ -12,6 +12,7 @@ import msgspec
 from edl import spec
 from edl.models.fitting import ColumnSummary
 from edl.spec.forecast import Step
+from edl.spec.job import ROW_LIMITS
 
 SHOWN = 8  # entries of a vocabulary, of boundaries, of classes, of frequent values
 STARTS = {"normal": "normally distributed", "zeros": "as zeros"}
@@ -159,7 +160,7 @@ def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
     yield "refit", "on all rows after the backtest" if found.refit else "no"
 
 
-_OPTIONAL = ("time_limit", "calibration", "threshold")
+_OPTIONAL = ("time_limit", "calibration", "threshold", *ROW_LIMITS)
 _TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 

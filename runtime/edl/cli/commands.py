@@ -31,6 +31,7 @@ from edl.run.foreground import ending, job_folder
 from edl.run.search import driver
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec, Rows
+from edl.spec.job import ROW_LIMITS
 from edl.worker.trainer import split
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _adapted(spec: JobSpec, options: argparse.Namespace, pinned: Pinned) -> JobS
     """Return the JobSpec with the settings of the command line."""
     given = {
         name: value
-        for name in ("epochs", "batch_size", "seed")
+        for name in ("epochs", "batch_size", "seed", *ROW_LIMITS)
         if (value := getattr(options, name, None)) is not None
     }
     output = spec.output

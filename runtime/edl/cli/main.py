@@ -197,6 +197,15 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=int, metavar="N", help="random seed (default for programs: that of job.json)"
     )
+    for name, text in (
+        ("embedding_min_count", "steps that train with an id before it gets a row in an embedding table"),
+        (
+            "embedding_max_rows",
+            "rows of an embedding table, beyond which the least recently trained are dropped",
+        ),
+        ("embedding_ttl_steps", "steps after which a row that none of them has trained is dropped"),
+    ):
+        parser.add_argument(f"--{name}", type=positive, metavar="N", help=text)
     parser.add_argument(
         "--checkpoint_steps",
         type=positive,

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -42,7 +42,7 @@ from edl.spec import (
     Zoo,
     to_json,
 )
-from edl.spec.job import Framework, Parameter, Precision
+from edl.spec.job import ROW_LIMITS, Framework, Parameter, Precision
 
 PREDICTION = "prediction"  # default name of the column of predictions
 BATCH_ROWS = 64  # default of a minibatch, as in ElasticDL
@@ -207,12 +207,14 @@ def _query(written: str) -> Query:
 def _training(options: argparse.Namespace) -> Training:
     if options.kind != "train":
         return Training()
+    limits: dict[str, Any] = {name: getattr(options, name) or 0 for name in ROW_LIMITS}
     return Training(
         epochs=options.epochs or 1,
         batch_size=options.batch_size or BATCH_ROWS,
         seed=options.seed or 0,
         max_steps=options.max_step or 0,
         minibatches_per_task=options.num_minibatches_per_task or 0,
+        **limits,
     )
 
 

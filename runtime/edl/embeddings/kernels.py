@@ -17,7 +17,7 @@ from edl.embeddings.numba_cache import jit
 
 Array = Any
 
-_30, _27, _31, _40 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(40)
+_30, _27, _31, _32, _40 = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(32), np.uint64(40)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
@@ -51,7 +51,7 @@ def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> i
     """Assign the next row to each id whose number is -1: append it to `known` from `count` on; return the new count."""
     mask = np.uint64(len(index) - 1)
     for i in range(len(ids)):
-        if numbers[i] >= 0:
+        if numbers[i] != -1:
             continue
         place = mix(np.uint64(ids[i])) & mask
         while index[place, 1] != 0 and index[place, 0] != ids[i]:
@@ -62,6 +62,67 @@ def add(index: Array, known: Array, count: int, ids: Array, numbers: Array) -> i
             index[place, 0] = ids[i]
             index[place, 1] = count
         numbers[i] = index[place, 1] - 1
+    return count
+
+
+@jit
+def admit(cells: Array, ids: Array, numbers: Array, least: int) -> int:
+    """Count each id whose number is -1 in `cells`, uint8 (2^k,), and make the number -2 if its count is below `least`.
+
+    An id has four cells, found by double hashing; the least of them is its count, and only those equal to it grow.
+    Return how many cells have become more than 0.
+    """
+    mask = np.uint64(len(cells) - 1)
+    filled = 0
+    for i in range(len(ids)):
+        if numbers[i] != -1:
+            continue
+        start = mix(np.uint64(ids[i]) ^ _GOLDEN)
+        stride = (start >> _32) | _ONE
+        count = cells[start & mask]
+        for k in range(1, 4):
+            count = min(count, cells[(start + np.uint64(k) * stride) & mask])
+        if count + 1 < least:
+            numbers[i] = -2
+        if count < least:
+            for k in range(4):
+                place = (start + np.uint64(k) * stride) & mask
+                if cells[place] == count:
+                    filled += count == 0
+                    cells[place] = count + 1
+    return filled
+
+
+@jit
+def remove(index: Array, known: Array, data: Array, used: Array, count: int, numbers: Array) -> int:
+    """Remove the rows with these ascending numbers; the last rows take their places. Return the new count.
+
+    Deletion from the index shifts later entries back (Knuth, The Art of Computer Programming 6.4, algorithm R).
+    """
+    mask = np.uint64(len(index) - 1)
+    for i in range(len(numbers) - 1, -1, -1):
+        number = numbers[i]
+        hole = mix(np.uint64(known[number])) & mask
+        while index[hole, 1] != number + 1:
+            hole = (hole + _ONE) & mask
+        place = (hole + _ONE) & mask
+        while index[place, 1] != 0:
+            home = mix(np.uint64(index[place, 0])) & mask
+            if ((place - home) & mask) >= ((place - hole) & mask):
+                index[hole, 0], index[hole, 1] = index[place, 0], index[place, 1]
+                hole = place
+            place = (place + _ONE) & mask
+        index[hole, 0], index[hole, 1] = 0, 0
+        count -= 1
+        if number == count:
+            continue
+        place = mix(np.uint64(known[count])) & mask
+        while index[place, 1] != count + 1:
+            place = (place + _ONE) & mask
+        index[place, 1] = number + 1
+        known[number], used[number] = known[count], used[count]
+        for j in range(data.shape[1]):
+            data[number, j] = data[count, j]
     return count
 
 

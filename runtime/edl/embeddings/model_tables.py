@@ -25,6 +25,7 @@ from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.table import Floats, Ids, RowTable, Stored, distinct_ids
 from edl.errors import JobError
 from edl.ragged import Ragged
+from edl.spec import RowLimits
 
 Keys = Mapping[Read, Ids | Ragged]
 Places = npt.NDArray[np.int32]
@@ -93,12 +94,13 @@ class Walk:
 class Tables:
     """Row tables, empty until `discovered` has observed a call of the model; a model without row layers has none.
 
-    `source` provides fetched rows, at first from the tables themselves. `listed` has the tables that are read by
-    lists of ids, with True if these have weights.
+    `limits` are those of the job. `source` provides fetched rows, at first from the tables themselves. `listed` has the
+    tables that are read by lists of ids, with True if these have weights.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, limits: RowLimits = RowLimits()) -> None:  # noqa: B008 - it is immutable
         self._seed = seed
+        self.limits = limits
         self.tables: dict[str, RowTable] = {}
         self.source: Source = self
         self._groups: tuple[_Group, ...] = ()
@@ -137,10 +139,10 @@ class Tables:
         with reading(Bound(tensors, by_table)):
             yield
 
-    def follow(self, optimizer: Optimizer) -> None:
-        """Use this optimizer for the rows from now on."""
+    def follow(self, optimizer: Optimizer, limits: RowLimits) -> None:
+        """Use this optimizer and these limits for the rows from now on."""
         self.tables = {
-            name: RowTable(table.spec, table.seed, optimizer) for name, table in self.tables.items()
+            name: RowTable(table.spec, table.seed, optimizer, limits) for name, table in self.tables.items()
         }
 
     # Minibatches -------------------------------------------------------------------------------------------
@@ -202,11 +204,16 @@ class Tables:
         return weights
 
     def get_state(self) -> dict[str, Array]:
-        """Return `<table>:slots` of the rows of `get_weights`, in their order, and the number `<table>:steps`."""
+        """Return `<table>:slots` of the rows of `get_weights`, in their order, and the number `<table>:steps`.
+
+        Tables with limits have also the last step of each row, `<table>:used`, and `<table>:counts` of ids without one.
+        """
         state: dict[str, Array] = {}
         for name, table in self.tables.items():
             stored = table.export()
             state[f"{name}:slots"], state[f"{name}:steps"] = stored.slots, np.array([stored.steps], np.int64)
+            if table.limits != RowLimits() and stored.used is not None:
+                state[f"{name}:used"], state[f"{name}:counts"] = stored.used, stored.counts
         return state
 
     def set_state(self, state: Mapping[str, Array]) -> None:
@@ -215,7 +222,9 @@ class Tables:
             slots, steps = (state.get(f"{name}:{part}") for part in ("slots", "steps"))
             if slots is None or steps is None:
                 raise JobError(f"the state has no slots of the table {name}")
-            table.load(table.export()._replace(slots=slots, steps=int(steps[0])))
+            used, counts = (state.get(f"{name}:{part}") for part in ("used", "counts"))
+            stored = table.export()._replace(slots=slots, steps=int(steps[0]), used=used)
+            table.load(stored if counts is None else stored._replace(counts=counts))
 
     def own_shapes(self, weights: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
         """Return the shapes that the tables' weights must have, for as many rows as given."""

@@ -1,8 +1,9 @@
 """Table of rows: int64 ids mapped to float32 vectors, each followed by the slots of an optimizer.
 
-A row is created when it is first trained with. Until then it reads as its initial value, a function of (seed, table,
-id) alone, which is the same for every process and order. So the order of work does not affect a model, and stored
-rows are sorted by id. One lock guards a table; the kernels release the GIL.
+A row is created when it is first trained with, or as its `limits` say (`edl.embeddings.limits`). Until then, and after
+its eviction, it reads as its initial value, a function of (seed, table, id) alone, which is the same for every process
+and order. So the order of work does not affect a model, and stored rows are sorted by id. One lock guards a table; the
+kernels release the GIL.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
+from edl.embeddings.limits import Cells, CountingFilter, expired, surplus
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.update import RowUpdater
 from edl.errors import JobError
+from edl.spec import RowLimits
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 
+_NO_CELLS: Cells = np.empty(0, np.uint8)
 _KINDS: dict[Initial, int] = {"zeros": 0, "uniform": 1, "normal": 2}
 _LEAST_ROWS = 1024
 _U64 = 2**64
@@ -45,29 +49,42 @@ class TableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Stored(NamedTuple):
     """Rows of a table by ascending id: int64 (n,), float32 (n, dim) and (n, slots, dim), and the number of its
-    steps.
+    steps; the last step of each row, int64 (n,), or None if they are unknown; counts of ids without a row.
     """
 
     ids: Ids
     rows: Floats
     slots: Floats
     steps: int
+    used: Ids | None = None
+    counts: Cells = _NO_CELLS
 
 
 class Copied(NamedTuple):
-    """Table in memory order: int64 ids (n,) in order of creation, float32 data (n, dim x (1 + slots)), each row
-    followed by its slots, and the number of its steps.
+    """Table in memory order: int64 ids (n,), float32 data (n, dim x (1 + slots)), each row followed by its slots, the
+    number of its steps, the last step of each row, int64 (n,), and counts of ids without a row, of size 0 for none.
     """
 
     ids: Ids
     data: Floats
     steps: int
+    used: Ids
+    counts: Cells = _NO_CELLS
 
 
 class RowTable:
-    """Rows by id. `optimizer` updates them; it is None for a read-only table."""
+    """Rows by id. `optimizer` updates them; it is None for a read-only table.
 
-    def __init__(self, spec: TableSpec, seed: int, optimizer: Optimizer | None = None) -> None:
+    `evicted` counts rows that were evicted, `refused` gradients of ids that had no row yet.
+    """
+
+    def __init__(
+        self,
+        spec: TableSpec,
+        seed: int,
+        optimizer: Optimizer | None = None,
+        limits: RowLimits = RowLimits(),  # noqa: B008 - it is immutable
+    ) -> None:
         if spec.dim < 1 or spec.initial not in _KINDS:
             known = ", ".join(_KINDS)
             raise JobError(f"the table {spec.name} cannot have {spec.dim} columns that start as {spec.initial}",
@@ -75,12 +92,15 @@ class RowTable:
         self._kernels = _compiled()
         self.spec = spec
         self.seed = seed
+        self.limits = limits
+        self.evicted = self.refused = 0
         self._mover = RowUpdater(optimizer) if optimizer is not None else None
         self._slots = np.array(self._mover.slots if self._mover else (), np.float32)
         self._lock = threading.Lock()
         self.steps = 0
         self._count = 0
         self._known: Ids
+        self._used: Ids  # last step of each row
         self._data: Floats
         self._index: Ids
         self._order: Ids  # rows by ascending id, as of the last `chunk`
@@ -118,9 +138,11 @@ class RowTable:
             return self._gathered(numbers, ids)
 
     def gather(self, ids: Ids) -> Floats:
-        """Return the rows of the ids, float32 (n, dim), for training; missing rows are created."""
+        """Return the rows of the ids, float32 (n, dim), for training; missing rows are created, unless ids are counted
+        first.
+        """
         with self._lock:
-            return self._gathered(self._found(ids), ids)
+            return self._gathered(self._find(ids)[0] if self._filter else self._found(ids), ids)
 
     def update(self, ids: Ids, gradients: Floats, rate: float, *, distinct: bool = False) -> None:
         """Take one optimizer step with the gradients (n, dim) of the rows of these ids; other rows stay.
@@ -135,9 +157,16 @@ class RowTable:
             ids, places = distinct_ids(ids)
             gradients = self._summed(gradients, places, len(ids))
         with self._lock:
-            numbers = self._found(ids)
+            numbers = self._found(ids, self._filter)
+            if self._filter is not None and (numbers < 0).any():
+                kept = numbers >= 0
+                self.refused += len(numbers) - int(np.count_nonzero(kept))
+                numbers, gradients = numbers[kept], gradients[kept]
             self.steps += 1
+            self._used[numbers] = self.steps
             self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
+            self._evict(expired(self.limits, self._used[: self._count], self.steps))
+            self._evict(surplus(self.limits, self._used[: self._count], self._known[: self._count]))
 
     def export(self) -> Stored:
         """Return copies of everything, bitwise equal for equal tables."""
@@ -146,13 +175,16 @@ class RowTable:
             data = self._data[order]
             dim = self.spec.dim
             slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
-            return Stored(self._known[order], data[:, :dim].copy(), slots.copy(), self.steps)
+            rows = data[:, :dim].copy()
+            return Stored(
+                self._known[order], rows, slots.copy(), self.steps, self._used[order], self._counts().copy()
+            )
 
     def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
         """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
         with self._lock:
             known = self._known[: self._count]
-            if len(self._order) != self._count:  # rows are created and never removed
+            if len(self._order) != self._count:
                 self._order = np.argsort(known)
             start = 0
             if after is not None:
@@ -163,20 +195,23 @@ class RowTable:
     def room(self) -> Copied:
         """Return touched arrays for a copy, with spare room: the system is slow to provide memory at first use."""
         rows = self._count + self._count // 16 + _LEAST_ROWS
-        room = Copied(np.empty(rows, np.int64), np.empty((rows, self._data.shape[1]), np.float32), 0)
-        room.ids.fill(0)
-        room.data.fill(0)
+        data = np.empty((rows, self._data.shape[1]), np.float32)
+        room = Copied(np.empty(rows, np.int64), data, 0, np.empty(rows, np.int64))
+        for array in (room.ids, room.data, room.used):
+            array.fill(0)
         return room
 
     def copied(self, room: Copied | None = None) -> Copied:
         """Return a copy of everything, in `room` if it is large enough."""
         with self._lock:
-            known, data = self._known[: self._count], self._data[: self._count]
-            if room is None or len(room.ids) < self._count:
-                return Copied(known.copy(), data.copy(), self.steps)
-            copied = Copied(room.ids[: self._count], room.data[: self._count], self.steps)
+            count, counts = self._count, self._counts().copy()
+            known, data, used = self._known[:count], self._data[:count], self._used[:count]
+            if room is None or len(room.ids) < count:
+                return Copied(known.copy(), data.copy(), self.steps, used.copy(), counts)
+            copied = Copied(room.ids[:count], room.data[:count], self.steps, room.used[:count], counts)
             np.copyto(copied.ids, known)
             np.copyto(copied.data, data)
+            np.copyto(copied.used, used)
             return copied
 
     def adopt(self, copied: Copied) -> None:
@@ -188,11 +223,14 @@ class RowTable:
         with self._lock:
             self._clear()
             self._known, self._data, self._count = copied.ids, copied.data, len(copied.ids)
+            self._used = copied.used
             self._index = self._filled(self._count)
             self.steps = copied.steps
+            self._merge(copied.counts)
 
-    def put(self, ids: Ids, rows: Floats) -> None:
-        """Set these distinct rows: (n, dim) initial rows, or (n, dim x (1 + slots)) with their slots.
+    def put(self, ids: Ids, rows: Floats, used: Ids | None = None) -> None:
+        """Set these distinct rows: (n, dim) initial rows, or (n, dim x (1 + slots)) with their slots, and the last step
+        of each.
 
         Raises JobError if they don't match the table.
         """
@@ -201,6 +239,12 @@ class RowTable:
         with self._lock:
             numbers = self._found(ids)
             self._data[numbers, : rows.shape[1]] = rows
+            self._used[numbers] = self.steps if used is None else used
+
+    def merge_counts(self, counts: Cells) -> None:
+        """Take over counts of ids without a row, see `CountingFilter.merge`."""
+        with self._lock:
+            self._merge(counts)
 
     def load(self, stored: Stored) -> None:
         """Replace all rows; slots are initialized if `stored` has none, (n, 0, dim).
@@ -216,10 +260,12 @@ class RowTable:
                 width = self._data.shape[1] - self.spec.dim
                 self._data[: self._count, self.spec.dim :] = stored.slots.reshape(self._count, width)
             self.steps = stored.steps
+            self._used[: self._count] = stored.steps if stored.used is None else stored.used
+            self._merge(stored.counts)
 
     def check(self, stored: Stored) -> None:
         """Raise JobError if the arrays don't match the table."""
-        ids, rows, slots, _ = stored
+        ids, rows, slots = stored[:3]
         dim, kept = self.spec.dim, len(self._slots)
         fits = ids.ndim == 1 and ids.dtype == np.int64 and rows.dtype == slots.dtype == np.float32
         if not fits or rows.shape != (len(ids), dim) or slots.shape not in (
@@ -242,17 +288,41 @@ class RowTable:
         self.steps = 0
         self._count = 0
         self._known = np.empty(_LEAST_ROWS, np.int64)
+        self._used = np.empty(_LEAST_ROWS, np.int64)
         self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
         self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
         self._order = np.empty(0, np.int64)
+        least = self.limits.min_count
+        self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
+
+    def _counts(self) -> Cells:
+        return _NO_CELLS if self._filter is None else self._filter.cells
+
+    def _merge(self, counts: Cells) -> None:
+        if self._filter is not None and counts.size:
+            self._filter.merge(counts)
+
+    def _evict(self, numbers: Ids) -> None:
+        """Remove the rows with these ascending numbers, with their slots."""
+        if len(numbers):
+            self._count = self._kernels.remove(
+                self._index, self._known, self._data, self._used, self._count, numbers
+            )
+            self._order = np.empty(0, np.int64)
+            self.evicted += len(numbers)
 
     def _find(self, ids: Ids) -> tuple[Ids, int]:
         numbers = np.empty(len(ids), np.int64)
         return numbers, self._kernels.find(self._index, ids, numbers)
 
-    def _found(self, ids: Ids) -> Ids:
-        """Return the row numbers of the ids; missing rows are created."""
+    def _found(self, ids: Ids, admission: CountingFilter | None = None) -> Ids:
+        """Return the row numbers of the ids; missing rows are created if `admission` admits them, else their number is
+        negative.
+        """
         numbers, missing = self._find(ids)
+        if missing and admission is not None:
+            admission.admit(ids, numbers)
+            missing = int(np.count_nonzero(numbers == -1))
         if missing:
             self._make_room(self._count + missing)
             before = self._count
@@ -260,12 +330,14 @@ class RowTable:
             self._kernels.first_rows(
                 self._data, self.spec.dim, self._known, before, self._count, *self._first, self._slots
             )
+            self._used[before : self._count] = self.steps
         return numbers
 
     def _make_room(self, rows: int) -> None:
         if rows > len(self._known):
             room = max(rows, 2 * len(self._known))
             self._known = _grown(self._known, self._count, room)
+            self._used = _grown(self._used, self._count, room)
             self._data = _grown(self._data, self._count, room)
         if 4 * rows > 3 * len(self._index):
             self._index = self._filled(rows)

@@ -23,7 +23,7 @@ class NetworkAdapter(ABC):
 
     def __init__(self, program: Program, model: Any, seed: int) -> None:
         self.model = model
-        self.tables = Tables(seed)
+        self.tables = Tables(seed, program.spec.training.row_limits)
         self._program = program
 
     @abstractmethod

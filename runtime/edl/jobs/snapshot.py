@@ -21,7 +21,8 @@ class Counts(msgspec.Struct, frozen=True):
 
 class Load(msgspec.Struct, frozen=True):
     """Load of a parameter server. `rows` and `bytes` are what it holds; `pulled` and `pushed` are recent rows per
-    second; `busy` is the fraction of time in calls, above 1 if calls overlapped.
+    second; `busy` is the fraction of time in calls, above 1 if calls overlapped. `tables` are the rows by table,
+    `evicted` and `refused` those of `edl.ps.messages.Figures`.
     """
 
     rows: int = 0
@@ -29,6 +30,9 @@ class Load(msgspec.Struct, frozen=True):
     pulled: float = 0.0
     pushed: float = 0.0
     busy: float = 0.0
+    tables: dict[str, int] = {}
+    evicted: int = 0
+    refused: int = 0
 
 
 class Staleness(msgspec.Struct, frozen=True):

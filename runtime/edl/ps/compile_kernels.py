@@ -10,6 +10,7 @@ import numpy as np
 
 from edl.embeddings import Optimizer, RowTable, TableSpec, optimizer_kernels
 from edl.ps.kernels import split
+from edl.spec import RowLimits
 
 _DIM = 2
 _MOST_SLOTS = 4
@@ -20,7 +21,11 @@ _OTHERS = ("decay", "penalty")  # kernels that take one number
 def main() -> None:
     """Call every kernel once, with arrays of the types that tables have."""
     ids = np.array([3, 1, 3], np.int64)
-    table = RowTable(TableSpec("warm", _DIM), 0, Optimizer("keras", "sgd", {"momentum": 0.0}))
+    sgd, limits = Optimizer("keras", "sgd", {"momentum": 0.0}), RowLimits(min_count=2, max_rows=1)
+    limited = RowTable(TableSpec("limited", _DIM, num_ids=4), 0, sgd, limits)
+    for _ in range(2):
+        limited.update(np.arange(2), np.zeros((2, _DIM), np.float32), 0.1)
+    table = RowTable(TableSpec("warm", _DIM), 0, sgd)
     table.update(ids, np.zeros((len(ids), _DIM), np.float32), 0.1)
     table.read(ids)
     table.adopt(table.copied())

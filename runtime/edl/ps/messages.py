@@ -31,7 +31,7 @@ import msgspec
 
 from edl.embeddings import Optimizer, TableSpec
 from edl.jobs.snapshot import Staleness
-from edl.spec.job import DurableUpdates
+from edl.spec.job import DurableUpdates, RowLimits
 from edl.tasks.task import Task
 
 
@@ -76,7 +76,7 @@ class Definition(msgspec.Struct, frozen=True):
 
     `dense` are trainable parameters, `tables` those with rows. `state` are non-trainable numbers (BatchNorm): server 0
     keeps those that each worker pushed last, and returns their mean, weighted by each worker's pushed rows. `seed`
-    determines the initial values of rows.
+    determines the initial values of rows. `limits` are those of each table over all servers.
     """
 
     optimizer: Optimizer
@@ -84,6 +84,7 @@ class Definition(msgspec.Struct, frozen=True):
     tables: tuple[TableSpec, ...] = ()
     state: tuple[Dense, ...] = ()
     seed: int = 0
+    limits: RowLimits = RowLimits()
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -418,7 +419,8 @@ class Status(msgspec.Struct, frozen=True):
 class Figures(msgspec.Struct, frozen=True):
     """Content of a server, and counters since its start.
 
-    `rows` are counted by table. `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
+    `rows` are counted by table. `evicted` are rows that were evicted, `refused` gradients of ids that had no row yet.
+    `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
     calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
     `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
     which this one has restored, and their rows. `staleness` is that of asynchronous gradients, `logged` the size of the
@@ -431,6 +433,8 @@ class Figures(msgspec.Struct, frozen=True):
     defined: bool = False
     open: bool = False
     rows: dict[str, int] = {}
+    evicted: int = 0
+    refused: int = 0
     bytes: int = 0
     pulls: int = 0
     pushes: int = 0

@@ -288,7 +288,7 @@ class Replica:
 
 def _differing(ours: msg.Definition, theirs: msg.Definition) -> str:
     """Return the names of the parts that differ between two definitions."""
-    fields = ("optimizer", "dense", "tables", "state", "seed")
+    fields = ("optimizer", "dense", "tables", "state", "seed", "limits")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))
 
 

@@ -117,6 +117,8 @@ class Server:
             defined=store is not None,
             open=replica.open,
             rows={name: len(table) for name, table in store.tables.items()} if store else {},
+            evicted=sum(table.evicted for table in store.tables.values()) if store else 0,
+            refused=sum(table.refused for table in store.tables.values()) if store else 0,
             bytes=store.nbytes if store else 0,
             stale=coordinator.stale if coordinator else 0,
             written=writer.written(),

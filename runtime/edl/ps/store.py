@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from edl.embeddings import Copied, Optimizer, RowTable, TableSpec, added
+from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
 from edl.ps.dense import FlatCopy, FlatParameters
@@ -55,8 +56,10 @@ class Store:
         if values.shape != (self.layout.size,):
             raise JobError(f"server {index} has {self.layout.size:,} parameters, not {values.size:,}")
         self.flat = FlatParameters(values, definition.optimizer)
+        limits = share(definition.limits, servers)
         self.tables = {
-            spec.name: RowTable(spec, definition.seed, definition.optimizer) for spec in definition.tables
+            spec.name: RowTable(spec, definition.seed, definition.optimizer, limits)
+            for spec in definition.tables
         }
         self.state_layout = Layout(definition.state if index == 0 else ())
 

@@ -25,7 +25,7 @@ from edl.program.contract import check
 from edl.scripting.datasets import Dataset, Feed, dataset
 from edl.scripting.options import Options, described, whole
 from edl.spec import Checkpoints, Cluster, Component, Evaluation, JobSpec, Query, RawLabel, Rows, Training
-from edl.spec.job import Framework
+from edl.spec.job import ROW_LIMITS, Framework
 from edl.spec.strategy import problems
 
 _NAMES = {
@@ -145,6 +145,7 @@ def job_spec(
             validation_fraction=share or 0.0,
             early_stopping=options.get("early_stopping", 0),
             keep=options.get("keep", "last"),
+            **{name: options.get(name, 0) for name in ROW_LIMITS},  # type: ignore[arg-type]  # checked
         ),
         evaluation=Evaluation(steps=options.get("evaluation_steps", 0)),
         checkpoints=Checkpoints(

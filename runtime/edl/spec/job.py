@@ -150,6 +150,22 @@ class Zoo(Struct, frozen=True):
     reader_params: dict[str, Parameter] = {}
 
 
+MOST_COUNT = 255  # of the steps that an id may have to wait for its row
+ROW_LIMITS = ("embedding_min_count", "embedding_max_rows", "embedding_ttl_steps")  # of `Training`
+
+
+class RowLimits(Struct, frozen=True):
+    """Bounds of an embedding table outside of the graph, see `edl.embeddings.limits`.
+
+    An id gets a row in the step that is the `min_count`-th to train with it. The least recently trained rows are
+    dropped beyond `max_rows`, and those not trained for `ttl_steps` steps; 0 is no bound.
+    """
+
+    min_count: int = 0
+    max_rows: int = 0
+    ttl_steps: int = 0
+
+
 class Training(Struct, frozen=True):
     """Settings of the optimization.
 
@@ -175,6 +191,14 @@ class Training(Struct, frozen=True):
     time_limit: float = 0.0
     calibration: Literal["", "temperature"] = ""
     threshold: float | str | None = None
+    embedding_min_count: int = 0
+    embedding_max_rows: int = 0
+    embedding_ttl_steps: int = 0
+
+    @property
+    def row_limits(self) -> RowLimits:
+        """Limits of each embedding table."""
+        return RowLimits(self.embedding_min_count, self.embedding_max_rows, self.embedding_ttl_steps)
 
 
 class Checkpoints(Struct, frozen=True):

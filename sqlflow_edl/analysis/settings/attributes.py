@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from edl.spec.job import MOST_COUNT
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 from sqlflow_edl.analysis.settings.uses import EVALUATE, EXPLAIN, PREDICT, TASK_TIMEOUT, device
 
@@ -157,6 +158,36 @@ TRAIN = (
         "none",
         choices=("none", "process", "machine"),
         aliases=("durable_updates",),
+    ),
+    Attribute(
+        "train.embedding_min_count",
+        "integer",
+        "Steps that have to train with an id before it gets a row of its own in an embedding table outside of the "
+        "graph; until then it has its initial vector. 0 and 1: the first step.",
+        0,
+        low=0,
+        high=MOST_COUNT,
+        aliases=("embedding_min_count",),
+    ),
+    Attribute(
+        "train.embedding_max_rows",
+        "integer",
+        "Rows of each embedding table outside of the graph, beyond which those that were trained least recently are "
+        "dropped with their optimizer slots. 0 sets no bound.",
+        0,
+        low=0,
+        high=2**40,
+        aliases=("embedding_max_rows",),
+    ),
+    Attribute(
+        "train.embedding_ttl_steps",
+        "integer",
+        "Steps of an embedding table outside of the graph after which a row that none of them has trained is dropped "
+        "with its optimizer slots. 0 drops none.",
+        0,
+        low=0,
+        high=2**40,
+        aliases=("embedding_ttl_steps",),
     ),
     Attribute(
         "train.priority",

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from edl import spec
+from edl.embeddings.placement import LARGEST_IN_GRAPH
+from edl.embeddings.sizes import in_tables
 from edl.errors import SemanticError, SQLFlowError
 from edl.spec import strategy
+from edl.spec.job import ROW_LIMITS
 from edl.spec.precision import FLOAT16_IN_KERAS, FLOAT16_ON_CPU, FLOAT16_ON_SERVERS
 
 if TYPE_CHECKING:
@@ -102,6 +105,18 @@ def _of_one_worker(settings: Settings) -> str:
     params = {**settings.choice.params, **params}
     needs = {"booster": "gblinear", "tree_method": "exact"}
     return next((f"model.{name} = {value}" for name, value in needs.items() if params.get(name) == value), "")
+
+
+def unused_limits(settings: Settings, made: spec.JobSpec) -> list[SQLFlowError]:
+    """Return the error of the first limit for the rows of tables, if the model has none outside of its graph."""
+    if made.own is not None or in_tables(made):  # a model of one's own may have layers with tables
+        return []
+    written = [f"train.{name}" for name in ROW_LIMITS if getattr(made.training, name)]
+    message = "this model has no embedding whose rows are outside of the graph"
+    hint = (
+        f"leave it out; an embedding of more than {LARGEST_IN_GRAPH:,} numbers, ids times width, is outside"
+    )
+    return [SemanticError(message, span=settings.span(name), hint=hint) for name in written[:1]]
 
 
 def device(written: Setting) -> spec.job.Device:

@@ -50,6 +50,7 @@ def training(
         time_limit=get("train.time_limit", 0.0),
         calibration=get("validation.calibration", ""),
         threshold=get("validation.threshold", None),
+        **{name: get(f"train.{name}", 0) for name in spec.job.ROW_LIMITS},
     )
 
 

@@ -274,7 +274,8 @@ RATE = Attribute(
 # Attributes of networks, which trees do not have.
 OF_NETWORKS = (
     "optimizer", "optimizer.clipnorm", "optimizer.global_clipnorm", "optimizer.clipvalue", "train.local_steps",
-    "train.grads_to_wait", "train.checkpoint_copies", "train.durable_updates", "train.max_staleness", "train.device",
+    "train.grads_to_wait", "train.checkpoint_copies", "train.durable_updates", "train.max_staleness",
+    "train.embedding_min_count", "train.embedding_max_rows", "train.embedding_ttl_steps", "train.device",
     "train.precision",
 )  # fmt: skip
 _ALL_ROWS = "a round takes all training rows; train.num_boost_round is the number of rounds"

@@ -255,5 +255,5 @@ def test_rows_of_another_table_are_not_taken() -> None:
     with pytest.raises(JobError, match="keeps 4 numbers a row"):
         subject.put(np.arange(3), np.ones((3, 3), np.float32))
     with pytest.raises(JobError, match="keeps 4 numbers a row"):
-        subject.adopt(Copied(np.arange(3), np.ones((3, 2), np.float32), 1))
+        subject.adopt(Copied(np.arange(3), np.ones((3, 2), np.float32), 1, np.arange(3)))
     np.testing.assert_array_equal(subject.export().rows, before.rows)

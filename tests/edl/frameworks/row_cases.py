@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -210,6 +212,26 @@ class RowCases:
         other.tables.source = tables
         np.testing.assert_array_equal(other.predict(FEATURES), trained.predict(FEATURES))
         assert not other.get_weights()["both:ids"].size
+
+    def test_limits_of_the_job_hold_for_its_tables_and_are_part_of_its_state(self, tmp_path: Path) -> None:
+        subject = self.program(tmp_path)
+        training = msgspec.structs.replace(
+            subject.spec.training, embedding_min_count=2, embedding_max_rows=20, embedding_ttl_steps=3
+        )
+        limited = dataclasses.replace(subject, spec=msgspec.structs.replace(subject.spec, training=training))
+        whole, first, second = create(limited), create(limited), create(limited)
+        whole.train(Minibatches(FEATURES, LABELS, 16))
+        first.train(Minibatches(part(slice(64)), LABELS[:64], 16))
+        second.set_weights(first.get_weights())
+        second.set_state(first.get_state())
+        for adapter in (first, second):
+            adapter.train(Minibatches(part(slice(64, N)), LABELS[64:], 16))
+            assert same(adapter.get_weights(), whole.get_weights())
+            assert same(adapter.get_state(), whole.get_state())
+        table = whole.tables.tables["both"]
+        assert 0 < len(table) <= 20 and table.evicted and table.refused
+        assert whole.get_state()["both:counts"].any()
+        assert not {name for name in create(subject).get_state() if name.endswith((":used", ":counts"))}
 
     def test_each_step_has_the_rate_it_is_given(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)

@@ -91,12 +91,19 @@ def test_what_parameter_servers_hold_and_do() -> None:
         rows_pushed=40,
         stale=1,
         busy=0.5,
+        evicted=7,
+        refused=3,
     )
     found = scraped(READING._replace(servers={"ps-0": figures, "ps-1": Figures()}))
     assert [found[f"edl_server_{name} ps-0"] for name in ("rows", "bytes", "step")] == [42, 168, 9]
     counted = ("pulls", "pushes", "pulled_rows", "pushed_rows", "stale_gradients", "busy_seconds")
     assert [found[f"edl_server_{name}_total ps-0"] for name in counted] == [5, 4, 50, 40, 1, 0.5]
+    assert [found[f"edl_server_{name}_total ps-0"] for name in ("evicted_rows", "refused_gradients")] == [
+        7,
+        3,
+    ]
     assert found["edl_server_rows ps-1"] == 0
+    assert [found[f"edl_server_table_rows ps-0 {table}"] for table in "ab"] == [30, 12]
 
 
 def test_what_is_not_known_is_left_out() -> None:

@@ -63,7 +63,7 @@ def test_a_server_is_marked_when_it_has_more_to_do_or_is_slower(busy: Busy, mark
 
 def test_a_server_has_what_it_holds_and_does() -> None:
     found = loads(lambda index: (0.5, 100))
-    assert found.load("ps-1") == Load(42, 9, 500.0, 0.0, 0.5)
+    assert found.load("ps-1") == Load(42, 9, 500.0, 0.0, 0.5, {"a": 30, "b": 12})
     assert found.load("worker-0") is None
 
 

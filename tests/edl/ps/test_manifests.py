@@ -14,6 +14,7 @@ from edl.embeddings import Optimizer
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
+from edl.spec import RowLimits
 from tests.edl.ps.servers import (  # fmt: skip
     ADAGRAD,
     ADAM,
@@ -83,6 +84,31 @@ def test_a14_training_goes_on_with_another_number_of_servers(
         found = running.pull(model, EVERY)
         figures, _ = running.call(0, msg.Status(), msg.Figures)
     assert figures.version.step == 6
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 2), (2, 2)])
+def test_other_servers_know_evicted_and_admitted_ids_as_the_first_ones_did(
+    before: int, after: int, tmp_path: Path
+) -> None:
+    model = definition(ADAM, limits=RowLimits(min_count=2, max_rows=24, ttl_steps=8))
+    with trained(before, model) as running:
+        for number in range(12):
+            step(running, model, number)
+        cut(running, tmp_path)
+        expected = running.pull(model, EVERY)
+        rows = sum(running.call(i, msg.Status(), msg.Figures)[0].rows["users"] for i in range(before))
+        assert running.call(0, msg.Status(), msg.Figures)[0].evicted
+    with servers(after) as running:
+        running.arrange(restore=str(tmp_path))
+        found = running.pull(model, EVERY)
+        kept = [running.call(i, msg.Status(), msg.Figures)[0].rows["users"] for i in range(after)]
+        assert sum(kept) == rows <= 24 + before
+        step(running, model, 12)  # most ids were seen: they get rows at once, on whatever server they are
+        assert sum(running.call(i, msg.Status(), msg.Figures)[0].refused for i in range(after)) < 10
+        kept = [running.call(i, msg.Status(), msg.Figures)[0].rows["users"] for i in range(after)]
+        assert max(kept) <= -(-24 // after)
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
 

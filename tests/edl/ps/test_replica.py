@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from edl.ps import partitioning
 from edl.ps.replica import Replica
 from edl.ps.rounds import Rounds
 from edl.ps.store import Gradients, RowGradients, Store
+from edl.spec import RowLimits
 from tests.edl.ps.servers import ADAM, TABLES, definition, first_values, progress
 
 MODEL = definition(ADAM)
@@ -74,15 +76,15 @@ class Worker:
 
 
 class World:
-    def __init__(self, size: int, workers: int) -> None:
-        mode = msg.Mode("sync", size)
+    def __init__(self, size: int, workers: int, limits: RowLimits) -> None:
+        mode, model = msg.Mode("sync", size), msgspec.structs.replace(MODEL, limits=limits)
         self.rounds = Rounds(size)
         self.terms = [Replica(msg.Arrange(i, 0, 0, ("",) * SERVERS, mode), None) for i in range(SERVERS)]
         for index, replica in enumerate(self.terms):
             state = [np.zeros(2, np.float32)] if index == 0 else []
-            replica.define(MODEL, [PLACEMENT.flat(first_values(), index), *state])
+            replica.define(model, [PLACEMENT.flat(first_values(), index), *state])
             replica.begin()
-        self.reference = Store(MODEL, 0, 1, partitioning.Placement(MODEL.dense, 1).flat(first_values(), 0))
+        self.reference = Store(model, 0, 1, partitioning.Placement(MODEL.dense, 1).flat(first_values(), 0))
         self.gradients: dict[int, Gradient] = {}  # by ticket
         self.applied: dict[int, int] = {}  # rows by lease
         self.leases = workers
@@ -156,6 +158,9 @@ class World:
             np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-3)
         for name, each in ids.items():
             rows_found = partitioning.joined(parts, blocks[name])
+            assert sum(len(replica.trained().table(name)) for replica in self.terms) == len(
+                self.reference.table(name)
+            )
             np.testing.assert_allclose(
                 rows_found, self.reference.table(name).read(each), rtol=1e-4, atol=1e-3
             )
@@ -176,12 +181,13 @@ ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "confirm", "die",
 @given(
     st.integers(1, 3),
     st.integers(1, 3),
+    st.sampled_from([RowLimits(), RowLimits(min_count=2, ttl_steps=3)]),
     st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 2)), min_size=20, max_size=80),
 )
 def test_a9_every_schedule_ends_in_the_weights_of_its_rounds(
-    size: int, workers: int, actions: list[tuple[str, int]]
+    size: int, workers: int, limits: RowLimits, actions: list[tuple[str, int]]
 ) -> None:
-    world = World(size, workers)
+    world = World(size, workers, limits)
     for action, number in actions:
         world.do(action, number)
     for _ in range(2):  # and every schedule has rounds

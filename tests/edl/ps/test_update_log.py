@@ -15,7 +15,7 @@ import pytest
 
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.object_store import ObjectStore
-from edl.embeddings import TableSpec
+from edl.embeddings import RowTable, TableSpec
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import update_log
@@ -24,6 +24,7 @@ from edl.ps.checkpoint import manifests
 from edl.ps.server import Server
 from edl.ps.update_log import UpdateLog, replay
 from edl.ps.wire import Array
+from edl.spec import RowLimits
 from tests.edl.ps.servers import SECONDS, SGD, TOKEN
 from tests.edl.ps.servers import progress as progress_of
 
@@ -45,13 +46,13 @@ def push(worker: str, number: int, ids: Sequence[int], lease: int = 0) -> tuple[
 class Place:
     """The place of server 0 of one, and the processes that have it one after another."""
 
-    def __init__(self, folder: Path, mode: msg.Mode = MODE) -> None:
+    def __init__(self, folder: Path, mode: msg.Mode = MODE, model: msg.Definition = MODEL) -> None:
         self.store = SharedFolder(folder)
         self.mode = mode
         self.epoch = 0
         self.checkpoints: list[str] = []
         self.server = self.started()
-        for header in (msg.Define(0, MODEL), msg.Open(0)):
+        for header in (msg.Define(0, model), msg.Open(0)):
             arrays = [np.empty(0, np.float32)] * 2 if isinstance(header, msg.Define) else []
             self.server.answer(header, arrays)
         self.checkpoint()
@@ -96,6 +97,39 @@ class Place:
         """Number of updates of each row."""
         _, (_, rows) = self.server.answer(msg.Pull(0, ("items",), dense=True), [np.arange(IDS)])
         return [round(-value) for value in rows[:, 0].tolist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("durable", [True, False])
+def test_rows_are_admitted_and_evicted_as_if_no_server_had_died(
+    tmp_path: Path, durable: bool, seed: int
+) -> None:
+    """Without update logs a server dies where there is a checkpoint; its replacement knows all that it knew."""
+    drawn, limits = random.Random(seed), RowLimits(min_count=2, max_rows=9, ttl_steps=8)  # noqa: S311
+    spec = msgspec.structs.replace(MODEL.tables[0], num_ids=IDS)
+    model = msgspec.structs.replace(MODEL, tables=(spec,), limits=limits)
+    place = Place(tmp_path, MODE if durable else msg.Mode("async"), model)
+    undisturbed = RowTable(spec, 0, SGD, limits)
+    evicted = refused = 0
+    for number in range(1, 120):
+        header, arrays = push("a", number, drawn.sample(range(IDS), 4))
+        undisturbed.update(arrays[1], arrays[2], 1.0)
+        for _ in range(drawn.choice([1, 1, 2])):
+            place.server.answer(header, arrays)
+        action = drawn.choices(["", "checkpoint", "kill"], [6, 1, 1])[0]
+        if action == "checkpoint" or (action and not durable):
+            place.checkpoint()
+        if action == "kill":
+            evicted, refused = evicted + place.figures.evicted, refused + place.figures.refused
+            place.replace()
+            if durable:  # what follows the checkpoint is applied again, and is counted again
+                evicted = refused = 0
+        assert place.figures.rows == {"items": len(undisturbed)}
+        assert place.updates() == [round(-value) for value in undisturbed.read(np.arange(IDS))[:, 0].tolist()]
+    assert undisturbed.evicted > 20
+    if not durable:
+        assert evicted + place.figures.evicted == undisturbed.evicted
+        assert refused + place.figures.refused == undisturbed.refused
 
 
 @pytest.mark.parametrize("seed", range(8))

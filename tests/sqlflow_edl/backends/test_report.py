@@ -94,7 +94,8 @@ def test_what_became_of_updates_is_told_if_there_were_any() -> None:
 
 def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
-    loaded = msgspec.structs.replace(server, load=Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876))
+    load = Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876, {"f0": 1_000_000, "f1": 200_000}, 5_000, 12)
+    loaded = msgspec.structs.replace(server, load=load)
     rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
     snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, checkpoint="000002-000007")
     found = report(supervised(snapshot))
@@ -111,6 +112,9 @@ def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     assert instance_rows(found)[3][list(INSTANCES).index("note")] == "hot"
     known = dict(facts(found))
     assert (known["generation"], known["checkpoint"]) == ("3", "000002-000007")
+    assert known["embedding rows"] == "f0 1,000,000, f1 200,000"
+    assert known["evicted rows"] == "5,000 (train.embedding_max_rows, train.embedding_ttl_steps)"
+    assert known["refused gradients"] == "12, of ids without a row yet (train.embedding_min_count)"
 
 
 def test_a_running_job_tells_where_its_figures_and_curves_are() -> None:

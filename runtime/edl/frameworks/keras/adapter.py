@@ -106,7 +106,7 @@ class KerasAdapter(NetworkAdapter):
         self.optimizer = called(self._program, "optimizer", wanted, "keras.optimizers.Optimizer")
         self.optimizer.build(self.model.trainable_variables)
         if self.tables:
-            self.tables.follow(row_optimizer(self.optimizer))
+            self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
         self._row_specs = rows[1:]
         label, size = any_rows(labels), tf.TensorSpec((), tf.int32)
         self._train = Variants(devices.on(device, self._steps), rows[0], label, size)

@@ -104,7 +104,7 @@ class TorchAdapter(NetworkAdapter):
             wanted, title = torch.optim.Optimizer, "torch.optim.Optimizer"
             self.optimizer = called(program, "optimizer", wanted, title, list(self._trainable().values()))
             if self.tables:
-                self.tables.follow(row_optimizer(self.optimizer))
+                self.tables.follow(row_optimizer(self.optimizer), self.tables.limits)
             self._steps = Steps(self.optimizer)
             self._gradient_parts = GradientParts(model, self._device)
 

@@ -89,7 +89,17 @@ class Loads:
         if found is None:
             return None
         rates = next((rates for (server, _), rates in _known(self._calls) if server == name), (0.0,) * 4)
-        return Load(sum(found.rows.values()), found.bytes, *rates[:3])
+        pulled, pushed, busy = rates[:3]
+        return Load(
+            sum(found.rows.values()),
+            found.bytes,
+            pulled,
+            pushed,
+            busy,
+            found.rows,
+            found.evicted,
+            found.refused,
+        )
 
     def note(self, name: str) -> str:
         """Return `hot` for a server with more work than the others, `straggling` for an instance that is slower than

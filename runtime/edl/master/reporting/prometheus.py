@@ -128,6 +128,8 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         "pushes": ("Answered pushes", lambda figures: figures.pushes),
         "pulled_rows": ("Pulled rows", lambda figures: figures.rows_pulled),
         "pushed_rows": ("Rows whose gradients were pushed", lambda figures: figures.rows_pushed),
+        "evicted_rows": ("Rows that were evicted from embedding tables", lambda figures: figures.evicted),
+        "refused_gradients": ("Gradients of ids that had no row yet", lambda figures: figures.refused),
         "stale_gradients": ("Gradients that came too late for their round", lambda figures: figures.stale),
         "staleness": (
             "Updates that gradients were behind, added up",
@@ -139,6 +141,11 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         ),
         "busy_seconds": ("Seconds spent in calls of workers", lambda figures: figures.busy),
     }
+    rows = GaugeMetricFamily("edl_server_table_rows", "Rows held of a table", labels=("server", "table"))
+    for server, figures in sorted(servers.items()):
+        for table, count in sorted(figures.rows.items()):
+            rows.add_metric((server, table), count)
+    yield rows
     for kind, of in ((GaugeMetricFamily, gauges), (CounterMetricFamily, counters)):
         for name, (text, value) in of.items():
             family = kind(f"edl_server_{name}", text, labels=("server",))

@@ -121,7 +121,9 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
             for start in range(0, len(copied.ids), CHUNK):
                 ids = np.array(copied.ids[start : start + CHUNK])
                 mine = owned(ids, index, servers)
-                table.put(ids[mine], copied.data[start : start + CHUNK][mine])
+                some = slice(start, start + CHUNK)
+                table.put(ids[mine], copied.data[some][mine], copied.used[some][mine])
+            table.merge_counts(copied.counts)
         table.steps = max(file.header.table_steps[number] for file in files)
     push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
     return Start(store, push_log, max(file.header.at.step for file in files))

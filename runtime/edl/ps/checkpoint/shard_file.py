@@ -2,6 +2,8 @@
 
     flat            float32 (1 + slots, size): the parameters, then each optimizer slot
     table.I.ids     int64 (n,), table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order
+    table.I.used    int64 (n,): the last step of each row
+    table.I.counts  uint8: counts of ids without a row (`edl.embeddings.limits`), of size 0 for none
     first, state.I  float32: the initial state, and the state that each worker pushed last
 
 User-defined names are in the metadata only, so that none can collide with these. A file is renamed to its final name
@@ -111,6 +113,8 @@ def _arrays(copied: ReplicaSnapshot) -> dict[str, Any]:
     return {
         **{f"table.{i}.ids": table.ids for i, table in enumerate(tables)},
         **{f"table.{i}.data": table.data for i, table in enumerate(tables)},
+        **{f"table.{i}.used": table.used for i, table in enumerate(tables)},
+        **{f"table.{i}.counts": table.counts for i, table in enumerate(tables)},
         "flat": copied.store.flat.data,
         "first": copied.first,
         **{f"state.{i}": state for i, state in enumerate(copied.states.values())},
@@ -151,8 +155,12 @@ class ShardFile:
 
     def table(self, number: int) -> Copied:
         """Return the table with that index in the definition."""
-        arrays, steps = self._arrays, self.header.table_steps[number]
-        return Copied(arrays[f"table.{number}.ids"], arrays[f"table.{number}.data"], steps)
+        ids, data = self._arrays[f"table.{number}.ids"], self._arrays[f"table.{number}.data"]
+        steps = self.header.table_steps[number]
+        used, counts = (self._arrays.get(f"table.{number}.{part}") for part in ("used", "counts"))
+        if used is None or counts is None:  # of an earlier version
+            used, counts = np.zeros(len(ids), np.int64), np.empty(0, np.uint8)
+        return Copied(ids, data, steps, used, counts)
 
     def store(self) -> StoreCopy:
         """Return a copy of parameters and tables in arrays of its own."""
@@ -160,7 +168,10 @@ class ShardFile:
         flat = self.flat()
         return StoreCopy(
             FlatCopy(np.array(flat.data), flat.steps),
-            tuple(Copied(np.array(ids), np.array(data), steps) for ids, data, steps in tables),
+            tuple(
+                table._replace(ids=np.array(table.ids), data=np.array(table.data), used=np.array(table.used))
+                for table in tables
+            ),
         )
 
     def first(self) -> Floats:

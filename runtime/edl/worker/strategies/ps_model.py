@@ -16,6 +16,7 @@ from edl.embeddings.table import Floats, Ids
 from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
 from edl.ps.partitioning import Layout, Part, Placement, joined, split
+from edl.spec import RowLimits
 from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
 
 LOADED_ROWS = 65_536  # rows of a table in one call
@@ -138,7 +139,7 @@ class Parameters:
 
     def _forget_rows(self) -> None:
         """Clear the model's own tables: the rows are on the servers."""
-        self._adapter.tables.follow(self.definition.optimizer)
+        self._adapter.tables.follow(self.definition.optimizer, RowLimits())
 
     # Training ----------------------------------------------------------------------------------------------
 
@@ -319,4 +320,5 @@ def _definition(adapter: GradientAdapter) -> msg.Definition:
         tuple(table.spec for table in tables),
         described(adapter.get_buffers()),
         next((table.seed for table in tables), 0),
+        adapter.tables.limits,
     )
