@@ -88,7 +88,10 @@ class Registry:
 
     def update(self, key: Key, given: Object, part: str = "", *, dry_run: bool = False) -> Object:
         """`part` is "" or "status": what the other says is ignored."""
-        kind, old, metadata = key.kind, self.read(key), given.get("metadata") or {}
+        kind, metadata = key.kind, given.get("metadata") or {}
+        if metadata.get("uid") and self.store.get(key) is None:  # a client that has read what is gone now
+            raise errors.conflict(kind, key.name, _of_another(key, metadata["uid"], ""))
+        old = self.read(key)
         if metadata.get("name", key.name) != key.name:
             raise errors.bad_request(
                 f"the name of the object ({metadata['name']}) does not match the name on the URL ({key.name})"
@@ -219,12 +222,7 @@ class Registry:
     def _check_same(self, key: Key, old: Object, metadata: Object) -> None:
         uid, revision = metadata.get("uid"), metadata.get("resourceVersion")
         if uid and uid != old["metadata"]["uid"]:
-            why = (
-                f"StorageError: invalid object, Code: 4, Key: /registry/{key.kind.plural}/{key.namespace}/{key.name}, "
-                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
-                f"UID in object meta: {old['metadata']['uid']}"
-            )
-            raise errors.conflict(key.kind, key.name, why)
+            raise errors.conflict(key.kind, key.name, _of_another(key, uid, old["metadata"]["uid"]))
         if revision and revision != old["metadata"]["resourceVersion"]:
             raise errors.modified(key.kind, key.name)
 
@@ -260,3 +258,12 @@ def _is_released(found: Object) -> bool:
     """Whether it was to go as soon as nobody holds it any more."""
     metadata = found["metadata"]
     return metadata.get("deletionGracePeriodSeconds") == 0 and not metadata.get("finalizers")
+
+
+def _of_another(key: Key, uid: str, found: str) -> str:
+    """Text of a refusal to write over another object, or over none."""
+    return (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{key.kind.plural}/{key.namespace}/{key.name}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+        f"UID in object meta: {found}"
+    )

@@ -72,6 +72,21 @@ def test_an_answer_that_is_lost_was_done(kubernetes: Cluster, core: Any, namespa
     assert refused.value.status == 409
 
 
+def test_who_writes_what_is_gone_has_a_conflict_unless_the_object_names_no_uid(
+    core: Any, namespace: str
+) -> None:
+    made = core.create_namespaced_config_map(namespace, {"metadata": {"name": "x"}})
+    core.delete_namespaced_config_map("x", namespace)
+    with pytest.raises(ApiException) as refused:
+        core.replace_namespaced_config_map("x", namespace, made)
+    assert refused.value.status == 409
+    assert f'UID in precondition: {made.metadata.uid}, UID in object meta: "' in refused.value.body
+    made.metadata.uid = None
+    with pytest.raises(ApiException) as refused:
+        core.replace_namespaced_config_map("x", namespace, made)
+    assert refused.value.status == 404
+
+
 def test_who_asks_too_often_is_told_when_to_come_back(kubernetes: Cluster, core: Any, namespace: str) -> None:
     kubernetes.go_wrong(Fault("throttle", "configmaps"))
     with pytest.raises(ApiException) as refused:

@@ -63,11 +63,12 @@ class JobList(msgspec.Struct):
 
 
 class Event(msgspec.Struct):
-    """Event of an object. type: `Normal` or `Warning`."""
+    """Event of an object. type: `Normal` or `Warning`. count: how often it came; None if not counted."""
 
     type: str = ""
     reason: str = ""
     message: str = ""
+    count: int | None = None
 
 
 class EventList(msgspec.Struct):

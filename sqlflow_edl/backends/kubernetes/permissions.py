@@ -49,7 +49,6 @@ WITHOUT_ACCOUNT = (
     Right("create", RBAC, "rolebindings"),
 )  # also needed without a given service account, because one is made for the job
 WITH_POLICY = (Right("create", NETWORKING, "networkpolicies"),)
-
 OF_MASTER = (
     *(Right(verb, "", "pods") for verb in ("create", "delete", "list", "watch")),
     *(Right(verb, "", "configmaps") for verb in ("get", "update")),

@@ -55,7 +55,11 @@ def sentence(name: str, why: str) -> str:
 
 
 def _told(events: list[Event]) -> list[str]:
-    return [event.message for event in events if event.reason in _TELLING and event.message]
+    """Return the messages that matter. The first failure of a mount does not: kubelets try again within a second, and
+    mostly fail only because their cache of the new ConfigMap or Secret is late.
+    """
+    found = [event for event in events if event.reason in _TELLING and event.message]
+    return [event.message for event in found if event.reason != "FailedMount" or event.count != 1]
 
 
 def failure(job: Job, pods: list[Pod], job_id: str) -> ClusterError:

@@ -84,6 +84,8 @@ class ConfigMapStateStore:
         try:
             found: _Map = msgspec.json.decode(self._calls.ask("GET", self._path))
         except RefusedError as error:
+            if error.status == 404:  # the Job's objects go before the pod of its master ends
+                raise ClusterError("the job was deleted from the cluster") from None
             raise ClusterError(f"the state of the job cannot be read: {error.message}") from None
         return found
 

@@ -118,9 +118,12 @@ def test_one_that_cannot_be_read_is_said_to_be(site: Sites, key: str, said: str)
         state_store(place).read()
 
 
-def test_a_job_without_one_is_refused(site: Sites) -> None:
+def test_a_master_whose_job_is_deleted_says_so(site: Sites) -> None:
     place = site()
+    running = state_store(place)
     name = names.state_store(place.deployment.name)
     place.double.ask("DELETE", f"/api/v1/namespaces/{place.namespace}/configmaps/{name}")
-    with pytest.raises(ClusterError, match=r"the state of the job cannot be read: .*not found"):
+    with pytest.raises(ClusterError, match="the job was deleted from the cluster"):
+        running.write(b"late")
+    with pytest.raises(ClusterError, match="the job was deleted from the cluster"):
         state_store(place)

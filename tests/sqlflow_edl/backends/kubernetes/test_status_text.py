@@ -39,6 +39,24 @@ def test_a_pod_that_is_refused_again_and_again_is_the_same_wait() -> None:
     assert told == {("the master", "Error creating: its pod is forbidden: exceeded quota: few")}
 
 
+def test_a_mount_that_fails_once_is_not_told() -> None:
+    late = 'MountVolume.SetUp failed for volume "secrets" : failed to sync secret cache: timed out waiting'
+    absent = 'MountVolume.SetUp failed for volume "code" : configmap "x" not found'
+
+    class Objects:
+        def warnings(self, kind: str, name: str) -> list[Event]:
+            return [Event("Warning", "FailedMount", late, 1), Event("Warning", "FailedMount", absent, 2)]
+
+    pod = msgspec.convert(
+        {
+            "metadata": {"name": "m", "labels": names.labels("job", "id", "master")},
+            "status": {"phase": "Pending"},
+        },
+        Pod,
+    )
+    assert list(waiting(cast(JobObjects, Objects()), Job(Metadata("job")), [pod])) == [("master", absent)]
+
+
 def master(reason: str, code: int) -> Pod:
     """A pod of a master that has ended, and might take 1 GiB."""
     container = {"name": "master", "resources": {"limits": {"memory": "1Gi"}}}
