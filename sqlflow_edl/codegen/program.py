@@ -8,7 +8,6 @@ all user input enters it as a literal or a comment made by `codegen.source`.
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -25,44 +24,16 @@ from edl.spec import (
     ENSEMBLE,
     TREES,
     AnomalyLabel,
-    Bucket,
-    Category,
-    CategoryId,
     ClassLabel,
     ClusterLabel,
-    Codes,
-    Computed,
-    Concat,
-    Cross,
-    DatePart,
-    Embedding,
-    Feature,
     ForecastLabel,
-    HashBucket,
     JobSpec,
     Label,
-    ListOf,
-    Log,
-    LogCount,
-    NGrams,
     NoLabel,
-    Normalize,
-    Numeric,
-    OneHot,
-    Periodic,
-    PiecewiseLinear,
     RankingLabel,
-    Raw,
     RawLabel,
-    Sequence,
     SeveralLabels,
-    Source,
     Split,
-    Standardize,
-    TargetMean,
-    Vector,
-    Vocabulary,
-    Year,
     to_json,
 )
 from sqlflow_edl.analysis.catalog import MODELS
@@ -71,11 +42,10 @@ from sqlflow_edl.analysis.models.base import Architecture
 from sqlflow_edl.analysis.user_model import ARCHITECTURE
 from sqlflow_edl.codegen import forecasts, frameworks, trees
 from sqlflow_edl.codegen.checks import check_names
+from sqlflow_edl.codegen.features import features
 from sqlflow_edl.codegen.imports import imports
-from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, line, literal
+from sqlflow_edl.codegen.source import Call, Expression, Items, comment, layout, literal
 from sqlflow_edl.codegen.user_model import own_model
-
-LONGEST_INLINE = 20  # entries of a vocabulary or boundaries that stay on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,10 +201,10 @@ def _ensemble_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, objec
 
 def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
     """Return the values of the templates of single models; fill `stored`."""
-    features = layout(_features(spec, stored), prefix="FEATURES = ")
+    code = layout(features(spec, stored), prefix="FEATURES = ")
     return {
         **_common_values(spec),
-        "features": features,
+        "features": code,
         "stored": bool(stored),
         "series": forecasts.series(spec),
         "seed": spec.training.seed,
@@ -270,21 +240,6 @@ def _members(params: Mapping[str, object]) -> int:
     """Return the number of members of an ensemble; 0 for a single network."""
     members = int(params.get("members") or 1)  # type: ignore[call-overload]
     return members if members > 1 else 0
-
-
-def _features(spec: JobSpec, stored: dict[str, bytes]) -> Expression:
-    """Return `fc.Features(…)`, or with several inputs `fc.Inputs(wide=fc.Features(…), deep=fc.Features(…))`."""
-    several = len(spec.inputs) > 1
-    inputs = tuple(
-        (name, _columns(features, f"{name}_" if several else "", stored))
-        for name, features in spec.inputs.items()
-    )
-    return Call("fc.Inputs", inputs) if several else inputs[0][1]
-
-
-def _columns(features: tuple[Feature, ...], prefix: str, stored: dict[str, bytes]) -> Expression:
-    each = (_feature(feature, f"{prefix}f{i}", stored) for i, feature in enumerate(features))
-    return forecasts.lags(features) or Call("fc.Features", tuple(each))
 
 
 def _optimizer(spec: JobSpec) -> dict[str, object]:
@@ -391,119 +346,3 @@ def _first(metric: metrics.Metric) -> str:
         return str(metric.beta)
     counts = isinstance(metric, metrics.RankingMetric | metrics.TopKAccuracy)
     return str(metric.k) if counts and metric.k else ""  # type: ignore[attr-defined]
-
-
-def _feature(feature: Feature, name: str, stored: dict[str, bytes]) -> Expression:
-    if isinstance(feature, OneHot):
-        return Call("fc.one_hot", (_category(feature.category, name, stored),))
-    if isinstance(feature, Embedding):
-        chosen = [("combiner", feature.combiner, "sum"), ("initial", feature.initial, "uniform")]
-        more = [(key, literal(value)) for key, value, default in chosen if value != default]
-        more += [("table", literal(feature.table))] if feature.table else []
-        category = _category(feature.category, name, stored)
-        return Call("fc.embedding", (category, ("dim", literal(feature.dim)), *more))
-    if isinstance(feature, Sequence):
-        length = ("length", literal(feature.length))
-        return Call("fc.sequence", (_category(feature.category, name, stored), length))
-    if isinstance(feature, Vector):
-        return _vector(feature, name, stored)
-    if isinstance(feature, PiecewiseLinear):
-        nulls = (("nulls", "True"),) if feature.nulls else ()
-        bins = _listed(feature.boundaries, name, stored)
-        return Call("fc.piecewise_linear", (_source(feature.column), bins, *nulls))
-    if isinstance(feature, TargetMean | LogCount):
-        return _statistics(feature, name, stored)
-    if isinstance(feature, Codes):
-        return Call("fc.codes", (_category(feature.category, name, stored),))
-    if isinstance(feature, Raw):
-        part = (("part", literal(feature.part)),) if feature.part else ()
-        return Call("fc.raw", (_source(feature.column), *part))
-    fields = {
-        Numeric: ("mean",),
-        Standardize: ("mean", "std"),
-        Normalize: ("min", "max", "mean"),
-        Log: ("mean",),
-        Year: ("mean", "std"),
-        Periodic: ("mean", "std", "frequencies"),
-    }
-    function = type(feature).__struct_config__.tag
-    values = [(field, literal(getattr(feature, field))) for field in fields[type(feature)]]
-    if isinstance(feature, Standardize) and feature.limit:
-        values.append(("limit", literal(feature.limit)))
-    return Call(f"fc.{function}", (_source(feature.column), *values))
-
-
-def _source(source: Source | float) -> Expression:
-    """Return the name of a column, a number, or `fc.computed(…)`."""
-    if not isinstance(source, Computed):
-        return literal(source)
-    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands)))
-
-
-def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
-    mean = ("mean", _listed(feature.mean, f"{name}_mean", stored))
-    std = (("std", _listed(feature.std, f"{name}_std", stored)),) if feature.std else ()
-    return Call("fc.vector", (literal(feature.column), mean, *std, *_delimiter(feature.delimiter)))
-
-
-def _statistics(feature: TargetMean | LogCount, name: str, stored: dict[str, bytes]) -> Expression:
-    """Return `fc.target_mean(…)` or `fc.log_count(…)`, with the statistics that it has."""
-    values: list[tuple[str, Expression]] = []
-    if isinstance(feature, TargetMean):
-        values.append(("smoothing", literal(feature.smoothing)))
-        if feature.outputs > 1:
-            values.append(("outputs", literal(feature.outputs)))
-    if feature.counts:
-        values.append(("counts", _listed(feature.counts, f"{name}_counts", stored)))
-    if isinstance(feature, TargetMean) and feature.counts:
-        values.append(("sums", _listed(feature.sums, f"{name}_sums", stored)))
-        values += [("folds", literal(feature.folds)), ("rows", literal(feature.rows))]
-        if feature.blocks > 1:
-            values.append(("blocks", literal(feature.blocks)))
-    if not feature.scaled:
-        values.append(("scaled", "False"))
-    function = type(feature).__struct_config__.tag
-    return Call(f"fc.{function}", (_category(feature.category, name, stored), *values))
-
-
-def _delimiter(written: str) -> tuple[tuple[str, str], ...]:
-    return () if written == "," else (("delimiter", literal(written)),)
-
-
-def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expression:
-    match category:
-        case Bucket(column, boundaries):
-            return Call("fc.bucket", (_source(column), _listed(boundaries, name, stored)))
-        case Vocabulary(column, values):
-            return Call("fc.vocabulary", (literal(column), _listed(values, name, stored)))
-        case HashBucket(column, size):
-            return Call("fc.hash_bucket", (literal(column), literal(size)))
-        case CategoryId(column, size):
-            return Call("fc.category_id", (_source(column), literal(size)))
-        case ListOf(items, delimiter, weights):
-            weighted = (("weights", literal(weights)),) if weights else ()
-            return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
-        case NGrams(column, n, size):
-            return Call("fc.ngrams", (literal(column), literal(n), literal(size)))
-        case Concat(categories):
-            parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
-            return Call("fc.concat", tuple(parts))
-        case DatePart(column, part):
-            return Call(f"fc.{part}", (literal(column),))
-        case Cross(columns, size):
-            crossed = (
-                literal(each) if isinstance(each, str) else line(_category(each, f"{name}_{i}", stored))
-                for i, each in enumerate(columns)
-            )
-            return Call("fc.cross", (Items(tuple(crossed)), literal(size)))
-
-
-def _listed(
-    values: tuple[float, ...] | tuple[str | int, ...], name: str, stored: dict[str, bytes]
-) -> Expression:
-    if len(values) <= LONGEST_INLINE:
-        return Items(tuple(map(literal, values)))
-    content = json.dumps(values, ensure_ascii=True, indent=0).encode() + b"\n"
-    path = next((path for path, same in stored.items() if same == content), f"vocabulary/{name}.json")
-    stored[path] = content
-    return f'fc.stored(STORED / "{path.removeprefix("vocabulary/")}")'
