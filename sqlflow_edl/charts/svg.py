@@ -128,14 +128,13 @@ class Frame:
     x: Scale
     y: Scale
     width: float
-    height: float
 
     @classmethod
     def around(cls, xs: tuple[float, float], ys: tuple[float, float], width: float, height: float) -> Frame:
         """Return the frame for the ranges of both axes, in a drawing of that size."""
         y = Scale(*ys, height - 32, 22).rounded()
         left = 12 + max(width_of(label(tick)) for tick in y.ticks())
-        return cls(Scale(*xs, left, width - 12), y, width, height)
+        return cls(Scale(*xs, left, width - 12), y, width)
 
     def axes(self, x_title: str, *, whole: bool = False, names: Sequence[str] = ()) -> str:
         """Draw grid lines, their labels, and the name of the horizontal axis.

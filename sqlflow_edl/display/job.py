@@ -10,7 +10,7 @@ from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, fac
 from sqlflow_edl.display.listing import Layout, shortened
 from sqlflow_edl.display.output import as_table, write_rows
 from sqlflow_edl.display.progress import bar
-from sqlflow_edl.display.terminal import Room, console, in_ascii, room
+from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in_ascii
 from sqlflow_edl.display.views import OTHERS, listed
 from sqlflow_edl.reports.text import counted
 
@@ -36,7 +36,7 @@ def write_jobs(rows: Sequence[Sequence[str | None]], out: IO[str], others: str =
 
     others: how to see omitted columns.
     """
-    shown = listed(JOBS, rows, LAYOUT, room(out), others, counted(len(rows), "job"))
+    shown = listed(JOBS, rows, LAYOUT, capabilities(out), others, counted(len(rows), "job"))
     console(out).print(shown.table)
     return shown.footer
 
@@ -55,12 +55,12 @@ def write_job(found: JobReport, out: IO[str]) -> None:
 _LIVE = Layout("note", ("role", "incarnation", "address", "place", "relaunches", "rows/s"), least=10)
 
 
-def live_job(found: JobReport, space: Room) -> Group:
+def live_job(found: JobReport, terminal: Capabilities) -> Group:
     """Return a job in lines that fit: its facts, with a bar, its instances and parameter servers."""
     from rich.console import Group
 
-    rows = [(name, _with_bar(name, " ".join(value.split()), found, space)) for name, value in facts(found)]
-    left = space.width - max(len(name) for name, _ in rows) - 2
+    rows = [(name, _with_bar(name, " ".join(value.split()), found, terminal)) for name, value in facts(found)]
+    left = terminal.width - max(len(name) for name, _ in rows) - 2
     about = as_table(
         (("fact", False), ("value", False)), [(name, shortened(text, left)) for name, text in rows]
     )
@@ -69,7 +69,12 @@ def live_job(found: JobReport, space: Room) -> Group:
         for row, instance in zip(instance_rows(found), found.instances, strict=True)
     ]
     shown = listed(
-        (*INSTANCES, "rows/s"), lines, _LIVE, space, "sqlflow job ID has all", counted(len(lines), "instance")
+        (*INSTANCES, "rows/s"),
+        lines,
+        _LIVE,
+        terminal,
+        "sqlflow job ID has all",
+        counted(len(lines), "instance"),
     )
     parts: list[RenderableType] = [about, "", shown.table, shown.footer]
     if servers := server_rows(found):
@@ -77,7 +82,7 @@ def live_job(found: JobReport, space: Room) -> Group:
     return Group(*parts)
 
 
-def _with_bar(name: str, value: str, found: JobReport, space: Room) -> str:
+def _with_bar(name: str, value: str, found: JobReport, terminal: Capabilities) -> str:
     """Put a bar before the epoch, or before tasks of a job without epochs: those of a training come epoch by epoch."""
     share = None
     if name == "epoch":
@@ -88,4 +93,4 @@ def _with_bar(name: str, value: str, found: JobReport, space: Room) -> str:
     if share is None:
         return value
     text = f"{bar(share)} {share:.0%}  "
-    return (text if space.blocks else in_ascii(text)) + value
+    return (text if terminal.blocks else in_ascii(text)) + value

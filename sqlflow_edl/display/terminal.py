@@ -29,23 +29,19 @@ _WORD = re.compile(r"^error:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """Space for text.
-
-    width: cells of a line. styled: styles are shown. blocks: block characters are shown.
-    """
+class Capabilities:
+    """Capabilities of an output stream. width: cells of a line. blocks: block characters are shown."""
 
     width: int = UNBOUNDED
     is_terminal: bool = False
-    styled: bool = False
     blocks: bool = True
 
 
-def room(out: IO[str]) -> Room:
-    """Return the space that the stream offers."""
+def capabilities(out: IO[str]) -> Capabilities:
+    """Return what the stream can show."""
     is_terminal = out.isatty()
     columns = shutil.get_terminal_size().columns if is_terminal else UNBOUNDED
-    return Room(columns, is_terminal, is_smart(out), can_show(out, _BLOCKS))
+    return Capabilities(columns, is_terminal, can_show(out, _BLOCKS))
 
 
 def is_smart(out: IO[str]) -> bool:

@@ -24,7 +24,7 @@ from sqlflow_edl.display.output import (
     write_records,
     write_rows,
 )
-from sqlflow_edl.display.terminal import Room, console, in_ascii, room
+from sqlflow_edl.display.terminal import Capabilities, capabilities, console, in_ascii
 from sqlflow_edl.reports.drift import SHOWN as COLUMNS_OF_DRIFT
 from sqlflow_edl.reports.drift import cells
 from sqlflow_edl.reports.result import Result, View
@@ -75,18 +75,18 @@ def write(
     """
     if format_ not in FOR_PEOPLE:
         return WRITERS[format_](_reader(result), out)
-    view, space, vertical = VIEWS.get(result.view), room(out), format_ == "vertical"
+    view, terminal, vertical = VIEWS.get(result.view), capabilities(out), format_ == "vertical"
     found = first_rows(_reader(result), math.inf if view else most)
-    shown = view(found, space, others) if view and not vertical else None
+    shown = view(found, terminal, others) if view and not vertical else None
     if shown is not None:
         console(out).print(shown.table)
         return shown.footer
-    found = presented(replace(found, rows=found.rows[:most]), result, space.is_terminal)
-    if vertical or (space.is_terminal and is_too_wide(found, space)):
+    found = presented(replace(found, rows=found.rows[:most]), result, terminal.is_terminal)
+    if vertical or (terminal.is_terminal and is_too_wide(found, terminal)):
         found = found if vertical else replace(found, rows=found.rows[:MOST_RECORDS])
         write_records(found.columns, found.rows, out)
     else:
-        with_types = types and space.is_terminal and not is_too_wide(found, space, found.types)
+        with_types = types and terminal.is_terminal and not is_too_wide(found, terminal, found.types)
         write_rows(found.columns, found.rows, out, types=found.types if with_types else ())
     return found.footer(others)
 
@@ -97,8 +97,8 @@ def _reader(result: Result) -> pa.RecordBatchReader:
     return result.reader
 
 
-def is_too_wide(found: FirstRows, space: Room, types: Sequence[str] = ()) -> bool:
-    return width(as_table(found.columns, found.rows, types)) > space.width
+def is_too_wide(found: FirstRows, terminal: Capabilities, types: Sequence[str] = ()) -> bool:
+    return width(as_table(found.columns, found.rows, types)) > terminal.width
 
 
 def presented(found: FirstRows, result: Result, is_terminal: bool) -> FirstRows:
@@ -130,13 +130,13 @@ def _percent(value: Any) -> Any:
 # Forms -----------------------------------------------------------------------------------------------------
 
 
-def sections(found: FirstRows, space: Room, others: str) -> Shown:
+def sections(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a title for each section, with its names, values and reasons below."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(overflow="fold", max_width=max(16, space.width // 3))
+    table.add_column(overflow="fold", max_width=max(16, terminal.width // 3))
     for _ in found.columns[2:]:
         table.add_column(overflow="fold")
     before = None
@@ -146,43 +146,43 @@ def sections(found: FirstRows, space: Room, others: str) -> Shown:
             table.add_row()
         if begins and name:
             table.add_row(Text(section, "bold"))
-        texts = [Text(value if space.blocks else in_ascii(value)) for value in values]
+        texts = [Text(value if terminal.blocks else in_ascii(value)) for value in values]
         for text in texts[1:]:
             text.stylize("dim")
         table.add_row(Text("  " + name) if name else Text(section, "bold"), *texts)
     return Shown(table)
 
 
-def confusion_matrix(found: FirstRows, space: Room, others: str) -> Shown | None:
+def confusion_matrix(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
     """Show a grid of true and predicted classes; return None if it does not fit or a pair never occurred."""
     made = grid(found.columns[0][0], found.rows)
     if made is None:
         return None
     table = as_table(made.columns, made.rows)
-    if width(table) > space.width:
+    if width(table) > terminal.width:
         return None
     return Shown(table, counted(int(made.total)) if made.total % 1 == 0 else "")
 
 
-def importances(found: FirstRows, space: Room, others: str) -> Shown:
+def importances(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each column: its importance, and a bar where the terminal is wide enough."""
     rows = [(name, _short(value), _percent(share)) for name, value, share in found.rows]
     columns = found.columns
-    left = space.width - width(as_table(columns, rows)) - 2
-    if not space.is_terminal or left < SHORTEST_BAR:
+    left = terminal.width - width(as_table(columns, rows)) - 2
+    if not terminal.is_terminal or left < SHORTEST_BAR:
         return Shown(as_table(columns, rows), counted(len(rows), "column"))
     most = max((value for _, value, _ in found.rows if value), default=0.0)
     bars = (
-        _bar((value or 0.0) / most if most else 0.0, min(left, LONGEST_BAR), space)
+        _bar((value or 0.0) / most if most else 0.0, min(left, LONGEST_BAR), terminal)
         for _, value, _ in found.rows
     )
     lines = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
     return Shown(as_table([*columns, ("", False)], lines), counted(len(rows), "column"))
 
 
-def _bar(share: float, longest: int, space: Room) -> str:
+def _bar(share: float, longest: int, terminal: Capabilities) -> str:
     """Draw a bar of at most `longest` cells, in eighths where the terminal has such characters."""
-    if not space.blocks:
+    if not terminal.blocks:
         return "#" * round(share * longest)
     eighths = round(share * longest * 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8]
@@ -192,13 +192,13 @@ def _bar(share: float, longest: int, space: Room) -> str:
 ROC_CURVE = Layout("", ("true_negatives", "false_negatives", "false_positives", "true_positives"))
 
 
-def roc_curve(found: FirstRows, space: Room, others: str) -> Shown | None:
+def roc_curve(found: FirstRows, terminal: Capabilities, others: str) -> Shown | None:
     """Show a line for each threshold; columns of counts are dropped where the terminal is too narrow."""
-    if not space.is_terminal:
+    if not terminal.is_terminal:
         return None
     names = [name for name, _ in found.columns]
     rows = [["" if value is None else str(_short(value)) for value in row] for row in found.rows]
-    made = listing(names, rows, ROC_CURVE, space.width)
+    made = listing(names, rows, ROC_CURVE, terminal.width)
     table = as_table([(name, True) for name in made.columns], made.rows)
     return Shown(table, _joined(counted(len(rows), "threshold"), made.footer(others)))
 
@@ -210,7 +210,7 @@ def _joined(*footers: str) -> str:
 MODELS = Layout("result", ("size", "framework", "current", "created", "model", "tags"), least=24)
 
 
-def models(found: FirstRows, space: Room, others: str) -> Shown:
+def models(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each version, with its metrics or the reason of its failure."""
     names = [name for name, _ in found.columns]
     known = [dict(zip(names, row, strict=True)) for row in found.rows]
@@ -243,17 +243,17 @@ def models(found: FirstRows, space: Room, others: str) -> Shown:
         "created",
         "size",
     )
-    return listed(columns, rows, MODELS, space, others, counted(len(rows), "version"))
+    return listed(columns, rows, MODELS, terminal, others, counted(len(rows), "version"))
 
 
 DRIFT = Layout("why", ("outside", "range", "unseen", "NULLs"))
 
 
-def drift(found: FirstRows, space: Room, others: str) -> Shown:
+def drift(found: FirstRows, terminal: Capabilities, others: str) -> Shown:
     """Show a line for each column, with a coloured verdict."""
     names = [name for name, _ in found.columns]
     rows = [cells(dict(zip(names, row, strict=True))) for row in found.rows]
-    return listed(COLUMNS_OF_DRIFT, rows, DRIFT, space, others, counted(len(rows), "column"))
+    return listed(COLUMNS_OF_DRIFT, rows, DRIFT, terminal, others, counted(len(rows), "column"))
 
 
 # Right-aligned: numbers, and texts that end with a unit.
@@ -276,16 +276,16 @@ def listed(
     columns: Sequence[str],
     rows: Sequence[Sequence[str | None]],
     layout: Layout,
-    space: Room,
+    terminal: Capabilities,
     others: str,
     footer: str,
 ) -> Shown:
     """Show a list in lines that fit, with coloured states; its footer names the dropped columns."""
     from rich.text import Text
 
-    if not space.is_terminal:
+    if not terminal.is_terminal:
         return Shown(as_table([(name, name in RIGHT) for name in columns], rows, null=""), footer)
-    made = listing(columns, rows, layout, space.width)
+    made = listing(columns, rows, layout, terminal.width)
     lines = [
         [
             Text(
@@ -300,7 +300,7 @@ def listed(
     return Shown(table, _joined(footer, made.footer(others)))
 
 
-Form = Callable[[FirstRows, Room, str], Shown | None]
+Form = Callable[[FirstRows, Capabilities, str], Shown | None]
 VIEWS: Mapping[View, Form] = {
     "sections": sections,
     "models": models,

@@ -8,8 +8,6 @@ without a threshold.
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
 THRESHOLD_METRICS = (
@@ -60,10 +58,3 @@ class Calibration(
     error: tuple[float, ...] = ()
     curves: tuple[ScoreCurve, ...] = ()
     confusion: tuple[tuple[float, ...], ...] = ()
-
-
-def at_temperature(probability: float, temperature: float) -> float:
-    """Return the probability of the second of two classes once logits are divided by the temperature."""
-    if not 0 < probability < 1:
-        return probability
-    return 1 / (1 + math.exp(-(math.log(probability) - math.log1p(-probability)) / temperature))

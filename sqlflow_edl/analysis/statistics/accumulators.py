@@ -22,7 +22,6 @@ from edl.features.hashing import Hashes, hash_texts, mix
 DELIMITERS = (",", ";", "|", " ")
 _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 _HEAD = 1000  # values of a batch checked first: most columns repeat a value among them
-_NUMBER_TEXT = rf"^\s*{_NUMBER}\s*$"
 
 
 @dataclass(slots=True)
@@ -318,22 +317,17 @@ class Counts:
 
 @dataclass(slots=True)
 class TextShape:
-    """Properties common to all texts of a column: numeric, or lists with one delimiter."""
+    """Greatest length of a column's texts, and the delimiter with which all of them are lists."""
 
     longest: int = 0  # characters
-    numeric: bool = True
     _rows: int = 0
     _lists: dict[str, int] = field(default_factory=lambda: dict.fromkeys(DELIMITERS, 0))
 
     def add(self, texts: pa.Array, counts: Ints) -> None:
-        """Add the distinct texts of a batch and the number of rows of each.
-
-        A property that one text lacks is not checked again.
-        """
+        """Add the distinct texts of a batch and the number of rows of each."""
         if not len(texts):
             return
         self.longest = max(self.longest, pc.max(pc.utf8_length(texts)).as_py())
-        self.numeric = self.numeric and _all_match(texts, _NUMBER_TEXT)
         if self._lists:
             held = pc.match_substring_regex(texts, r"\S")  # an empty text is an empty list
             texts, counts = texts.filter(held), counts[held.to_numpy(zero_copy_only=False)]

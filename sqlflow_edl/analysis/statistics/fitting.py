@@ -60,7 +60,7 @@ class Want(enum.Flag):
     MOMENTS = enum.auto()  # min, max, mean, std, integers, histogram, bins
     QUANTILES = enum.auto()  # of a large sample; bins
     COUNTS = enum.auto()  # counts, distinct
-    TEXT = enum.auto()  # longest, delimiter, numeric_text
+    TEXT = enum.auto()  # longest, delimiter
     CALENDAR = enum.auto()  # years, parts
     UNIQUE = enum.auto()  # unique, span; of integers and text
 
@@ -106,7 +106,6 @@ class ColumnStatistics:
     distinct: int = 0  # without NULL; a lower bound if there are too many to count
     longest: int = 0  # characters of the longest text
     delimiter: str = ""  # of texts that are lists, else empty
-    numeric_text: bool = False  # every text is a number
     constant: bool = False  # no two values other than NULL differ; known with MOMENTS or COUNTS
     unique: bool = False  # no value occurs twice, judged by a sample of the values
     span: int = 0  # of unique integers: whole numbers from the least to the largest
@@ -242,7 +241,6 @@ class _Column:
         counts = self._ordered(*counted) if counted else None
         if Want.COUNTS in self.want and not counted and not self.counts.stopped:
             counts = ValueCounts((), ())
-        textual = self.shape.longest > 0
         sample = np.concatenate(self.sample) if self.sample else np.empty(0)
         sample = sample[np.isfinite(sample)]
         return ColumnStatistics(
@@ -259,7 +257,6 @@ class _Column:
             distinct=self.counts.distinct,
             longest=self.shape.longest,
             delimiter=self.shape.delimiter,
-            numeric_text=textual and self.shape.numeric,
             constant=bool(self.want & (Want.MOMENTS | Want.COUNTS))
             and least == most
             and self.counts.distinct <= 1,

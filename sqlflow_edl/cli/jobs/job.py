@@ -16,7 +16,7 @@ from sqlflow_edl.backends.report import report
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.display.job import live_job, write_job
-from sqlflow_edl.display.terminal import is_smart, room
+from sqlflow_edl.display.terminal import capabilities, is_smart
 
 PERIOD = 1.0  # seconds between two views; a master replaces its snapshot as often
 
@@ -50,7 +50,7 @@ def watch(handle: JobHandle, out: IO[str]) -> int:
             while True:
                 details = handle.details()
                 found = report(handle.folder, details)
-                live.update(live_job(found, room(out)), refresh=True)
+                live.update(live_job(found, capabilities(out)), refresh=True)
                 if not details.status.alive:
                     break
                 time.sleep(PERIOD)

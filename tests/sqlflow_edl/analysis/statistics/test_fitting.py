@@ -329,24 +329,6 @@ def test_lists_are_told_by_their_delimiter(values: list[str | None], delimiter: 
     assert statistics(array, Want.TEXT, cuts=[1] if values else []).delimiter == delimiter
 
 
-@pytest.mark.parametrize(
-    ("values", "numeric"),
-    [
-        (["1", " 2.5 ", "-3e5", ".5", "7.", None], True),
-        (["1", "x"], False),
-        (["1", ""], False),
-        (["0x1F"], False),
-        (["1_000"], False),
-        (["nan"], False),
-        ([None], False),
-    ],
-)
-def test_numbers_written_as_text_are_told(values: list[str | None], numeric: bool) -> None:
-    array = pa.array(values, pa.string())
-    assert statistics(array, Want.TEXT).numeric_text is numeric
-    assert statistics(array, EVERYTHING, cuts=[len(values) - 1]).numeric_text is numeric
-
-
 def test_the_shape_of_text_is_told_beyond_the_bound_of_counting() -> None:
     found = statistics([f"{i},{i}" for i in range(100)], cuts=[50], most_distinct=10)
     assert found.counts is None
