@@ -10,7 +10,7 @@ from pathlib import Path
 from edl.cli import travelling
 from edl.cli.distributed import with_checkpoints
 from edl.cli.output import check_suffix
-from edl.cli.place import IN_PODS, open_place, place_named
+from edl.cli.place import IN_PODS, new_job, open_place, place_named, submit
 from edl.cli.progress import Narrator, clear_line, print_figures
 from edl.errors import SemanticError
 from edl.jobs import job_folder as jobs
@@ -28,29 +28,16 @@ def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finis
     """Submit the job of a module, and follow it; with --detach only until it runs."""
     _check_output(options)
     place = open_place(options)
-    if not options.dry_run:
-        place.check()
-    job = jobs.create(options.kind, spec.statement)
-    try:
+    with new_job(options.kind, spec.statement) as job:
         with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
             spec = with_checkpoints(travelling.fill(job, program, options, place.most), options)
             (job.program / SPEC_FILE).write_bytes(to_json(spec))
-        if options.dry_run:
-            print(place.objects(job, spec), end="")
-            return
-        place.start(job, spec, tell)
-        print(f"job {job.id}", file=sys.stderr)
-        if options.detach:
-            print(f"it continues; `edl fetch {job.id}` gets what it makes", file=sys.stderr)
-            return
-        _finish(place.follow(job, tell, cancels=True), job, options, finish)
-    finally:
-        if not job.status().place:  # nothing of it is anywhere else
-            job.remove()
+        if submit(job, spec, place, options, tell, later=f"`edl fetch {job.id}` gets its output"):
+            _finish(place.follow(job, tell, cancels=True), job, options, finish)
 
 
 def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
-    """Follow a job to its end, and write what it made."""
+    """Follow a job to its end, and write its output."""
     job = jobs.find(options.job)
     place, kind = job.status().place.partition(" ")[0], job.status().kind
     if not place or not job.zoo.is_dir() or kind == "run":

@@ -7,12 +7,14 @@ So this package needs no client of any cluster.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
 from edl.errors import SemanticError, did_you_mean
+from edl.jobs import job_folder as jobs
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
@@ -102,10 +104,13 @@ def check(options: argparse.Namespace) -> None:
 
 
 def open_place(options: argparse.Namespace) -> Place:
-    """Return the place that the options name."""
+    """Return the place that the options name; unless this is a dry run, access to it is checked."""
     name, _, profile = options.on.partition(":")
     named = [(each, getattr(options, each)) for each in ("namespace", "image") if getattr(options, each)]
-    return place_named(name, profile, [*named, *(options.set or ())])
+    place = place_named(name, profile, [*named, *(options.set or ())])
+    if not options.dry_run:
+        place.check()
+    return place
 
 
 def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]] = ()) -> Place:
@@ -116,6 +121,40 @@ def place_named(name: str, profile: str = "", settings: Iterable[tuple[str, str]
         raise SemanticError(f"jobs cannot run on {name!r}", hint=hint)
     opened = cast(Callable[[str, list[tuple[str, str]]], Place], found[name].load())
     return opened(profile, [*settings])
+
+
+@contextmanager
+def new_job(kind: jobs.Kind, statement: str) -> Iterator[JobFolder]:
+    """Make the folder of a job, which is removed at the end if the job was not submitted."""
+    job = jobs.create(kind, statement)
+    try:
+        yield job
+    finally:
+        if not job.status().place:
+            job.remove()
+
+
+def submit(
+    job: JobFolder,
+    spec: JobSpec,
+    place: Place,
+    options: argparse.Namespace,
+    listener: Listener,
+    *,
+    later: str,
+) -> bool:
+    """Submit the job in its complete folder, or print its objects if this is a dry run.
+
+    Return True if the command is to follow the job. `later` tells the user of `--detach` what to do with the job.
+    """
+    if options.dry_run:
+        print(place.objects(job, spec), end="")
+        return False
+    place.start(job, spec, listener)
+    print(f"job {job.id}", file=sys.stderr)
+    if options.detach:
+        print(f"it continues; {later}", file=sys.stderr)
+    return not options.detach
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -18,13 +18,13 @@ from edl.cli import place
 from edl.cli.arguments import positive
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
-from edl.jobs import job_folder as jobs
 from edl.jobs import script_run
 from edl.jobs.events import EpochEnd, JobEvent, Tally
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.run_folder import SCRIPT_MASTER, SCRIPT_WORKER, Spec, master_timeout
 from edl.jobs.script_run import ScriptRun
 from edl.models.pending import Intent, write_intent
+from edl.program import SPEC_FILE
 from edl.run.foreground import job_folder
 from edl.run.training_client import available_cores
 from edl.spec import SCRIPT, Checkpoints, Cluster, Component, JobSpec, Output, Query, RawLabel, Rows, to_json
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
         _run_elsewhere(script, options)
         return
     with job_folder("run", " ".join(("edl run", options.script))) as job:
-        (job.program / "job.json").write_bytes(to_json(_job_spec(options, script.workers)))
+        (job.program / SPEC_FILE).write_bytes(to_json(_job_spec(options, script.workers)))
         script_run.write(job.path, script)
         how = Spec(
             "torch",
@@ -102,45 +102,43 @@ def run(options: argparse.Namespace) -> None:
 
 def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
     """Run the script in pods, each of which gets the Python files of its folder."""
+    where = place.open_place(options)
+    with place.new_job("run", " ".join(("edl run", options.script))) as job:
+        try:
+            spec = _fill(job, script, options, where.most)
+            narrator, later = Narrator(sys.stderr), f"`sqlflow attach {job.id}` follows it"
+            if place.submit(job, spec, where, options, narrator, later=later):
+                _follow(where, job, narrator)
+        finally:
+            script_run.forget(job.path)
+
+
+def _fill(job: JobFolder, script: ScriptRun, options: argparse.Namespace, most: int) -> JobSpec:
+    """Write everything that pods need into the job folder; its files are to have `most` bytes at the most."""
     from edl.cli.travelling import send_modules  # loads what reads rows
 
-    where = place.open_place(options)
-    if not options.dry_run:
-        where.check()
-    job = jobs.create("run", " ".join(("edl run", options.script)))
+    send_modules(Path(script.folder) if script.module else Path(script.path).parent, job.zoo, most)
+    spec = _job_spec(options, script.workers)
+    (job.program / SPEC_FILE).write_bytes(to_json(spec))
+    write_intent(job.path, Intent("train", "", ""))
+    path = job.zoo.name if script.module else f"{job.zoo.name}/{Path(script.path).name}"
+    script_run.write(job.path, msgspec.structs.replace(script, path=path, folder=job.zoo.name))
+    return spec
+
+
+def _follow(where: place.Place, job: JobFolder, narrator: Narrator) -> None:
+    """Follow the job to its end, and print what its workers write."""
+    printer = threading.Thread(target=_print_lines, args=(where, job), name="edl-logs", daemon=True)
+    printer.start()
     try:
-        folder = Path(script.folder) if script.module else Path(script.path).parent
-        send_modules(folder, job.zoo, where.most)
-        spec = _job_spec(options, script.workers)
-        (job.program / "job.json").write_bytes(to_json(spec))
-        write_intent(job.path, Intent("train", "", ""))
-        path = job.zoo.name if script.module else f"{job.zoo.name}/{Path(script.path).name}"
-        sent = msgspec.structs.replace(script, path=path, folder=job.zoo.name)
-        script_run.write(job.path, sent)
-        narrator = Narrator(sys.stderr)
-        if options.dry_run:
-            print(where.objects(job, spec), end="")
-            return
-        where.start(job, spec, narrator)
-        print(f"job {job.id}", file=sys.stderr)
-        if options.detach:
-            print(f"it continues; `sqlflow attach {job.id}` follows it", file=sys.stderr)
-            return
-        printer = threading.Thread(target=_print_lines, args=(where, job), name="edl-logs", daemon=True)
-        printer.start()
-        try:
-            where.follow(job, narrator, cancels=True)
-        finally:
-            printer.join(LOGS_SECS)
+        where.follow(job, narrator, cancels=True)
     finally:
-        script_run.forget(job.path)
-        if not job.status().place:
-            job.remove()
+        printer.join(LOGS_SECS)
 
 
 def _print_lines(where: place.Place, job: JobFolder) -> None:
     """Print what the workers write, each line with the worker's name."""
-    with contextlib.suppress(SQLFlowError), where.lines(job) as lines:  # who follows the job tells it
+    with contextlib.suppress(SQLFlowError), where.lines(job) as lines:  # `follow` reports errors
         for name, line in lines:
             if name.startswith("worker-"):
                 print(f"[{name}] {line}", end="", flush=True)
