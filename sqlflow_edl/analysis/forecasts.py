@@ -140,7 +140,7 @@ def examples(plan: TrainingPlan, batches: Iterable[pa.RecordBatch]) -> tuple[Tra
     longest = int((series.known - series.first).max())
     forecast = _fitted(plan.forecast, series.step, longest, trees=plan.settings.is_trees)
     with at(plan.settings.span(HORIZON)):
-        found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train"))
+        found = ExamplesReader(series_of(forecast, plan.label).examples(table, "train", baseline=False))
     for note in (_note(forecast, series.step), *found.notes):
         if note not in plan.notes:
             plan.notes.append(note)

@@ -65,12 +65,15 @@ def last(session: Session, text: str) -> pa.Table:
     return list(session.run(text))[-1].to_arrow()
 
 
-def test_training_reports_the_backtest_beside_the_seasonal_naive_forecast(trained: object) -> None:
+def test_training_reports_the_backtest_beside_the_seasonal_naive_forecast_and_auto_ets(
+    trained: object,
+) -> None:
     assert "the backtest, the last 14 steps of each series in 2 windows" in trained.message
     assert trained.measured_on == "42 rows of the backtest"
     assert trained.notes == ("day has steps of 1 day; season: 7 steps",)
     assert trained.figures["mase"] < 0.5 * trained.figures["seasonal_naive_mase"]
     assert trained.figures["mae"] < trained.figures["seasonal_naive_mae"]
+    assert 0.5 < trained.figures["auto_ets_mase"] / trained.figures["seasonal_naive_mase"] < 2
 
 
 def test_predict_answers_the_rows_after_the_last_known_label(model: Session) -> None:

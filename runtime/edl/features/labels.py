@@ -6,8 +6,8 @@ A target is the transform of one label, as `Features` is that of the features. I
              (n, 2) int64 relevance and number of the group for a ranking, (n,) int64 zeros for clusters,
              (n, 1) float32 zeros for anomalies,
              (n, outputs) float32 for several of them, classes as a 1 among zeros,
-             (n, 4) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts,
-             and the scale of the series
+             (n, 5) float32 for a forecast: the number, its seasonal naive forecast, the mean error of such forecasts,
+             the scale of the series, and the forecast of AutoETS
     outputs  (n, 1) output of the model: the number, or the logit of the second class or of an anomaly; (n, k) logits
              of k classes, or squared distances to the centres of k clusters
     scores   (n, 1) float64 numbers or scores of a ranking or of anomalies, (n, 2) or (n, k) float64 probabilities,
@@ -255,7 +255,7 @@ class ForecastTarget:
         self.spec = spec
 
     def transform(self, batch: pa.RecordBatch, mode: Mode) -> npt.NDArray[np.float32] | None:
-        """Return labels as float32 of shape (n, 4), or None in prediction."""
+        """Return labels as float32 of shape (n, 5), or None in prediction."""
         if mode == "predict":
             return None
         columns = (self.spec.column, *BESIDE)

@@ -28,13 +28,26 @@ import pyarrow as pa
 
 from edl.errors import SemanticError
 from edl.forecasting.ahead import with_next_steps
+from edl.forecasting.ets import auto_ets
 from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.steps import Ints
-from edl.spec.forecast import LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
+from edl.spec.forecast import (
+    AUTO_ETS,
+    LEVEL,
+    NAIVE,
+    NAIVE_ERROR,
+    PREFIX,
+    SCALE,
+    STEP,
+    Forecast,
+    Step,
+)
 
 Mode = Literal["train", "refit", "predict", "evaluate"]
 MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it
 MOST_VALUES = 12_000_000  # of the lags of all examples
+ORIGIN = f"{PREFIX}origin"  # column of the places of origins, which AutoETS needs
+MOST_WINDOWS = 100  # of the backtest that AutoETS forecasts
 SEASONS = 3  # earlier seasons whose values are features
 _FEWEST = 8  # values of a scale
 
@@ -70,8 +83,12 @@ class Series:
         self.known = tuple(known)
         self.spec = Forecast(time, tuple(by), horizon, season, step, lags, windows)
 
-    def examples(self, rows: pa.Table, mode: Mode, seed: int | None = None) -> Examples:
-        """Return the examples of a table. seed: of the order of those of training, which networks need random.
+    def examples(
+        self, rows: pa.Table, mode: Mode, seed: int | None = None, *, baseline: bool = True
+    ) -> Examples:
+        """Return the examples of a table.
+
+        seed: of the order of those of training, which networks need random. baseline: AutoETS forecasts the backtest.
 
         In training they are of all times before the backtest, and after them those of the backtest: the last times of
         each series in `windows` of `horizon` ones, each as seen from the time before it. A refit takes all times, and
@@ -88,6 +105,9 @@ class Series:
             "predict": self._ahead,
         }
         made = make[mode](found, rows)
+        if baseline and mode in ("train", "evaluate"):
+            made = _with_baseline(made, found, self.spec)
+        made = made._replace(rows=made.rows.drop_columns([ORIGIN]))
         return made if seed is None else _shuffled(made, seed)
 
     def _training(self, found: Grid, rows: pa.Table) -> Examples:
@@ -98,7 +118,7 @@ class Series:
         if not count:
             raise SemanticError(f"{self.label} is NULL in all rows before the backtest")
         origins, steps = map(np.concatenate, zip(trained, _known(found, *held_out), strict=True))
-        return Examples(self._table(found, rows, origins, steps), count, notes)
+        return Examples(self._table(found, rows, origins, steps), count, (*notes, *_sampled(origins[count:])))
 
     def _refit(self, found: Grid, rows: pa.Table) -> Examples:
         ends, _ = _long_enough(found, self.spec, 0, 2 + self.spec.season)
@@ -122,9 +142,40 @@ class Series:
         """Return the rows at so many steps after the origins, with the columns of examples."""
         places = found.rows[origins + steps]
         table = rows.take(pa.array(places))
-        for name, values in _features(found, self.spec, origins, steps).items():
+        unknown = {AUTO_ETS: np.full(len(origins), np.nan), ORIGIN: origins}
+        for name, values in (_features(found, self.spec, origins, steps) | unknown).items():
             table = table.append_column(name, pa.array(values))
         return table
+
+
+def _with_baseline(made: Examples, found: Grid, spec: Forecast) -> Examples:
+    """Return the examples with the forecasts of AutoETS for those of the backtest, or for some of its windows."""
+    held_out = made.rows.slice(made.training)
+    origins, steps = (held_out.column(name).to_numpy() for name in (ORIGIN, STEP))
+    windows, place = np.unique(origins, return_inverse=True)
+    chosen = _chosen(len(windows))
+    forecasts = np.full((len(windows), spec.horizon), np.nan)
+    ends = windows[chosen] + 1
+    with np.errstate(all="ignore"):  # of candidates that do not fit
+        forecasts[chosen] = auto_ets(
+            found.values, ends, found.first[found.of[ends - 1]], spec.horizon, spec.season
+        )
+    values = np.r_[np.full(made.training, np.nan), forecasts[place, steps - 1]]
+    position = made.rows.column_names.index(AUTO_ETS)
+    return made._replace(rows=made.rows.set_column(position, AUTO_ETS, pa.array(values)))
+
+
+def _chosen(windows: int) -> Ints:
+    """Return the positions of the windows that AutoETS forecasts, evenly chosen."""
+    return np.unique(np.linspace(0, windows - 1, min(windows, MOST_WINDOWS)).astype(np.int64))
+
+
+def _sampled(origins: Ints) -> tuple[str, ...]:
+    """Return a note if AutoETS does not forecast the whole backtest."""
+    windows = len(np.unique(origins))
+    if windows <= MOST_WINDOWS:
+        return ()
+    return (f"AutoETS forecasts {MOST_WINDOWS:,} of the {windows:,} windows of the backtest, evenly chosen",)
 
 
 def _shuffled(made: Examples, seed: int) -> Examples:

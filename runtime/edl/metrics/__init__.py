@@ -34,7 +34,16 @@ from edl.metrics.classification import (
     decided,
 )
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
-from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
+from edl.metrics.forecasts import (
+    MASE,
+    AutoETSMAE,
+    AutoETSMASE,
+    AutoETSRMSE,
+    Coverage,
+    SeasonalNaiveMAE,
+    SeasonalNaiveMASE,
+    SeasonalNaiveRMSE,
+)
 from edl.metrics.labels import OfLabel, of_label
 from edl.metrics.merging import merge_kind, merge_states
 from edl.metrics.names import DEFAULTS, Kind, by_name, kind_of, names
@@ -74,6 +83,9 @@ __all__ = [
     "AbsoluteErrors",
     "Accuracy",
     "AnomalyRate",
+    "AutoETSMAE",
+    "AutoETSMASE",
+    "AutoETSRMSE",
     "AveragePrecision",
     "BalancedAccuracy",
     "Brier",

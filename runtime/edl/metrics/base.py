@@ -13,7 +13,7 @@ Labels and scores have the shapes that `edl.features.labels` defines, for n rows
     ranking      labels (n, 2) integers   scores (n, 1), higher is better; see `edl.metrics.ranking`
     clusters     labels (n,) zeros        scores (n, k) distances to k centres; see `edl.metrics.clusters`
     anomalies    labels (n, 1) zeros      scores (n, 1) from 0 to 1
-    forecast     labels (n, 4)            scores (n, 1); see `edl.metrics.forecasts`
+    forecast     labels (n, 5)            scores (n, 1); see `edl.metrics.forecasts`
 
 Other shapes raise a JobError: NumPy would silently broadcast (8, 1) against (8,) to (8, 8). So do scores that are not
 finite, which a diverged model gives. Figures equal scikit-learn's to 1e-9 unless a metric says otherwise.

@@ -1,8 +1,8 @@
 """Metrics of forecasts, beside those of a predicted number.
 
-Labels are (n, 4): the value, its seasonal naive forecast, the mean absolute error of such forecasts in the series
-before the origin, and the scale of the series. Scores are (n, 1 + quantiles): the forecast, and its quantiles in
-rising order.
+Labels are (n, 5): the value, its seasonal naive forecast, the mean absolute error of such forecasts in the series
+before the origin, the scale of the series, and the forecast of AutoETS, NaN if there is none. Scores are (n, 1 +
+quantiles): the forecast, and its quantiles in rising order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from edl.errors import JobError
 from edl.metrics.base import FORECAST_WIDTH, Array, check_finite
 from edl.metrics.regression import MAE, RMSE
 from edl.metrics.states import State
+from edl.spec.forecast import AUTO_ETS, BESIDE
 
 
 class MASE(MAE):
@@ -56,6 +57,34 @@ class SeasonalNaiveRMSE(_SeasonalNaive, RMSE):
     """Root of the mean squared error of the seasonal naive forecast."""
 
     name = "seasonal_naive_rmse"
+
+
+class _AutoETS:
+    """Error of the forecast of AutoETS, of the rows that have one."""
+
+    def _measure(self, labels: Array, scores: Array, weights: Array | None) -> State:
+        found = forecast_rows(labels)[:, 1 + BESIDE.index(AUTO_ETS)][:, np.newaxis]
+        known = np.isfinite(found[:, 0])
+        weight = known.astype(np.float64) if weights is None else weights * known
+        return super()._measure(labels, np.where(known[:, np.newaxis], found, 0.0), weight)  # type: ignore[misc,no-any-return]  # of the metric beside it
+
+
+class AutoETSMASE(_AutoETS, MASE):
+    """Mean absolute scaled error of the forecast of AutoETS."""
+
+    name = "auto_ets_mase"
+
+
+class AutoETSMAE(_AutoETS, MAE):
+    """Mean absolute error of the forecast of AutoETS."""
+
+    name = "auto_ets_mae"
+
+
+class AutoETSRMSE(_AutoETS, RMSE):
+    """Root of the mean squared error of the forecast of AutoETS."""
+
+    name = "auto_ets_rmse"
 
 
 class Coverage(MAE):

@@ -26,7 +26,16 @@ from edl.metrics.auc import AUC, AveragePrecision
 from edl.metrics.base import Metric
 from edl.metrics.classification import F1, Accuracy, Brier, Hinge, LogLoss, Precision, Recall
 from edl.metrics.clusters import AnomalyRate, Inertia, Silhouette
-from edl.metrics.forecasts import MASE, Coverage, SeasonalNaiveMAE, SeasonalNaiveMASE, SeasonalNaiveRMSE
+from edl.metrics.forecasts import (
+    MASE,
+    AutoETSMAE,
+    AutoETSMASE,
+    AutoETSRMSE,
+    Coverage,
+    SeasonalNaiveMAE,
+    SeasonalNaiveMASE,
+    SeasonalNaiveRMSE,
+)
 from edl.metrics.ranking import MAP, NDCG
 from edl.metrics.regression import (
     MAE,
@@ -146,6 +155,9 @@ _TABLE: dict[str, _Row] = {
     "seasonal_naive_mase": _Row(SeasonalNaiveMASE, "forecast", ()),
     "seasonal_naive_mae": _Row(SeasonalNaiveMAE, "forecast", ()),
     "seasonal_naive_rmse": _Row(SeasonalNaiveRMSE, "forecast", ()),
+    "auto_ets_mase": _Row(AutoETSMASE, "forecast", ()),
+    "auto_ets_mae": _Row(AutoETSMAE, "forecast", ()),
+    "auto_ets_rmse": _Row(AutoETSRMSE, "forecast", ()),
     "coverage": _Row(Coverage, "forecast", ()),
     "silhouette": _Row(Silhouette, "cluster", ("simplified_silhouette", "silhouette_score")),
 }
@@ -167,10 +179,13 @@ DEFAULTS: dict[Kind, tuple[str, ...]] = {
     "forecast": (
         "mase",
         "seasonal_naive_mase",
+        "auto_ets_mase",
         "mae",
         "seasonal_naive_mae",
+        "auto_ets_mae",
         "rmse",
         "seasonal_naive_rmse",
+        "auto_ets_rmse",
     ),
 }
 

@@ -12,7 +12,8 @@ STEP, LEVEL, SCALE = f"{PREFIX}step", f"{PREFIX}level", f"{PREFIX}scale"
 LAG = f"{PREFIX}lag_"  # and its number
 NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
 SHIFTS = "shifts"  # weight that calibrates the quantiles
-BESIDE = (NAIVE, NAIVE_ERROR, SCALE)  # the value in the labels of examples
+AUTO_ETS = f"{PREFIX}auto_ets"
+BESIDE = (NAIVE, NAIVE_ERROR, SCALE, AUTO_ETS)  # the value in the labels of examples
 
 DECODED, TEMPORAL_UNITS = (
     8,

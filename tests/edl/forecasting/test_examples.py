@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from edl.errors import SemanticError
-from edl.forecasting import Series
+from edl.forecasting import Series, examples
 from edl.forecasting.grid import grid
 from edl.forecasting.steps import infer
 from edl.spec.forecast import Step
@@ -113,6 +113,25 @@ def test_each_window_of_a_backtest_is_seen_from_the_step_before_it() -> None:
     assert max(row["day"] for row in found.rows.slice(0, found.training).to_pylist()) == START + timedelta(33)
     places = [((row["day"] - START).days, row["forecast.step"]) for row in backtest]
     assert places == [(34, 1), (35, 2), (36, 3), (37, 1), (38, 2), (39, 3)]
+
+
+def test_auto_ets_forecasts_the_backtest_and_no_training_row() -> None:
+    rows = series(windows=2).examples(table(), "train")
+    found = rows.rows["forecast.auto_ets"].to_numpy()
+    backtest = rows.rows["sales"].to_numpy()[rows.training :]
+
+    assert np.isnan(found[: rows.training]).all()
+    np.testing.assert_allclose(found[rows.training :], backtest, atol=0.1)  # lines
+
+
+def test_auto_ets_forecasts_some_windows_of_many_evenly_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(examples, "MOST_WINDOWS", 2)
+    found = series().examples(table(stores="abc"), "train")
+    backtest = found.rows.slice(found.training).to_pylist()
+
+    forecast = {row["store"] for row in backtest if not np.isnan(row["forecast.auto_ets"])}
+    assert forecast == {"a", "c"}
+    assert found.notes == ("AutoETS forecasts 2 of the 3 windows of the backtest, evenly chosen",)
 
 
 def test_the_order_of_the_rows_changes_no_example() -> None:

@@ -10,8 +10,11 @@ import pytest
 from edl import metrics
 from edl.errors import JobError
 
-# value, its seasonal naive forecast, mean error of such forecasts, scale of the series
-LABELS = np.array([[10.0, 12.0, 2.0, 5.0], [20.0, 20.0, 4.0, 5.0], [30.0, 24.0, 0.0, 5.0]], dtype=np.float32)
+# value, its seasonal naive forecast, mean error of such forecasts, scale of the series, forecast of AutoETS
+LABELS = np.array(
+    [[10.0, 12.0, 2.0, 5.0, 11.0], [20.0, 20.0, 4.0, 5.0, math.nan], [30.0, 24.0, 0.0, 5.0, 27.0]],
+    dtype=np.float32,
+)
 SCORES = np.array([[11.0, 9.0, 12.0], [16.0, 10.0, 18.0], [30.0, 29.0, 31.0]])
 
 
@@ -30,6 +33,9 @@ def figure(name: str) -> float:
         ("seasonal_naive_rmse", math.sqrt(40 / 3)),
         ("mase", (1 / 2 + 4 / 4) / 2),
         ("seasonal_naive_mase", (2 / 2 + 0) / 2),
+        ("auto_ets_mae", (1 + 3) / 2),
+        ("auto_ets_rmse", math.sqrt((1 + 9) / 2)),
+        ("auto_ets_mase", 1 / 2),
         ("coverage", 2 / 3),
     ],
 )
