@@ -19,6 +19,9 @@ stages the push, and confirms the ticket at server 0. When `grads_to_wait` ticke
 server apply their mean, weighted by rows: that is the next version. A ticket whose round is over is stale: the gradient
 is computed again, on the new version.
 
+Calls with `wait_secs` are answered at once if too many others wait already (`edl.ps.locks`). The answer is then
+`crowded`, unless there was nothing to wait for: ask again, until `wait_secs` have passed.
+
 A lease that the master revokes is void on every server before its task is given to another worker: it loses its
 tickets, and later pushes under it are ignored.
 """
@@ -168,6 +171,7 @@ class Pulled(msgspec.Struct, frozen=True):
     dense: bool = False
     state: bool = False
     private: bytes = b""
+    crowded: bool = False
 
 
 class Push(msgspec.Struct, frozen=True):
@@ -235,6 +239,7 @@ class Ticketed(msgspec.Struct, frozen=True):
     outcome: Literal["granted", "stale", "revoked", "wait"]
     version: Version
     ticket: int = 0
+    crowded: bool = False
 
 
 class Confirm(msgspec.Struct, frozen=True):
@@ -266,6 +271,7 @@ class Confirmed(msgspec.Struct, frozen=True):
     version: Version
     stale: bool = False
     idle: bool = False
+    crowded: bool = False
 
 
 class Export(msgspec.Struct, frozen=True):

@@ -17,8 +17,8 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.locks import RWLock
 from edl.ps.push_log import PushLog, PushLogState
-from edl.ps.rwlock import RWLock
 from edl.ps.staleness import StalenessMeter
 from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
 from edl.ps.update_log import UpdateLog

@@ -46,7 +46,7 @@ class RoundCoordinator:
             self._closed.set()
             self._changed.notify_all()
 
-    def ticket(self, asked: msg.Ticket) -> msg.Ticketed:
+    def ticket(self, asked: msg.Ticket, seconds: float) -> msg.Ticketed:
         answer: int | Refusal = "wait"
 
         def answered() -> bool:
@@ -57,7 +57,7 @@ class RoundCoordinator:
         with self._changed:
             if not answered():
                 self._changed.notify_all()  # tickets of an earlier incarnation may have been dropped
-                self._wait(answered, asked.wait_secs)
+                self._wait(answered, seconds)
         version = self._replica.version
         if isinstance(answer, int):
             return msg.Ticketed("granted", version, answer)

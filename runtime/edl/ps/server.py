@@ -23,6 +23,7 @@ from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.replication import ShardCache, ShardReplication
 from edl.ps.checkpoint.snapshot import CheckpointWriter
 from edl.ps.counters import Counters
+from edl.ps.locks import THREADS, Waits
 from edl.ps.peers import Peers
 from edl.ps.replica import Replica, ReplicaSnapshot, Start
 from edl.ps.round_coordinator import RoundCoordinator
@@ -42,9 +43,13 @@ class Running(NamedTuple):
 
 
 class Server:
-    """Parameter server. `token` is the job's, for calls to the others. `store` holds checkpoints that are files."""
+    """Parameter server. `token` is the job's, for calls to the others. `store` holds checkpoints that are files.
+    `threads` answer calls.
+    """
 
-    def __init__(self, token: str, store: CheckpointStore) -> None:
+    def __init__(self, token: str, store: CheckpointStore, threads: int = THREADS) -> None:
+        self.threads = threads
+        self._waits = Waits(threads)
         self._token = token
         self._store = store
         self._counters = Counters()
@@ -194,20 +199,29 @@ class Server:
 
     def _pulled(self, asked: msg.Pull, ids: Sequence[Array]) -> tuple[msg.Pulled, Sequence[Array]]:
         replica = self._of(asked.generation)
+        seconds = asked.wait_secs
         if asked.at_least > replica.version.step:
             replica.trained()
-            replica.wait(asked.at_least, asked.wait_secs)
+            with self._waits.place(seconds) as seconds:
+                replica.wait(asked.at_least, seconds)
         with self._counters.pull(ids):
-            return replica.pull(asked, ids)
+            pulled, found = replica.pull(asked, ids)
+        crowded = seconds < asked.wait_secs and pulled.version.step < asked.at_least
+        return msgspec.structs.replace(pulled, crowded=crowded), found
 
     def _ticket(self, asked: msg.Ticket, arrays: Sequence[Array]) -> Answer:
-        return self._leading(asked.generation).ticket(asked), ()
+        with self._waits.place(asked.wait_secs) as seconds:
+            answer = self._leading(asked.generation).ticket(asked, seconds)
+        crowded = seconds < asked.wait_secs and answer.outcome == "wait"
+        return msgspec.structs.replace(answer, crowded=crowded), ()
 
     def _confirm(self, asked: msg.Confirm, arrays: Sequence[Array]) -> Answer:
         return self._leading(asked.generation).confirm(asked.ticket), ()
 
     def _flush(self, asked: msg.Flush, arrays: Sequence[Array]) -> Answer:
-        return self._leading(asked.generation).flush(asked.wait_secs), ()
+        with self._waits.place(asked.wait_secs) as seconds:
+            answer = self._leading(asked.generation).flush(seconds)
+        return msgspec.structs.replace(answer, crowded=seconds < asked.wait_secs and not answer.idle), ()
 
     def _export(self, asked: msg.Export, arrays: Sequence[Array]) -> Answer:
         store = self._of(asked.generation).trained()

@@ -1,6 +1,7 @@
 """gRPC service of a parameter server: payloads of `edl.ps.wire`, and the job's token on each call.
 
-Waiting calls hold a thread each, so the pool is large; threads are created on demand.
+Calls hold a thread each, so the pool is large; threads are created on demand. `edl.ps.locks` keeps some of them for
+what waiting calls wait for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from edl.ps.server import Server
 from edl.rpc import transport
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN, AwayError
 
-THREADS = 256
 _CODES = (  # the first match counts
     (AwayError, grpc.StatusCode.UNAVAILABLE),
     (NotReadyError, grpc.StatusCode.FAILED_PRECONDITION),
@@ -72,7 +72,7 @@ def serve(server: Server, address: str, token: str) -> tuple[grpc.Server, int]:
     sizes = dict(SIZES)
     options = [option for option in SERVER_OPTIONS if option[0] not in sizes and "reuseport" not in option[0]]
     served = grpc.server(
-        ThreadPoolExecutor(THREADS, "edl-calls"),
+        ThreadPoolExecutor(server.threads, "edl-calls"),
         handlers=(Service(server, token),),
         options=(*options, *SIZES),
     )

@@ -177,6 +177,7 @@ class Calls(Generic[S]):
         self._servers = servers
         self._requests = requests
         self._kind = kind
+        self._began = time.monotonic()
         self._pending = {server: servers.send(server, request) for server, request in requests.items()}
 
     @property
@@ -196,12 +197,18 @@ class Calls(Generic[S]):
                 self._servers.wait(server, pending)
                 found = pending.result(self._kind)
                 self._servers.peer(server).answered()
-                return found
+                if not self._asks_again(server, found[0], pause):
+                    return found
             except GenerationError:
                 raise self._servers.lost() from None
             except (AwayError, NotReadyError) as error:
                 if isinstance(error, AwayError):
                     self._servers.peer(server).failed()
-                self._servers.wait_for_a_change(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-                self._pending[server] = self._servers.send(server, self._requests[server])
+            self._servers.wait_for_a_change(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            self._pending[server] = self._servers.send(server, self._requests[server])
+
+    def _asks_again(self, server: int, answer: S, pause: float) -> bool:
+        """Return True if the server had no place for a call that waits, and the time to wait is not over."""
+        seconds: float = getattr(self._requests[server].header, "wait_secs", 0.0)
+        return getattr(answer, "crowded", False) and time.monotonic() + pause < self._began + seconds

@@ -1,10 +1,16 @@
-"""Readers-writer lock: pushes and pulls share it, checkpoints and commits hold it exclusively."""
+"""Locks of a server's calls.
+
+RWLock   pushes and pulls share it, checkpoints and commits hold it exclusively
+Waits    bound on the calls that wait for other calls, such as a pull for the next version
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+THREADS = 256  # of a server
 
 
 class RWLock:
@@ -46,3 +52,24 @@ class RWLock:
                 self._readers = 0
                 self._writers -= 1
                 self._changed.notify_all()
+
+
+class Waits:
+    """Places to wait in a server with so many threads, a quarter of which never wait.
+
+    A waiting call holds a thread. If all threads waited, the pushes that they wait for would be queued behind them. A
+    call for which there is no place is answered at once with what there is, and its client asks again.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._places = threading.BoundedSemaphore(threads - max(1, threads // 4))
+
+    @contextmanager
+    def place(self, seconds: float) -> Iterator[float]:
+        """Provide a context in which a call may wait for so many seconds, or 0 if there is no place."""
+        taken = seconds > 0 and self._places.acquire(blocking=False)
+        try:
+            yield seconds if taken else 0.0
+        finally:
+            if taken:
+                self._places.release()

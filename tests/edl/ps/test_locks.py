@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from edl.ps.rwlock import RWLock
+from edl.ps.locks import RWLock
 
 SECONDS = 30.0
 
