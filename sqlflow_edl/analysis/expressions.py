@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import quoted_name
 
@@ -13,7 +11,6 @@ _SECONDS = {
     "hive": "UNIX_TIMESTAMP",
     "sqlite": "unixepoch",
 }
-_JSON_VALUES = {"mysql": "JSON_VALUE", "sqlite": "json_extract"}
 _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}
 
@@ -56,18 +53,6 @@ def rounded(column: str, dialect: str) -> str:
     """Return an expression that rounds a number to an integer."""
     written = name(column, dialect)
     return f"CAST(ROUND({written}) AS {_INTEGERS.get(dialect, 'BIGINT')}) AS {written}"
-
-
-def json_value(column: str, path: Sequence[str | int], dialect: str) -> str:
-    """Return an expression of the text or number at a path of keys and positions in a JSON text, with its name."""
-    written = name(column, dialect)
-    steps = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in path)
-    alias = name("_".join(map(str, path)), dialect)
-    if dialect == "postgres":
-        return f"CAST({written} AS json) #>> '{{{','.join(map(str, path))}}}' AS {alias}"
-    if dialect == "duckdb":
-        return f"{written} ->> '${steps}' AS {alias}"
-    return f"{_JSON_VALUES.get(dialect, 'GET_JSON_OBJECT')}({written}, '${steps}') AS {alias}"
 
 
 def timestamp(column: str, dialect: str) -> str | None:

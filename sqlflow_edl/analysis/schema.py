@@ -49,12 +49,12 @@ class Schema:
         self._types = {field.name: field.type for field in reversed(list(arrow))}
         self._folded = {name.casefold(): name for name in reversed(self.names)}
 
-    def with_number(self, name: str) -> Schema:
-        """Return the columns with a computed one, a number that is not selected itself."""
+    def with_column(self, name: str, *, text: bool = False) -> Schema:
+        """Return the columns with a computed one, a number or a text, that is not selected itself."""
         import pyarrow as pa
 
         made = copy.copy(self)
-        made._types = {**self._types, name: pa.float64()}
+        made._types = {**self._types, name: pa.string() if text else pa.float64()}
         return made
 
     def find(self, name: str) -> str | None:

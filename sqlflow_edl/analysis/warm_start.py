@@ -125,7 +125,8 @@ def wants(features: ModelInputs) -> dict[str, Want]:
             name = str(column.column)
             found[name] = found.get(name, Want.NONE) | Want.MOMENTS
         elif isinstance(column, spec.Vocabulary):
-            found[column.column] = found.get(column.column, Want.NONE) | Want.COUNTS
+            name = str(column.column)
+            found[name] = found.get(name, Want.NONE) | Want.COUNTS
     return found
 
 
@@ -218,7 +219,7 @@ def notes(parent: Parent, features: ModelInputs, statistics: Statistics) -> list
 
 def _unknown(feature: spec.Vocabulary, statistics: Statistics) -> float:
     """Return the share of rows with a value outside the vocabulary; 1 if there are too many values to count."""
-    found: ColumnStatistics = statistics[feature.column]
+    found: ColumnStatistics = statistics[str(feature.column)]
     if not found.rows or found.nulls == found.rows:
         return 0.0
     if found.counts is None:

@@ -100,7 +100,8 @@ def _source(source: Source | float) -> Expression:
     """Return the name of a column, a number, or `fc.computed(…)`."""
     if not isinstance(source, Computed):
         return literal(source)
-    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands)))
+    path = (("path", literal(source.path)),) if source.path else ()
+    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands), *path))
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:
@@ -138,16 +139,16 @@ def _category(category: Category, name: str, stored: dict[str, bytes]) -> Expres
         case Bucket(column, boundaries):
             return Call("fc.bucket", (_source(column), _listed(boundaries, name, stored)))
         case Vocabulary(column, values):
-            return Call("fc.vocabulary", (literal(column), _listed(values, name, stored)))
+            return Call("fc.vocabulary", (_source(column), _listed(values, name, stored)))
         case HashBucket(column, size):
-            return Call("fc.hash_bucket", (literal(column), literal(size)))
+            return Call("fc.hash_bucket", (_source(column), literal(size)))
         case CategoryId(column, size):
             return Call("fc.category_id", (_source(column), literal(size)))
         case ListOf(items, delimiter, weights):
             weighted = (("weights", literal(weights)),) if weights else ()
             return Call("fc.list_of", (_category(items, name, stored), *_delimiter(delimiter), *weighted))
         case NGrams(column, n, size):
-            return Call("fc.ngrams", (literal(column), literal(n), literal(size)))
+            return Call("fc.ngrams", (_source(column), literal(n), literal(size)))
         case Concat(categories):
             parts = (_category(each, f"{name}_{i}", stored) for i, each in enumerate(categories))
             return Call("fc.concat", tuple(parts))

@@ -26,7 +26,7 @@ from edl.spec import (
     Vocabulary,
     source_columns,
 )
-from edl.spec.computed import DEEPEST, depth
+from edl.spec.computed import DEEPEST, depth, json_columns
 from sqlflow_edl.model_sql.computed import computed
 from sqlflow_edl.model_sql.dialects import TARGETS, Target
 from sqlflow_edl.model_sql.expressions import (
@@ -45,6 +45,7 @@ from sqlflow_edl.model_sql.expressions import (
 from sqlflow_edl.model_sql.stages import Stages
 
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # form of a part -> its value of id 0
+_OF_JSON = "reads a JSON text, which is written in no SQL"
 _WORDS = {
     "HashBucket": "HASH",
     "Cross": "CROSS",
@@ -73,6 +74,13 @@ def refused(column: object, names: Sequence[str], reason: str = "has no form in 
     )
 
 
+def _of_table(category: Vocabulary | HashBucket) -> str:
+    """Return the column of the category. Raises SemanticError for a value in a JSON text."""
+    if not isinstance(category.column, str):
+        raise refused(category, tuple(source_columns(category)), _OF_JSON)
+    return category.column
+
+
 class Columns:
     """Columns of the table by name, with their types in training. Adds to three stages what features ask for."""
 
@@ -99,6 +107,8 @@ class Columns:
         if isinstance(source, str):
             made = numbered("n", self._numbers_of[source], source)
             return self._numbers.add(made, self._as_number(self.raw(source), source))
+        if any(json_columns(source)):
+            raise SemanticError(f"{source} {_OF_JSON}", hint=_OTHERWISE)
         if source not in self._computed:
             operands = [
                 number(each) if isinstance(each, float) else self.number(each) for each in source.operands
@@ -204,7 +214,8 @@ class Columns:
         return case([(between(value, low, high), found)], whole(category.size))
 
     def _vocabulary(self, category: Vocabulary) -> Expression:
-        kind, name = self._schema.field(category.column).type, category.column
+        name = _of_table(category)
+        kind = self._schema.field(name).type
         places = dict(zip(category.values, range(category.size), strict=True))
         missing = whole(category.size)
         if types.is_boolean(kind):
@@ -227,7 +238,7 @@ class Columns:
         )
 
     def _hash_bucket(self, category: HashBucket) -> Expression:
-        name = category.column
+        name = _of_table(category)
         return _bucket_of(category, [_is_known(self.raw(name))], self._hash(category, name, [name]))
 
     def _cross(self, category: Cross) -> Expression:

@@ -51,7 +51,9 @@ def notes(planned: JobSpec, pinned: Pinned, job: JobFolder) -> tuple[str, ...]:
     NULL is not counted, nor are lists and hashed values. There is none for many rows that stay on a server.
     """
     known = {
-        each.column: each for each in map(spec.category_of, planned.features) if isinstance(each, Vocabulary)
+        each.column: each
+        for each in map(spec.category_of, planned.features)
+        if isinstance(each, Vocabulary) and isinstance(each.column, str)
     }
     if not known or not pinned.rows or (pinned.table is not None and pinned.rows > MOST_ROWS):
         return ()

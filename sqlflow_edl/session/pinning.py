@@ -37,7 +37,7 @@ from sqlflow_edl.analysis.search.plan import TrainPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
-from sqlflow_edl.errors.spans import placed
+from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.observer import Observer
 
@@ -136,19 +136,41 @@ def _statistics(
     """
     wants, computed = plan.wants(), plan.computed
     later = {name for name, source in computed.items() if not is_fixed(source)}
-    rows = with_computed(checks.watch(read()), {name: computed[name] for name in computed.keys() - later})
+    early = {name: source for name, source in computed.items() if name not in later}
+    rows = _with_computed(plan, checks.watch(read()), early)
     first = {name: want for name, want in wants.items() if name not in later}
     found = collect(rows, first, seed=plan.seed, lists=plan.lists())
     if later:
         numbered = dict(_numbered({name: computed[name] for name in later}, found))
         found |= collect(
-            with_computed(read(), numbered), {name: wants[name] for name in numbered}, seed=plan.seed
+            _with_computed(plan, read(), numbered), {name: wants[name] for name in numbered}, seed=plan.seed
         )
     if cells := set(delimited(wants, found)):
-        of_items = collect(read(), {each.column: Want.NONE for each in cells}, seed=plan.seed, lists=cells)
+        named = {each.column: computed[each.column] for each in cells if each.column in computed}
+        of_items = collect(
+            _with_computed(plan, read(), named),
+            {each.column: Want.NONE for each in cells},
+            seed=plan.seed,
+            lists=cells,
+        )
         for column, items in of_items.items():
             found[column] = replace(found[column], lists={**found[column].lists, **items.lists})
     return found
+
+
+def _with_computed(
+    plan: TrainPlan, batches: Iterable[pa.RecordBatch], computed: Mapping[str, spec.Computed]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches with computed columns, whose errors have the places of the items that read them."""
+    drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first.drafts
+    places = {
+        column: draft.span for draft in reversed(drafts) for part in draft.leaves for column in part.columns
+    }
+    for batch in batches:
+        for name, source in computed.items():
+            with at(places.get(name)):
+                [batch] = with_computed([batch], {name: source})
+        yield batch
 
 
 def _numbered(

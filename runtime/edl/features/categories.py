@@ -125,7 +125,7 @@ def _category_id(category: CategoryId) -> _ArrayEncoder:
 
 def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
     def encode(array: pa.Array) -> Ints:
-        text = texts(array, category.column)
+        text = texts(array, str(category.column))
         ids = bucket(hash_texts(text), category.size)
         ids[~valid(text)] = category.size
         return ids
@@ -134,7 +134,7 @@ def _hash_bucket(category: HashBucket) -> _ArrayEncoder:
 
 
 def _vocabulary(category: Vocabulary) -> _ArrayEncoder:
-    levels = Levels(category.column, category.values)
+    levels = Levels(str(category.column), category.values)
 
     def encode(array: pa.Array) -> Ints:
         positions = levels.positions(array).fill_null(category.size)
@@ -180,7 +180,7 @@ def _list_of(category: ListOf) -> Encoder:
     encode_items = _ENCODERS[type(category.category)](category.category)
 
     def encode(batch: pa.RecordBatch) -> Ragged:
-        column = batch.column(category.column)
+        column = column_of(batch, category.category.column)
         cells = Lists(column, category.column, category.delimiter, category.weights)
         return Ragged(encode_items(cells.items), cells.offsets, cells.weights)
 
@@ -189,7 +189,7 @@ def _list_of(category: ListOf) -> Encoder:
 
 def _ngrams(category: NGrams) -> Encoder:
     def encode(batch: pa.RecordBatch) -> Ragged:
-        hashes, offsets = ngrams(texts(batch.column(category.column), category.column), category.n)
+        hashes, offsets = ngrams(texts(column_of(batch, category.column), str(category.column)), category.n)
         return Ragged(bucket(hashes, category.size), offsets)
 
     return encode

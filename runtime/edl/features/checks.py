@@ -48,6 +48,7 @@ from edl.spec.features import (
     ITEM_TYPES,
     LIST_TYPES,
     OF_NUMBERS,
+    OF_TEXTS,
     PART_SIZES,
     PLAIN_TYPES,
     SINGLE_TYPES,
@@ -72,9 +73,11 @@ def _name(value: object, what: str) -> None:
 
 
 def _source(column: Any) -> None:
-    """Check the column of a feature, which may be a computed one if it reads numbers."""
-    if isinstance(column.column, Computed) and isinstance(column, OF_NUMBERS):
-        check_computed(column.column)
+    """Check the column of a feature, which may be a computed one if it reads numbers, or texts in JSON."""
+    source = column.column
+    of_text = isinstance(source, Computed) and source.operator == "JSON_TEXT"
+    if isinstance(source, Computed) and isinstance(column, OF_TEXTS if of_text else OF_NUMBERS):
+        check_computed(source)
     else:
         _name(column.column, type(column).__name__.lower())
 
@@ -191,7 +194,7 @@ def _sized(column: Any) -> None:
 
 
 def _vocabulary(column: Vocabulary) -> None:
-    _name(column.column, "vocabulary")
+    _source(column)
     if not column.values:
         raise SemanticError(f"the vocabulary of column {column.column} is empty")
     kinds = {type(value) for value in column.values}

@@ -37,6 +37,7 @@ from edl.spec import (
     PiecewiseLinear,
     Raw,
     Sequence,
+    Source,
     Standardize,
     TargetMean,
     Vector,
@@ -130,12 +131,12 @@ def category_id(column: str, size: int) -> CategoryId:
     return check(CategoryId(column, size))
 
 
-def hash_bucket(column: str, size: int) -> HashBucket:
+def hash_bucket(column: Source, size: int) -> HashBucket:
     """Return a stable hash of the value's text, modulo `size`."""
     return check(HashBucket(column, size))
 
 
-def vocabulary(column: str, values: Iterable[str | int]) -> Vocabulary:
+def vocabulary(column: Source, values: Iterable[str | int]) -> Vocabulary:
     """Return the value's position in `values`."""
     return check(Vocabulary(column, tuple(values)))
 
@@ -155,7 +156,7 @@ def list_of(category: ItemCategory, delimiter: str = ",", weights: str = "") -> 
     return check(ListOf(category, delimiter, weights))
 
 
-def ngrams(column: str, n: int, size: int) -> NGrams:
+def ngrams(column: Source, n: int, size: int) -> NGrams:
     """Return the ids of the runs of `n` characters in a text: stable hashes, modulo `size`."""
     return check(NGrams(column, n, size))
 

@@ -4,6 +4,8 @@ An operator yields NULL where an operand is NULL and where its result is not a f
 logarithm of a number that is not above zero, the root of a negative one, an overflow. COALESCE alone takes the first
 operand that is not NULL. Numbers are float64; a boolean is 1 or 0, a date or time counts in seconds.
 
+JSON is the number at a path of a JSON text, and JSON_TEXT the text there, for a category; NULL where there is none.
+
 `edl.features.computed` evaluates them, and `edl.frameworks.onnx.columns` and `sqlflow_edl.model_sql.columns` write
 them in ONNX and in SQL.
 """
@@ -28,6 +30,11 @@ OPERATORS: Mapping[str, int] = {  # operator -> its operands; 0 is two or more
     "GREATEST": 2,
     "COALESCE": 2,
 }
+OF_JSON: Mapping[str, int] = {
+    "JSON": 1,
+    "JSON_TEXT": 1,
+}  # the same of operators that read a JSON text at a path
+JSON_PATH = re.compile(r"""\$(?:\.\w+|\."[^"\\]+"|\[\d+\])+""")
 DEEPEST = 20  # operators within one another
 MOST_OPERATORS = 50  # of one expression
 _BINDING = {"+": 1, "*": 2, "/": 2, "-": 3}
@@ -36,10 +43,14 @@ _WORD = re.compile(r"[^\W\d]\w*")
 
 
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators."""
+    """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators.
+
+    path: in a JSON text, such as `$.user.ages[0]`.
+    """
 
     operator: str
     operands: tuple[Computed | str | float, ...]
+    path: str = ""
 
     def __str__(self) -> str:
         """Return the expression as COLUMN has it, with LN for a natural logarithm."""
@@ -52,6 +63,13 @@ Source = str | Computed  # of a feature: a column of the table, or what is compu
 def depth(source: Source | float) -> int:
     """Return the number of operators that are within one another; 0 of a column or a number."""
     return 1 + max(map(depth, source.operands)) if isinstance(source, Computed) else 0
+
+
+def json_columns(source: Source | float) -> Iterator[str]:
+    """Yield the columns of the table that the source reads as JSON texts."""
+    if isinstance(source, Computed):
+        for operand in source.operands:
+            yield from table_columns(operand) if source.operator in OF_JSON else json_columns(operand)
 
 
 def table_columns(source: Source | float) -> Iterator[str]:
@@ -68,7 +86,7 @@ def renamed(source: Source, names: Mapping[str, Source]) -> Source:
     if isinstance(source, str):
         return names.get(source, source)
     operands = (each if isinstance(each, float) else renamed(each, names) for each in source.operands)
-    return Computed(source.operator, tuple(operands))
+    return msgspec.structs.replace(source, operands=tuple(operands))
 
 
 def _written(source: Source | float) -> str:
@@ -77,6 +95,8 @@ def _written(source: Source | float) -> str:
     if not isinstance(source, Computed):
         return f"{source:.17g}" if float(f"{source:.15g}") != source else f"{source:.15g}"
     operator, operands = source.operator, source.operands
+    if operator in OF_JSON:
+        return f"{operator}({_written(operands[0])}, '{source.path}')"
     if operator == "-":
         return f"-{_within(operands[0], _BINDING['-'] + 1)}"  # two of them would begin a comment
     if operator == "+":

@@ -140,14 +140,14 @@ class CategoryId(Column, frozen=True, tag="category_id"):
 class HashBucket(Column, frozen=True, tag="hash_bucket"):
     """Stable hash of the text modulo `size`; an integer or boolean hashes as its decimal or true/false text."""
 
-    column: str
+    column: Source
     size: int
 
 
 class Vocabulary(Column, frozen=True, tag="vocabulary"):
     """Position of the value in `values`: all text or all integers, ordered by count, then bytes."""
 
-    column: str
+    column: Source
     values: tuple[str | int, ...]
 
     @property
@@ -213,7 +213,7 @@ class NGrams(Column, frozen=True, tag="ngrams"):
     `n` with its blanks is a single run. A NULL has no runs.
     """
 
-    column: str
+    column: Source
     n: int
     size: int
 
@@ -356,6 +356,7 @@ OF_NUMBERS = (
     CategoryId,
     Raw,
 )  # also computed ones
+OF_TEXTS = (HashBucket, Vocabulary, NGrams)  # also texts at paths of JSON
 LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
 
 

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.spec.computed import DEEPEST, MOST_OPERATORS, depth, table_columns
+from edl.spec.computed import DEEPEST, JSON_PATH, MOST_OPERATORS, OF_JSON, depth, table_columns
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.syntax import ast
 
-Column = Callable[[ast.Name], spec.Source]  # resolves a name to the column of a number
+Column = Callable[
+    [ast.Name, bool], spec.Source
+]  # resolves a name to the column of a number, or of a text if True
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,14 @@ FUNCTIONS = (
     ComputedFunction("MEAN", "MEAN(x)", "the mean of the training rows"),
     ComputedFunction("MEDIAN", "MEDIAN(x)", "the median of the training rows"),
     ComputedFunction("MODE", "MODE(x)", "the most frequent number of the training rows"),
+    ComputedFunction(
+        "JSON",
+        "JSON(payload, '$.user.age')",
+        "the number at a path of a JSON text, or in a category the text",
+        2,
+        2,
+        ("JSON_TEXT", "JSON_VALUE", "JSON_EXTRACT", "GET_JSON_OBJECT"),
+    ),
 )
 _STRATEGIES = {"mean": "MEAN", "median": "MEDIAN", "mode": "MODE", "most_frequent": "MODE"}  # of IMPUTE
 _WANTS = {"MEAN": Want.MOMENTS, "MEDIAN": Want.QUANTILES, "MODE": Want.COUNTS}
@@ -94,6 +106,8 @@ def wants(source: spec.Source | float) -> Iterator[tuple[str, Want]]:
     """Yield the columns of the table with the statistics that the expression needs of them."""
     if isinstance(source, str):
         yield source, Want.MOMENTS
+    elif isinstance(source, spec.Computed) and source.operator in OF_JSON:
+        yield from ((column, Want.NONE) for column in table_columns(source))
     elif isinstance(source, spec.Computed):
         for operand in source.operands:
             yield from wants(operand)
@@ -121,7 +135,8 @@ def _with_numbers(
         return source
     if source.operator in _WANTS:
         return number(source)
-    return spec.Computed(source.operator, tuple(_with_numbers(each, number) for each in source.operands))
+    operands = tuple(_with_numbers(each, number) for each in source.operands)
+    return msgspec.structs.replace(source, operands=operands)
 
 
 def _statistic(node: spec.Computed, statistics: Statistics) -> float:
@@ -154,7 +169,7 @@ def _source(value: ast.Value, column: Column) -> spec.Source | float:
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.Name():
-            return column(value)
+            return column(value, False)
         case ast.Operation():
             return _operation(value, column)
         case ast.Call():
@@ -179,6 +194,8 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
     function = _function(call)
     if function.name == "IMPUTE":
         return _imputed(call, column)
+    if function.name == "JSON":
+        return _json(call, column)
     operands = [_source(each, column) for each in call.args]
     if function.name in _WANTS:
         return _of_rows(function.name, operands[0], call)
@@ -190,6 +207,22 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
     for each in rest:
         found = spec.Computed(function.name, (found, each))
     return found if rest and isinstance(found, spec.Computed) else spec.Computed(function.name, (found,))
+
+
+def _json(call: ast.Call, column: Column) -> spec.Computed:
+    name, path = call.args
+    if not isinstance(name, ast.Name):
+        raise SemanticError(
+            "JSON takes a column of texts", span=name.span, hint=f"write {_function(call).usage}"
+        )
+    written = path.value if isinstance(path, ast.Constant) else None
+    if not isinstance(written, str) or not JSON_PATH.fullmatch(written):
+        raise SemanticError(
+            "JSON takes a path of keys and positions",
+            span=path.span,
+            hint="such as '$.user.ages[0]' or '$.\"a key\".b', without wildcards",
+        )
+    return spec.Computed("JSON", (column(name, True),), written)
 
 
 def _imputed(call: ast.Call, column: Column) -> spec.Computed:

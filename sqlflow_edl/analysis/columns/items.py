@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
@@ -31,6 +33,7 @@ from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
+OF_TEXTS = ("VOCABULARIZE", "CATEGORY_HASH", "NGRAMS")  # functions of texts, also of those in JSON
 COMBINE = "COMBINE"  # concatenates items, as a model does in any case
 
 
@@ -162,7 +165,7 @@ class Resolver:
         """Return the drafts of a call: one, or one per column that a regular expression in it matches."""
         function = BY_NAME.get(call.function.casefold())
         if function is None:
-            raise _unknown_function(call, self.schema)
+            raise _unknown_function(call)
         arguments = _arguments(call, function)
         _check_required(call, function, arguments)
         expanded: list[dict[str, Any]] = [{}]
@@ -225,10 +228,10 @@ class Resolver:
     def _cells(self, value: ast.Value, function: Function) -> list[Cells]:
         """Return columns and how their cells are read: `CATEGORY_HASH(DENSE(x), …)` hashes each of a cell's items."""
         if not isinstance(value, ast.Call) or is_computed(value):
-            return [Cells(column) for column in self._columns(value)]
+            return [Cells(column) for column in self._columns(value, text=function.name in OF_TEXTS)]
         inner = BY_NAME.get(value.function.casefold())
         if inner is None:
-            raise _unknown_function(value, self.schema)
+            raise _unknown_function(value)
         if inner.reads:
             return [draft.cells for draft in self._calls(value)]
         raise SemanticError(
@@ -253,7 +256,7 @@ class Resolver:
         if isinstance(value, ast.Name) and value.text.casefold() in self.aliases:
             self._used.add(value.text.casefold())
             return [self._aliased(self.aliases[value.text.casefold()], value, function)]
-        return [self._as_category(column, value.span) for column in self._columns(value)]
+        return [self._as_category(column, value.span) for column in self._columns(value, text=True)]
 
     def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
         """Return a named category; a named text becomes one where it is needed."""
@@ -261,10 +264,10 @@ class Resolver:
             raise _no_category(function, name.text, name.span)
         return draft if draft.is_category else self._as_category(draft.columns[0], name.span)
 
-    def _columns(self, value: ast.Value) -> list[str]:
+    def _columns(self, value: ast.Value, *, text: bool = False) -> list[str]:
         """Return the columns of the query that a name, `*` or regular expression matches, without reserved ones."""
         if is_computed(value):
-            return [self._compute(value)]
+            return [self._compute(value, text=text)]
         if isinstance(value, ast.Star):
             return [name for name in self.schema.names if name not in self.reserved]
         if isinstance(value, ast.Name):
@@ -288,28 +291,34 @@ class Resolver:
                 error.hint = f"AS {name.text} names several features, and one column is needed here"
             elif alias in self._named:
                 error.hint = f"put the item with AS {name.text} before this one"
-            elif (json := json_values.of_path(name, self.schema)) is not None:
-                raise json from None
+            elif hint := json_values.of_path(name, self.schema):
+                error.hint = hint
             raise
 
-    def _compute(self, value: ast.Value) -> str:
-        """Return the name of the expression's column, its text, under which its statistics are collected."""
-        for call in ast.calls(value):
-            if json_values.is_json(call.function):
-                raise json_values.refused(call, self.schema)
+    def _compute(self, value: ast.Value, *, text: bool = False) -> str:
+        """Return the name of the expression's column, its text, under which its statistics are collected.
+
+        text: a value in JSON is wanted as the text of a category.
+        """
         found = computed(value, self._operand)
+        if text and found.operator == "JSON":
+            found = msgspec.structs.replace(found, operator="JSON_TEXT")
         name = expressions.Written(found)
-        while name in self.schema.names:  # SELECT x / y has a column of that name
-            name = expressions.Written(f"{name} ")
+        while name in self.schema.names or self.computed.get(name, found) != found:
+            name = expressions.Written(f"{name} ")  # SELECT x / y has a column of that name
         if name not in self.computed:
             self.computed[name] = found
-            self.schema = self.schema.with_number(name)
+            self.schema = self.schema.with_column(name, text=found.operator == "JSON_TEXT")
         return name
 
-    def _operand(self, name: ast.Name) -> spec.Source:
-        """Return the column of a number in an expression; dates and times count in seconds."""
+    def _operand(self, name: ast.Name, text: bool) -> spec.Source:
+        """Return the column of a number, or of a text, in an expression; dates and times count in seconds."""
         column = self._column(name)
         kind = self.schema.type(column)
+        if text:
+            if kind is not ColumnType.TEXT:
+                raise SemanticError(f"JSON takes texts, {column} is {kind.words}", span=name.span)
+            return column
         if kind in (ColumnType.NUMBER, ColumnType.BOOLEAN) or kind.temporal:
             return self.computed.get(column, column)
         raise SemanticError(
@@ -406,15 +415,13 @@ def _no_category(function: Function, given: str, span: Span) -> SemanticError:
     )
 
 
-def _unknown_function(call: ast.Call, schema: Schema | None = None) -> SemanticError:
+def _unknown_function(call: ast.Call) -> SemanticError:
     if call.function.upper() == COMBINE:
         return SemanticError(
             "COMBINE holds items of COLUMN, and is no argument",
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )
-    if json_values.is_json(call.function):
-        return json_values.refused(call, schema)
     known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
     names = [COMBINE, *known, *(each.name for each in COMPUTED)]
     hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)

@@ -1,4 +1,7 @@
-"""Rows that cannot be trained on, as they have no label or no weight. `train.on_bad_row = skip` leaves them out."""
+"""Rows that cannot be trained on, as they have no label, no weight or no valid JSON.
+
+`train.on_bad_row = skip` leaves them out.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from edl.errors import SemanticError, SQLFlowError
+from edl.spec.computed import json_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import Schema
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 
+_VALID_JSON = {
+    "duckdb": "json_valid",
+    "sqlite": "json_valid",
+    "mysql": "JSON_VALID",
+}  # elsewhere it is an error
 # NaN is above all other numbers where a comparison with it is not false
 _FINITE = f"{{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r}"
 
@@ -39,8 +48,16 @@ class BadRows:
         if plan.settings.get(ON_BAD_ROW) != SKIP:
             return cls()
         columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))
-        known = (each for column in columns for each in _known(column, plan.schema, plan.query.dialect))
-        return cls(columns, tuple(known))
+        dialect = plan.query.dialect
+        known = [each for column in columns for each in _known(column, plan.schema, dialect)]
+        valid = _VALID_JSON.get(dialect, "")
+        found = (column for each in plan.computed.values() for column in json_columns(each))
+        texts = tuple(dict.fromkeys(found)) if valid else ()
+        known += (
+            f"({name} IS NULL OR {valid}({name}))"
+            for name in (expressions.name(each, dialect) for each in texts)
+        )
+        return cls((*columns, *(f"JSON in {each}" for each in texts)), tuple(known))
 
     def among(self, query: str) -> str:
         """Return a query of two numbers: how many of the rows of the query are bad, and how many there are."""

@@ -29,7 +29,9 @@ from edl.spec import (
     Vocabulary,
     num_ids,
     source_columns,
+    sources,
 )
+from edl.spec.computed import json_columns
 from edl.spec.features import Category, category_of
 
 _CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
@@ -40,12 +42,16 @@ _DAY = 86_400
 def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
     """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none.
 
+    A value in a JSON text has none.
+
     `numbers` are types of features that are made of a number.
     """
     text = {name for each in features if is_text(each) for name in source_columns(each)}
     for feature in features:
         names = tuple(source_columns(feature))
         if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
+            return " and ".join(names)
+        if any(True for each in sources(feature) for _ in json_columns(each)):
             return " and ".join(names)
         if not is_text(feature) and (also := [name for name in names if name in text]):
             return also[0]
@@ -109,7 +115,7 @@ def statistics(graph: Graph, feature: Encoding) -> Value:
 def code(graph: Graph, category: Category) -> Value:
     """Return the ids of a category as numbers, (rows,), NaN for missing or unseen."""
     if isinstance(category, Vocabulary) and isinstance(category.values[0], str):
-        text = graph.input(category.column, "STRING", ["rows"])
+        text = graph.input(str(category.column), "STRING", ["rows"])
         return graph.positions(text, np.array(category.values, dtype=object))
     if isinstance(category, Bucket | CategoryId):
         number = finite_number(graph, category.column)
