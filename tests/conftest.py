@@ -226,6 +226,38 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]
 
 
 @pytest.fixture(scope="session")
+def clickhouse_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a ClickHouse of chdb."""
+    from tests.clickhouse import engine
+
+    if (python := engine.interpreter()) is None:
+        pytest.skip(engine.MISSING)
+    with engine.running(python, tmp_path_factory.mktemp("clickhouse")) as url:
+        yield url
+
+
+@pytest.fixture(params=["recorded", pytest.param("chdb", marks=pytest.mark.soak)])
+def clickhouse(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """A source over a new database of ClickHouse: as recorded for the test, or of chdb. --update-golden records."""
+    from tests.clickhouse import engine
+    from tests.clickhouse.conversation import Conversation
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    name = request.function.__name__.removeprefix("test_")[:40]
+    is_recording = request.config.getoption("--update-golden") or request.param == "chdb"
+    server = request.getfixturevalue("clickhouse_server") if is_recording else ""
+    if server:
+        engine.make_database(server, name)
+    if request.param == "chdb":
+        yield f"clickhouse://{server.removeprefix('http://')}/{name}"
+        return
+    with Conversation(TESTS / "golden" / "clickhouse" / f"{name}.json", server) as conversation:
+        yield f"clickhouse://{conversation.host}/{name}"
+
+
+@pytest.fixture(scope="session")
 def maxcompute() -> Iterator[Running]:
     """A double of MaxCompute that the tests of this process share, each with a project of its own."""
     from tests.maxcompute.process import running

@@ -23,7 +23,16 @@ FLAGS = {"FROM": {"platform"}, "COPY": {"from", "chown", "chmod"}, "RUN": set[st
 PLAIN = ("ARG", "CMD", "ENV", "LABEL", "USER", "WORKDIR")
 
 # Modules that no pod of a job imports, or that it can do without.
-NOT_IN_PODS = {"connectorx", "deltalake", "highspy", "keyring", "onnx", "pyiceberg"}
+NOT_IN_PODS = {
+    "clickhouse_connect",
+    "connectorx",
+    "deltalake",
+    "highspy",
+    "keyring",
+    "onnx",
+    "pyiceberg",
+    "sqlglot",
+}
 
 
 @dataclass

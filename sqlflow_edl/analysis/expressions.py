@@ -10,6 +10,7 @@ _SECONDS = {
     "maxcompute": "UNIX_TIMESTAMP",
     "hive": "UNIX_TIMESTAMP",
     "sqlite": "unixepoch",
+    "clickhouse": "toUnixTimestamp",
 }
 _INTEGERS = {"mysql": "SIGNED"}
 _TIMESTAMPS = {"mysql": "DATETIME", "maxcompute": "DATETIME"}

@@ -85,7 +85,7 @@ class Session:
         self.workers = workers
         self._priority, self._deadline = priority, deadline
         self._place = place
-        self._store = self.registry.url if model_store else ""
+        self._store = self.registry.url if model_store or self.source.model_store else ""
         self._frames = Frames(self.source)
         self._predictions = Predictions(self.source, self.dialect, self._predicted)
         job_folder.sweep()

@@ -60,6 +60,7 @@ DIALECTS: dict[str, Dialect] = {
             return_ends_comment=False,
             backslash_escapes=True,
         ),
+        Dialect("clickhouse", "clickhouse", hash_comments=True, backslash_escapes=True, dollar_quotes=True),
         Dialect("hive", "hive", string_quotes="'\"", name_quotes="`", backslash_escapes=True),
         Dialect("maxcompute", "maxcompute", string_quotes="'\"", name_quotes="`", backslash_escapes=True),
         Dialect(

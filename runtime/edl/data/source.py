@@ -126,6 +126,7 @@ class Source(Results, Protocol):
     dialect: str  # as sqlglot names it
     temporary_tables: bool  # a connection may have tables for a while, see `stage_temporary`
     temporary_tables_are_private: bool  # no other connection sees them
+    model_store: str  # folder of the models by default, if they are not in the database
     home: str  # prefix of the tables kept by this program: quoted, with a dot at its end, or empty
 
     def schema(self, query: str) -> pa.Schema:

@@ -11,6 +11,7 @@
     s3://lake/flights            Parquet files in an object store (s3, gs, abfs) or behind http and https
     mysql://user@host:3306/shop  a database of a server, see `edl.data.server_url`
     postgresql://user@host/shop  the same; also postgres://
+    clickhouse://user@host:8123/shop  a database of a warehouse, see `edl.sources.warehouse`
     maxcompute://id@host/api?curr_project=shop  a project of MaxCompute, see `edl.sources.maxcompute.client`
     shop                         a connection of the user's connections file
 
@@ -47,10 +48,11 @@ SOURCES = {
     "mysql": ("edl.sources.mysql.source", "MySQLSource"),
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
+    "clickhouse": ("edl.sources.warehouse.clickhouse", "ClickHouseSource"),
 }
 PLANNED = ("recordio",)
 # schemes of databases on servers -> default port
-SERVERS: dict[str, int | None] = {"mysql": 3306, "postgresql": 5432, "maxcompute": None}
+SERVERS: dict[str, int | None] = {"mysql": 3306, "postgresql": 5432, "maxcompute": None, "clickhouse": 8123}
 # scheme -> module of the reader of rows pinned in the source
 ROWS = {
     "mysql": "edl.sources.mysql.pinning",

@@ -39,6 +39,7 @@ class BaseSource(ABC):
     _results: Results
     temporary_tables = False
     temporary_tables_are_private = True
+    model_store = ""
 
     @abstractmethod
     def close(self) -> None: ...

@@ -6,7 +6,7 @@ results. They are created when a job first stages rows; queries create nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -76,12 +76,7 @@ class Bookkeeping:
                 f"SELECT task, row_count FROM {self.home}{STAGED} WHERE target = ? AND job = ? AND task < ?"
             )
             staged = dict(few_rows(self.source, query, (self.target, self.job, tasks)))
-        missing = [task for task in range(tasks) if task not in staged]
-        if missing or not tasks:
-            raise SourceError(
-                f"{len(missing)} of the {tasks} tasks of job {self.job} have no staged rows"
-                + (f", the first is task {missing[0]}" if missing else "")
-            )
+        check_complete(staged, tasks, self.job)
         return sum(staged.values())
 
     def committed(self) -> int | None:
@@ -109,3 +104,13 @@ class Bookkeeping:
         """Delete the records of the job's staged rows for all targets."""
         if self.exists(STAGED):
             self.source.execute(f"DELETE FROM {self.home}{STAGED} WHERE job = ?", (self.job,))
+
+
+def check_complete(staged: Collection[int], tasks: int, job: str) -> None:
+    """Raise SourceError if one of the tasks 0 … tasks-1 is not in `staged`, not even with an empty result."""
+    missing = [task for task in range(tasks) if task not in staged]
+    if missing or not tasks:
+        raise SourceError(
+            f"{len(missing)} of the {tasks} tasks of job {job} have no staged rows"
+            + (f", the first is task {missing[0]}" if missing else "")
+        )

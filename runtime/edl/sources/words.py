@@ -1,9 +1,9 @@
-"""Words of SQL texts: the kind of a statement, and the place of a name in it for an error."""
+"""Words of SQL texts: the kind of a statement, its parameters, and the place of a name in it for an error."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from edl.data.names import place_of
@@ -15,6 +15,16 @@ _STANDARD = re.compile(
       | (?P<name>"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?|[^\W\d][\w$]*)
       | (?P<other>\d[\w.]*|.)""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
+)
+
+_STATEMENTS = frozenset(
+    re.findall(
+        r"\w+",
+        "ADD ALTER ANALYZE ATTACH BEGIN CALL CLONE COMMIT COPY COUNT CREATE DECLARE DELETE DESC DESCRIBE DETACH DROP"
+        " EXECUTE EXISTS EXPLAIN EXPORT GRANT IMPORT INSERT INSTALL KILL LIST LOAD MERGE MSCK OPTIMIZE PRAGMA"
+        " PREPARE PURGE PUT READ RENAME REPAIR RESET RESTORE REVOKE ROLLBACK SET SHOW SYSTEM TRUNCATE TUNNEL"
+        " UNDO UNDROP UNLOAD UNSET UPDATE USE VACUUM",
+    )
 )
 
 
@@ -39,6 +49,45 @@ class Lexicon:
         if not found:
             raise not_one_statement("no statement")
         return found.upper()
+
+    def one_statement(self, sql: str) -> None:
+        """Raise SourceError if the text holds no statement, or several."""
+        count, inside = 0, False
+        for token in self.words(sql):
+            if token[0] == ";":
+                inside = False
+            elif not inside:
+                inside = True
+                count += 1
+        if count != 1:
+            raise not_one_statement(f"{count} statements" if count else "no statement")
+
+    def one_query(self, sql: str) -> str:
+        """Return the query in a form allowed in parentheses, on lines of its own.
+
+        Raises SourceError unless it is one query, without parameters.
+        """
+        self.one_statement(sql)
+        if self.first_word(sql) in _STATEMENTS:  # the database reports unknown words, with their place
+            raise not_a_query()
+        depth, words = 0, list(self.words(sql))
+        for word in words:
+            depth += {"(": 1, ")": -1}.get(word[0], 0)
+            if depth < 0:
+                raise SourceError("a parenthesis is closed that was not opened")
+            if word[0] == "?":
+                raise SourceError("a query has no parameters here", hint="write the value in the place of ?")
+        return sql[: [word for word in words if word[0] != ";"][-1].end()]
+
+    def bound(self, sql: str, parameters: Sequence[object], literal: Callable[[object], str]) -> str:
+        """Replace the statement's question marks by literals of the values."""
+        values = iter(parameters)
+        parts, at = [], 0
+        for word in self.words(sql):
+            if word[0] == "?" and parameters:
+                parts += [sql[at : word.start()], literal(next(values))]
+                at = word.end()
+        return "".join([*parts, sql[at:]])
 
     def bare(self, token: re.Match[str]) -> str:
         """Return the name that a token means, without its quotation marks."""

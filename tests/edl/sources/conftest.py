@@ -1,21 +1,32 @@
-"""Sources of the conformance tests: those of the package, and a made-up database that one short file adds."""
+"""Sources of the conformance tests: those of the package, and made-up ones that short files add."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from edl.data import url as urls
 from tests.edl.conftest import SCHEMES
-from tests.fixtures.databases import granite
+from tests.fixtures.databases import granite, quarry
+
+MADE_UP = {
+    "granite": (granite.__name__, "GraniteSource"),
+    "quarry": (quarry.__name__, "QuarrySource"),
+}
 
 
-@pytest.fixture(params=[*SCHEMES, "granite"])
+@pytest.fixture(params=[*SCHEMES, *MADE_UP])
 def url(
-    request: pytest.FixtureRequest, new_url: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    new_url: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> str:
     """A source of each kind, in a file or a database of its own."""
-    monkeypatch.setitem(urls.SOURCES, "granite", (granite.__name__, "GraniteSource"))
-    monkeypatch.setattr(urls, "DATABASES", (*urls.DATABASES, "granite"))
+    for scheme, place in MADE_UP.items():
+        monkeypatch.setitem(urls.SOURCES, scheme, place)
+    monkeypatch.setattr(urls, "DATABASES", (*urls.DATABASES, *MADE_UP))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return new_url(request.param)

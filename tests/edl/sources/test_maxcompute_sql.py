@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from edl.errors import SourceError
-from edl.sources.maxcompute.sql import bound, check_column, literal, one_query, one_statement, split_name
+from edl.sources.maxcompute.sql import LEXICON, bound, check_column, literal, split_name
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from edl.sources.maxcompute.sql import bound, check_column, literal, one_query, 
     ],
 )
 def test_a_query_may_stand_in_parentheses_as_it_is(text: str, query: str) -> None:
-    assert one_query(text) == query
+    assert LEXICON.one_query(text) == query
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_query_may_stand_in_parentheses_as_it_is(text: str, query: str) -> Non
 )
 def test_a_text_that_is_not_one_query_is_refused(text: str) -> None:
     with pytest.raises(SourceError):
-        one_query(text)
+        LEXICON.one_query(text)
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_values_go_where_the_question_marks_are_and_not_into_texts() -> None:
 
 
 def test_one_statement_may_end_with_a_semicolon() -> None:
-    one_statement("DROP TABLE t ; -- done")
+    LEXICON.one_statement("DROP TABLE t ; -- done")
     with pytest.raises(SourceError, match="this text holds 2 statements"):
-        one_statement("DROP TABLE t; DROP TABLE u")
+        LEXICON.one_statement("DROP TABLE t; DROP TABLE u")
 
 
 def test_names_are_those_that_the_service_takes() -> None:

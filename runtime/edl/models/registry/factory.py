@@ -11,11 +11,11 @@ APPENDED = (
 
 
 def open_registry(source: Source, store: str = "") -> Registry:
-    """Open the registry in a store (a folder or an fsspec URL), by default that in the data source.
+    """Open the registry in a store (a folder or an fsspec URL), by default that of the data source.
 
     Raises SourceError if it cannot be opened.
     """
-    if store:
+    if store := store or source.model_store:
         from edl.models.registry.object_store import open_store
 
         return open_store(store)

@@ -11,7 +11,7 @@ from odps import errors
 from edl.data.names import named_twice
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, Span, did_you_mean
-from edl.sources.maxcompute.sql import tokens
+from edl.sources.maxcompute.sql import LEXICON
 
 _SAID = re.compile(r"ODPS-(\d{7}):\s*(?:\[(\d+),(\d+)\]\s*)?(?P<words>[^\n]+)")
 _UNRESOLVED = re.compile(r"(column|table|function or view) '?([^\s']+)'? cannot be resolved")
@@ -78,7 +78,7 @@ def _span(query: str, run: str, line: int, column: int) -> Span | None:
     if not 1 <= line <= len(lines):
         return None
     at = sum(map(len, lines[: line - 1])) + column - 1
-    for token in tokens(query):
+    for token in LEXICON.words(query):
         if token.start() <= at < token.end():
             return Span(token.start(), token.end())
     return None
@@ -93,7 +93,7 @@ def _near(
     name = name.rpartition(".")[2].strip("`")
     if kind == "table":
         return did_you_mean(name, known)
-    written = {token[0].strip("`").lower() for token in tokens(query) if token.lastgroup == "name"}
+    written = {token[0].strip("`").lower() for token in LEXICON.words(query) if token.lastgroup == "name"}
     return (
         did_you_mean(name, columns([table for table in known if table.lower() in written]))
         if kind == "column"

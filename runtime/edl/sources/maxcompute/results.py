@@ -26,6 +26,7 @@ from edl.errors import SourceError
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.sql import check_column, quoted, split_name, text
 from edl.sources.staging import MARK, STAGE, Existing, columns_differ
+from edl.sources.staging_tables import check_complete
 
 if TYPE_CHECKING:
     from edl.sources.maxcompute.source import MaxComputeSource
@@ -110,7 +111,8 @@ class MaxComputeResults:
             return done
         self._check(target, job)
         staged = self._staged(names)
-        expected = _complete(staged, tasks, job)
+        check_complete(staged, tasks, job)
+        expected = sum(staged[task][1] for task in range(tasks))
         self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})
         with self._source.errors():
             rows = int(self._source.client.download(names.new).count)
@@ -228,17 +230,6 @@ class MaxComputeResults:
         if found is None:
             raise SourceError(f"the table {name} is gone")
         return found
-
-
-def _complete(staged: dict[int, tuple[int, int]], tasks: int, job: str) -> int:
-    """Return the number of staged rows. Raises SourceError if a task has none staged, not even an empty result."""
-    missing = [task for task in range(tasks) if task not in staged]
-    if missing or not tasks:
-        raise SourceError(
-            f"{len(missing)} of the {tasks} tasks of job {job} have no staged rows"
-            + (f", the first is task {missing[0]}" if missing else "")
-        )
-    return sum(staged[task][1] for task in range(tasks))
 
 
 def _numbered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, name: str) -> Iterator[pa.RecordBatch]:

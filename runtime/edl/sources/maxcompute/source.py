@@ -28,7 +28,7 @@ from edl.sources.maxcompute.client import ERRORS, Client, again, utc
 from edl.sources.maxcompute.download import TableRows, record_batches
 from edl.sources.maxcompute.errors import translated
 from edl.sources.maxcompute.results import MaxComputeResults
-from edl.sources.maxcompute.sql import bound, is_query, one_query, one_statement, partition, quoted
+from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quoted
 from edl.sources.maxcompute.upload import upload
 from edl.sources.words import ended
 from edl.spec import Split
@@ -73,17 +73,18 @@ class MaxComputeSource(BaseSource):
     # Reading ---------------------------------------------------------------------------------------------
 
     def schema(self, query: str) -> pa.Schema:
-        query = one_query(query)
+        query = LEXICON.one_query(query)
         self._seen.pop(query, None)
         return normal_schema(types.schema(self.columns(query)))
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
         return [
-            (column.name, str(column.odps)) for column in self.columns(one_query(f"SELECT * FROM {table}"))
+            (column.name, str(column.odps))
+            for column in self.columns(LEXICON.one_query(f"SELECT * FROM {table}"))
         ]
 
     def stream(self, query: str, *, batch_rows: int = BATCH_ROWS) -> pa.RecordBatchReader:
-        query = one_query(query)
+        query = LEXICON.one_query(query)
         self.columns(query)
         reader = self._made(query, query)
         batches = rechunked(self._batches(reader), reader.schema, batch_rows)
@@ -92,7 +93,7 @@ class MaxComputeSource(BaseSource):
     def pin(
         self, query: str, folder: Path, *, seed: int, shuffle: bool, split: Split | None = None
     ) -> Pinned:
-        return pinning.pin(self, one_query(query), folder, seed=seed, shuffle=shuffle, split=split)
+        return pinning.pin(self, LEXICON.one_query(query), folder, seed=seed, shuffle=shuffle, split=split)
 
     def unpin(self, pinned: Pinned, folder: Path) -> None:
         if pinned.table is not None:
@@ -107,7 +108,7 @@ class MaxComputeSource(BaseSource):
     # Statements ------------------------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
-        one_statement(sql)
+        LEXICON.one_statement(sql)
         instance = self.run(bound(sql, parameters).rstrip().rstrip(";"), sql)
         if not is_query(sql):
             return _shown(instance.get_task_results())

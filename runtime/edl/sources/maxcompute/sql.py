@@ -6,10 +6,10 @@ import datetime as dt
 import decimal
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from edl.errors import SourceError
-from edl.sources.words import not_a_query, not_one_statement
+from edl.sources.words import Lexicon
 
 _TOKEN = re.compile(
     r"""(?P<skip>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))
@@ -21,73 +21,17 @@ _TOKEN = re.compile(
 _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "(")
 _NAME = re.compile(r"[A-Za-z]\w{0,127}", re.ASCII)
 _COLUMN = re.compile(r"\w{1,128}")
-
-
-def tokens(sql: str) -> Iterator[re.Match[str]]:
-    """Yield the tokens of a statement without white space and comments; `lastgroup` is text, name or other."""
-    return (token for token in _TOKEN.finditer(sql) if token.lastgroup != "skip")
-
-
-def first_word(sql: str) -> str:
-    """Return the first word in capitals; empty if the text holds no statement."""
-    return next((token[0] for token in tokens(sql) if token[0] != ";"), "").upper()
-
-
-_STATEMENTS = frozenset(
-    re.findall(
-        r"\w+",
-        "ADD ALTER ANALYZE CLONE COUNT CREATE DELETE DESC DESCRIBE DROP EXPLAIN EXPORT GRANT IMPORT INSERT LIST LOAD"
-        " MERGE MSCK OPTIMIZE PURGE READ RESTORE REVOKE SET SHOW TRUNCATE TUNNEL UNDO UNLOAD UPDATE USE",
-    )
-)
+LEXICON = Lexicon(_TOKEN, "`")
 
 
 def is_query(sql: str) -> bool:
     """Return True if the statement begins like one that has rows."""
-    return first_word(sql) in _QUERIES
-
-
-def one_query(sql: str) -> str:
-    """Return the query in a form allowed in parentheses, on lines of its own.
-
-    Raises SourceError unless it is one query.
-    """
-    one_statement(sql)
-    if first_word(sql) in _STATEMENTS:  # the service reports unknown words
-        raise not_a_query()
-    depth = 0
-    for token in tokens(sql):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if depth < 0:
-            raise SourceError("a parenthesis is closed that was not opened")
-        if token[0] == "?":
-            raise SourceError("a query has no parameters here", hint="write the value in the place of ?")
-    last = [token for token in tokens(sql) if token[0] != ";"][-1]
-    return sql[: last.end()]
-
-
-def one_statement(sql: str) -> None:
-    """Raise SourceError if the text holds no statement, or several."""
-    count, inside = 0, False
-    for token in tokens(sql):
-        if token[0] == ";":
-            inside = False
-        elif not inside:
-            inside = True
-            count += 1
-    if count != 1:
-        raise not_one_statement(f"{count} statements" if count else "no statement")
+    return LEXICON.first_word(sql) in _QUERIES
 
 
 def bound(sql: str, parameters: Sequence[object]) -> str:
     """Replace the statement's question marks by the values."""
-    values = iter(parameters)
-    parts, at = [], 0
-    for token in _TOKEN.finditer(sql):
-        if token[0] == "?" and parameters:
-            parts += [sql[at : token.start()], literal(next(values))]
-            at = token.end()
-    return "".join([*parts, sql[at:]])
+    return LEXICON.bound(sql, parameters, literal)
 
 
 def literal(value: object) -> str:

@@ -1,0 +1,121 @@
+"""Statements by drivers of ADBC, whose rows are Arrow, and of the DB-API, whose rows are Python values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from edl.data.arrow_types import rechunked
+from edl.errors import SourceError
+from edl.sources.cursors import FETCH_ROWS
+from edl.sources.warehouse.source import WarehouseSource
+
+INSERTED = 1000  # rows of one INSERT
+
+
+class ADBCSource(WarehouseSource):
+    """Warehouse with a driver of ADBC, in the connection of its DB-API, which commits every statement by itself."""
+
+    def __init__(self, url: str, connection: Any) -> None:
+        super().__init__(url)
+        self.connection = connection
+        self._cursor: Any = None
+
+    def rows(self, sql: str) -> pa.RecordBatchReader | None:
+        self._end_cursor()
+        self._cursor = self.connection.cursor()
+        self._cursor.execute(sql)
+        if not self._cursor.description:
+            return None
+        return self._cursor.fetch_record_batch()
+
+    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+        self._end_cursor()
+        places = dict(zip(("db_schema_name", "catalog_name"), reversed(parts[:-1]), strict=False))
+        with self.connection.cursor() as cursor:
+            cursor.adbc_ingest(parts[-1], batches, mode="append", **places)
+
+    def interrupt(self) -> None:
+        if (cursor := self._cursor) is not None:
+            with suppress(*self.driver_errors):
+                cursor.adbc_cancel()
+
+    def close(self) -> None:
+        self._end_cursor()
+        self.connection.close()
+
+    def _end_cursor(self) -> None:
+        if self._cursor is not None:
+            self._cursor.close()
+            self._cursor = None
+
+
+class DBAPISource(WarehouseSource):
+    """Warehouse with a driver of the DB-API, which commits every statement by itself."""
+
+    def __init__(self, url: str, connection: Any) -> None:
+        super().__init__(url)
+        self.connection = connection
+        self._cursor: Any = None
+
+    @abstractmethod
+    def arrow_type(self, column: Sequence[Any]) -> pa.DataType:
+        """Return the type of a column's values. `column` is its row in the cursor's description."""
+
+    def rows(self, sql: str) -> pa.RecordBatchReader | None:
+        self._end_cursor()
+        self._cursor = cursor = self.connection.cursor()
+        cursor.execute(sql)
+        if not cursor.description:
+            return None
+        schema = pa.schema([(column[0], self.arrow_type(column)) for column in cursor.description])
+        return pa.RecordBatchReader.from_batches(schema, self._fetched(cursor, schema))
+
+    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+        """Insert the rows as literals, a thousand in each statement: drivers of the DB-API have nothing faster."""
+        self._end_cursor()
+        insert = f"INSERT INTO {self.texts.name(*parts)} VALUES\n"
+        for batch in rechunked(batches, batches.schema, INSERTED):
+            values = [self.texts.literals(column) for column in batch.columns]
+            rows = pc.binary_join_element_wise(*values, ", ").to_pylist()
+            with closing(self.connection.cursor()) as cursor:
+                cursor.execute(insert + "(" + "),\n(".join(rows) + ")")
+
+    def interrupt(self) -> None:
+        if (cursor := self._cursor) is not None:
+            with suppress(*self.driver_errors):
+                cursor.cancel()
+
+    def close(self) -> None:
+        self._end_cursor()
+        self.connection.close()
+
+    def _fetched(self, cursor: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        while rows := cursor.fetchmany(FETCH_ROWS):
+            columns = zip(*rows, strict=True)
+            arrays = [_array(values, field) for values, field in zip(columns, schema, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _end_cursor(self) -> None:
+        if self._cursor is not None:
+            with suppress(*self.driver_errors):
+                self._cursor.close()
+            self._cursor = None
+
+
+def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    """Convert the values of a column. Raises SourceError for a value that is not of its type."""
+    if pa.types.is_string(field.type):
+        values = [value if value is None else str(value) for value in values]
+    try:
+        return pa.array(values, field.type)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SourceError(
+            f"column {field.name} has a value that is no {field.type}: {str(error).splitlines()[0]}",
+            hint=f"cast it in the SELECT, for example CAST({field.name} AS VARCHAR)",
+        ) from None

@@ -1,0 +1,170 @@
+"""Results in a warehouse: staged in files of this machine, uploaded into a new table, and swapped in by names.
+
+A warehouse has no transactions here, so each step of a commit can be repeated. The new table has the job in its
+comment. After the swap the target has it, which tells a repeated commit that all is done; the number of rows is also
+recorded beside the staged files, for a target that another job has replaced since. The replaced table is dropped last.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from edl.data.arrow_types import columns_and_batches
+from edl.data.results import ResultFolder
+from edl.errors import SourceError
+from edl.sources.staging import MARK, columns_differ
+from edl.sources.staging_tables import check_complete, few_rows
+
+if TYPE_CHECKING:
+    from edl.sources.warehouse.source import WarehouseSource
+
+_NEW, _OLD = "sqlflow_edl_new_", "sqlflow_edl_old_"
+_RECORD = "result.json"
+
+Parts = tuple[str, ...]
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Target and job of a folder of staged rows. `rows` is their number once they are committed."""
+
+    target: Parts
+    job: str
+    rows: int | None = None
+
+
+class WarehouseResults:
+    """Results of one warehouse, staged in subfolders of `folder`."""
+
+    def __init__(self, source: WarehouseSource, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+
+    def check_target(self, target: str) -> None:
+        self._check(self._source.place(target), target, "")
+
+    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        record = Record(self._source.place(target), job)
+        self._check(record.target, target, job)
+        folder = self._staged(record)
+        schema, batches = columns_and_batches(batches)
+        for other in folder.staged():
+            if (there := folder.read_task(other).schema.names) != schema.names and other != task:
+                raise columns_differ(task, schema.names, there)
+        folder.stage(task, attempt, pa.RecordBatchReader.from_batches(schema, batches))
+        if not self._recorded(record):
+            self._write(record)
+        return sum(batch.num_rows for batch in folder.read_task(task))
+
+    def commit(self, target: str, job: str, tasks: int) -> int:
+        record = Record(self._source.place(target), job)
+        done = self._recorded(record)
+        if done is not None and done.rows is not None:
+            self._staged(record).clear()
+            return done.rows
+        mark = f"{MARK}, job {job}"
+        there = self._source.existing(record.target)
+        rows = (
+            self._count(record.target)
+            if there and there.mark == mark
+            else self._replaced(record, target, tasks)
+        )
+        self._write(msgspec.structs.replace(record, rows=rows))
+        self._end(record)
+        return rows
+
+    def abort(self, target: str, job: str) -> None:
+        self._end(Record(self._source.place(target), job))
+
+    def sweep(self, is_over: Callable[[str], bool]) -> int:
+        swept = 0
+        for path in self._folder.glob(f"*/{_RECORD}"):
+            record = msgspec.json.decode(path.read_bytes(), type=Record)
+            if is_over(record.job):
+                swept += bool(self._staged(record).staged())
+                self._end(record)
+                shutil.rmtree(path.parent, ignore_errors=True)
+        return swept
+
+    # Steps -----------------------------------------------------------------------------------------------
+
+    def _check(self, parts: Parts, target: str, job: str) -> bool:
+        """Return True if the target exists. Raises SourceError if the job must not replace it."""
+        found = self._source.existing(parts)
+        if found is not None:
+            found.check(target, job)
+        return found is not None
+
+    def _replaced(self, record: Record, target: str, tasks: int) -> int:
+        """Upload the rows, and put them in the place of the target. Return their number."""
+        self._check(record.target, target, record.job)
+        folder = self._staged(record)
+        check_complete(folder.staged(), tasks, record.job)
+        rows = folder.read(tasks)
+        new, old = _beside(record, _NEW), _beside(record, _OLD)
+        counted = _Counted(rows)
+        self._source.make(new, f"{MARK}, job {record.job}", counted.reader)
+        if (found := self._count(new)) != counted.rows:
+            self._source.drop(new)
+            raise SourceError(f"{counted.rows:,} rows were uploaded, but {found:,} of them were found")
+        exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
+        name = self._source.texts.name
+        self._source.run(self._source.swap(name(*new), name(*record.target), name(*old), exists=exists))
+        return counted.rows
+
+    def _count(self, parts: Parts) -> int:
+        return int(
+            few_rows(self._source, f"SELECT count(*) AS n FROM {self._source.texts.name(*parts)}")[0][0]
+        )
+
+    def _end(self, record: Record) -> None:
+        """Remove the staged rows and tables that a commit has left, and put back a table whose swap is unfinished."""
+        if self._recorded(record):
+            new, old = _beside(record, _NEW), _beside(record, _OLD)
+            if self._source.existing(old) and not self._source.existing(record.target):
+                name = self._source.texts.name
+                self._source.run([self._source.rename(name(*old), name(*record.target))])
+            self._source.drop(old)
+            self._source.drop(new)
+        self._staged(record).clear()
+
+    def _staged(self, record: Record) -> ResultFolder:
+        return ResultFolder(self._folder / _digest(record))
+
+    def _recorded(self, record: Record) -> Record | None:
+        path = self._staged(record).folder / _RECORD
+        return msgspec.json.decode(path.read_bytes(), type=Record) if path.is_file() else None
+
+    def _write(self, record: Record) -> None:
+        path = self._staged(record).folder / _RECORD
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.encode(record))
+        partial.replace(path)
+
+
+class _Counted:
+    """Reader that counts its rows."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self.rows = 0
+        self.reader = pa.RecordBatchReader.from_batches(reader.schema, map(self._count, reader))
+
+    def _count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        self.rows += batch.num_rows
+        return batch
+
+
+def _digest(record: Record) -> str:
+    return hashlib.blake2b(f"{record.target}\0{record.job}".encode(), digest_size=12).hexdigest()
+
+
+def _beside(record: Record, prefix: str) -> Parts:
+    """Return the name of a table of this program in the schema of the target."""
+    return (*record.target[:-1], prefix + _digest(record))
