@@ -99,8 +99,8 @@ def _master() -> Iterator[str]:
 
 
 async def _serve() -> None:
-    async def unscaled(workers: int) -> int:
-        return workers
+    async def unscaled(workers: int | None, servers: int | None) -> tuple[int, int]:
+        return workers or 0, servers or 0
 
     service = Service(cast(Any, None), lambda: bytes(1_000), unscaled)  # its status needs no state
     server, port = await serve(service, "127.0.0.1:0", servers.TOKEN)

@@ -27,6 +27,7 @@ from edl.embeddings import Optimizer, TableSpec
 from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint import manifests
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.ps.store import warm_up
@@ -58,7 +59,13 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
                         found.setdefault((what, size), []).append(rate)
             for (what, size), rates in found.items():
                 table.append(_rate(what, size, servers, clients, rates))
-    return table + _durable(folder, rounds, calls) + _checkpoint(folder, rounds) + _back(folder, rounds)
+    return [
+        *table,
+        *_durable(folder, rounds, calls),
+        *_checkpoint(folder, rounds),
+        *_back(folder, rounds),
+        *_followed(folder, rounds),
+    ]
 
 
 def _durable(folder: Path, rounds: int, calls: int) -> list[Row]:
@@ -143,6 +150,40 @@ def _back(folder: Path, rounds: int) -> list[Row]:
             most=3,
         )
     ]
+
+
+def _followed(folder: Path, rounds: int) -> list[Row]:
+    """Time from the last push to two servers to the first answer of the three that follow them."""
+    took = []
+    with running(2) as before, connected(before) as old:
+        fill(before)
+        for number in range(rounds):
+            name = str(folder / f"last-{number}")
+            with started(3) as after, connected(after) as new:
+                began = time.perf_counter()
+                order = msg.TakeCheckpoint(0, name, last=True)
+                taken, _ = old[0].call(order, (), msg.CheckpointTaken, SECONDS)
+                shards = [_written(channel, name) for channel in old]
+                manifest = manifests.manifest_of(name, taken.version, PLAIN, shards)
+                manifests.write_manifest(SharedFolder(Path("/")), name, manifest)
+                arranging = [
+                    channel.begin(msg.Arrange(index, 1, 0, tuple(after), PLAIN, name), (), SECONDS)
+                    for index, channel in enumerate(new)
+                ]
+                for each in arranging:
+                    each.result(msg.Arranged)
+                pull(new, np.arange(100), generation=1)
+                took.append(time.perf_counter() - began)
+            shutil.rmtree(name)
+    seconds = f"{np.median(took):.2f} s"
+    return [Row(f"servers: 2 → 3, with {TABLE:,} rows, without progress", seconds)]
+
+
+def _written(channel: ServerChannel, name: str) -> msg.Shard:
+    """Wait for a server's file of the checkpoint, as a master does."""
+    while name not in (written := channel.call(msg.Status(), (), msg.Figures, SECONDS)[0].written):
+        time.sleep(0.05)
+    return written[name]
 
 
 def _seconds(channel: ServerChannel, ids: Ids) -> float:
@@ -256,10 +297,10 @@ def _client(name: str, calls: int, addresses: Sequence[str]) -> None:
             print(count * size / (time.perf_counter() - began), flush=True)
 
 
-def pull(channels: Sequence[ServerChannel], ids: Ids) -> npt.NDArray[np.float32]:
+def pull(channels: Sequence[ServerChannel], ids: Ids, generation: int = 0) -> npt.NDArray[np.float32]:
     parts = partitioning.split(ids, len(channels))
     pending = [
-        channel.begin(msg.Pull(0, ("t",)), [part.ids], SECONDS)
+        channel.begin(msg.Pull(generation, ("t",)), [part.ids], SECONDS)
         for channel, part in zip(channels, parts, strict=True)
     ]
     return partitioning.joined(parts, [one.result(msg.Pulled)[1][0] for one in pending])

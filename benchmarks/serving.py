@@ -114,7 +114,9 @@ async def _serve(folder: Path, tasks: int) -> None:
     state_loop = StateLoop(
         TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileStateStore(folder / "state")
     )
-    server, port = await serve(Service(state_loop, lambda: b"", lambda workers: None), "127.0.0.1:0", TOKEN)
+    server, port = await serve(
+        Service(state_loop, lambda: b"", lambda workers, servers: None), "127.0.0.1:0", TOKEN
+    )
     print(port, flush=True)
     await state_loop.run()
     await server.wait_for_termination()

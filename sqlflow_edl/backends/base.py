@@ -15,6 +15,7 @@ from edl.jobs.events import StatementEvent
 from edl.jobs.job_folder import JobFolder, State, Status
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import Row, Snapshot
+from sqlflow_edl.reports.text import counted
 
 
 class LostSightError(ClusterError):
@@ -30,6 +31,29 @@ class UnseenEndError(LostSightError):
     def __init__(self, state: State, why: str, hint: str = "") -> None:
         ClusterError.__init__(self, why, hint=hint)
         self.state = state
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Numbers of instances of a job; None for one that stays as it is."""
+
+    workers: int | None = None
+    servers: int | None = None
+
+    @property
+    def total(self) -> int:
+        return (self.workers or 0) + (self.servers or 0)
+
+    def changed(self, after: Numbers) -> str:
+        """Return `2 → 4 workers, 1 → 2 parameter servers`, or an empty text if nothing changes."""
+        pairs = ((self.workers, after.workers, "worker"), (self.servers, after.servers, "parameter server"))
+        return ", ".join(
+            f"{before} → {counted(now, what)}" for before, now, what in pairs if now not in (None, before)
+        )
+
+    def __str__(self) -> str:
+        pairs = ((self.workers, "worker"), (self.servers, "parameter server"))
+        return " and ".join(counted(number, what) for number, what in pairs if number is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +139,8 @@ class JobHandle(Protocol):
         gone or its result could not be stored.
         """
 
-    def scale(self, workers: int) -> str:
-        """Set the number of workers and return a message. Raises ClusterError if the number is fixed."""
+    def scale(self, numbers: Numbers) -> str:
+        """Set the numbers of workers and servers and return a message. Raises ClusterError if one is fixed."""
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogLines]:
         """Return the log lines of an instance, or of all. follow: continue until the job has ended."""

@@ -10,7 +10,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Row, Snapshot, read_snapshot
-from sqlflow_edl.backends.base import Follower, JobDetails, JobSummary
+from sqlflow_edl.backends.base import Follower, JobDetails, JobSummary, Numbers
 from sqlflow_edl.backends.log_files import LogFiles, log_names, tail
 
 
@@ -68,10 +68,10 @@ class LocalJobHandle:
 
         return f"job {self.folder.id}: {resume.resume(self.folder)}"
 
-    def scale(self, workers: int) -> str:
+    def scale(self, numbers: Numbers) -> str:
         from sqlflow_edl.backends import scale
 
-        return scale.scale(self.folder, workers)
+        return scale.scale(self.folder, numbers)
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[LogFiles]:
         return LogFiles(self.folder, instance, follow=follow)

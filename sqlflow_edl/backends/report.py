@@ -28,7 +28,7 @@ class JobReport(msgspec.Struct, frozen=True):
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
     tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows,
-    staleness, workers: as in `Snapshot`. place: as in `Status`.
+    staleness, workers, servers, server_change: as in `Snapshot`. place: as in `Status`.
     """
 
     id: str
@@ -60,6 +60,8 @@ class JobReport(msgspec.Struct, frozen=True):
     lost_rows: int
     staleness: Staleness
     workers: int
+    servers: int
+    server_change: str
 
 
 def report(job: JobFolder, details: JobDetails) -> JobReport:
@@ -98,6 +100,8 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         lost_rows=snapshot.lost_rows,
         staleness=snapshot.staleness,
         workers=snapshot.workers,
+        servers=snapshot.servers,
+        server_change=snapshot.server_change,
     )
 
 
@@ -159,6 +163,8 @@ def facts(found: JobReport) -> list[tuple[str, str]]:
     rows += [("started", _minute(found.started)), ("took", duration(found.seconds))]
     if found.workers:
         rows.append(("workers", f"{found.workers}"))
+    if found.servers:
+        rows.append(("servers", found.server_change or f"{found.servers}"))
     if found.epoch:
         rows.append(("epoch", f"{found.epoch} of {found.epochs}"))
     if found.rows:

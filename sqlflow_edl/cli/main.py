@@ -396,10 +396,13 @@ def _add_job_commands(commands: Commands) -> None:
         "continue a paused job, or a training that failed or died, from its last checkpoint",
     )
     resume.add_argument("--detach", action="store_true", help="do not follow the job")
-    scale = _job_command(commands, "scale", "change the number of workers of a running job")
-    scale.add_argument(
-        "--workers", metavar="N", type=partial(workers, least=1), required=True, help="number of workers"
+    scale = _job_command(
+        commands, "scale", "change the number of workers, or of parameter servers, of a running job"
     )
+    for name, what in (("--workers", "workers"), ("--servers", "parameter servers")):
+        scale.add_argument(
+            name, metavar="N", type=partial(workers, least=1), default=None, help=f"number of {what}"
+        )
     _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 
 

@@ -75,10 +75,13 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Wishes(msgspec.Struct, frozen=True):
-    """Wishes of users about a running job: the number of workers, None for that of the JobSpec; to be paused."""
+    """Wishes of users about a running job: the numbers of workers and of parameter servers, None for those that the job
+    has; to be paused.
+    """
 
     workers: int | None = None
     paused: bool = False
+    servers: int | None = None
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -90,8 +90,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
     `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `staleness` is that of all
-    servers since the start of each. `workers` is the wanted
-    number of workers. `paused`: no instance runs, and none will until the job is resumed.
+    servers since the start of each. `workers` is the wanted number of workers, `servers` the number of parameter
+    servers, `wanted_servers` that after the change that is under way, which `server_change` describes. `paused`: no
+    instance runs, and none will until the job is resumed.
     """
 
     started: str
@@ -114,6 +115,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     staleness: Staleness = Staleness()
     workers: int = 0
     paused: bool = False
+    servers: int = 0
+    wanted_servers: int = 0
+    server_change: str = ""
 
     def write(self, path: Path) -> None:
         """Replace the file atomically."""

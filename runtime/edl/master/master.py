@@ -11,6 +11,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from edl import exit_codes, reachability
 from edl.checkpoints import POSITION, CheckpointStore, factory
@@ -131,7 +132,7 @@ class Master:
         mode = mode_of(spec.cluster)
         self._store = store
         self._keeper = factory.keeper(folder.job)
-        when = factory.when(spec.checkpoints, folder.job, spec.cluster.parameter_servers)
+        when = partial(factory.when, spec.checkpoints, folder.job)
         served = spec.kind == "train" and spec.cluster.parameter_servers
         self._servers = _servers(spec, tasks, mode, when) if served else None
         self._instances = InstanceManager(
@@ -174,6 +175,8 @@ class Master:
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
+        self._most = self._instances.most  # slots that the quota was asked for
+        self._wanting: asyncio.Future[None] | None = None
 
     async def run(self) -> int:
         """Serve until the job is over and all workers know, or this master must exit. Return the exit code."""
@@ -198,8 +201,7 @@ class Master:
             self._stopper.begin_stopped()
         else:
             self._unpaused.set()
-        if self._tasks.state.workers is not None:
-            await asyncio.to_thread(self._backend.want, self._instances.most)
+        await self._want()
         self._instances.found(await asyncio.to_thread(self._cluster.list), self._state_loop.now())
         threading.Thread(target=self._watch, args=(loop,), name="edl-watch", daemon=True).start()
         watched = [asyncio.create_task(self._metrics_server.serve())]
@@ -256,7 +258,10 @@ class Master:
             wishes = await asyncio.to_thread(read)
             if wishes.workers is not None and wishes.workers != workers and not self._tasks.finished:
                 workers = wishes.workers
-                await self._scale(workers)
+                await self._scale(workers, None)
+            if wishes.servers is not None and self._servers is not None and not self._tasks.finished:
+                with contextlib.suppress(JobError):  # another change is under way: the next look repeats it
+                    await self._scale(None, wishes.servers)
             if not wishes.paused:
                 self._unpaused.set()
             elif self._unpaused.is_set():
@@ -302,6 +307,8 @@ class Master:
             await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
+        if self._instances.most != self._most and (self._wanting is None or self._wanting.done()):
+            self._wanting = asyncio.ensure_future(self._want())
         if self._instances_due.due(now, len(self._instances)):
             for action in self._instances.actions(now):
                 self._scaler.submit(action)
@@ -336,18 +343,32 @@ class Master:
         self._on_tick(self._state_loop.now())
         self._state_loop.notify()
 
-    async def _scale(self, workers: int) -> int:
-        """Set the number of workers durably and return the number until now."""
-        before = self._instances.wanted
-        actions = self._instances.scale(workers)
+    async def _scale(self, workers: int | None, servers: int | None) -> tuple[int, int]:
+        """Set the numbers durably, and return those until now; one that is None stays.
+
+        Raises JobError if the number of servers is changing already, or the job has none.
+        """
+        before = self._instances.wanted, self._servers.wanted if self._servers is not None else 0
+        if servers is not None:
+            if self._servers is None:
+                raise JobError("the job has no parameter servers")
+            self._servers.scale(servers)
+        actions = self._instances.scale(before[0] if workers is None else workers)
         await self._state_loop.write()
-        await asyncio.to_thread(self._backend.want, self._instances.most)
+        await self._want()
         for action in actions:
             self._scaler.submit(action)
         self._on_tick(self._state_loop.now())
-        if workers != before:
-            log(f"workers: {before} → {workers}")
+        if workers not in (None, before[0]):
+            log(f"workers: {before[0]} → {workers}")
         return before
+
+    async def _want(self) -> None:
+        """Ask the quota, if any, for the slots that the job can use, if that is not the number of the JobSpec."""
+        self._most = self._instances.most
+        state = self._tasks.state
+        if (state.workers, state.server_count, state.server_change) != (None, None, None):
+            await asyncio.to_thread(self._backend.want, self._most)
 
     def _cancel(self) -> None:
         self._tasks.cancel("the job was cancelled")
@@ -388,11 +409,13 @@ def mode_of(cluster: ClusterSpec) -> Mode:
     return Mode("async", durable_updates=cluster.durable_updates, max_staleness=cluster.max_staleness)
 
 
-def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Checkpoints) -> Servers:
+def _servers(spec: JobSpec, tasks: TaskManager, mode: Mode, when: Callable[[int], Checkpoints]) -> Servers:
     local_steps = spec.cluster.local_steps if mode.kind == "async" else 1
     count, training = spec.cluster.parameter_servers, spec.training
     steps = training.epochs * epoch_steps(training, spec.rows.training)
     loses = mode.kind == "async" and not mode.logs_updates
     versions = min(steps, training.max_steps or steps) // local_steps if loses else 0
-    checkpoints = CheckpointCoordinator(tasks, when, count, steps_per_version=local_steps, versions=versions)
-    return Servers(tasks, mode, count, checkpoints)
+    checkpoints = CheckpointCoordinator(
+        tasks, when(count), count, steps_per_version=local_steps, versions=versions
+    )
+    return Servers(tasks, mode, count, checkpoints, when)

@@ -85,15 +85,16 @@ class FileService(MasterServicer):
 
 
 class Service(FileService):
-    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the number of workers
-    and returns the number until now; `pause` begins to stop the job. For the stores of files see `FileService`.
+    """Servicer of a state loop. `snapshot` returns the encoded figures of the job; `scale` sets the numbers of workers
+    and servers, those that are not None, and returns the numbers until now; `pause` begins to stop the job. For the
+    stores of files see `FileService`.
     """
 
     def __init__(
         self,
         state_loop: StateLoop,
         snapshot: Callable[[], bytes],
-        scale: Callable[[int], Awaitable[int]],
+        scale: Callable[[int | None, int | None], Awaitable[tuple[int, int]]],
         keeper: Keeper | None = None,
         pause: Callable[[], None] = lambda: None,
         relayed: Keeper | None = None,
@@ -134,12 +135,20 @@ class Service(FileService):
         return pb.CancelResponse()
 
     async def Scale(self, request: pb.ScaleRequest, context: Any) -> pb.ScaleResponse:  # noqa: N802
-        if request.workers < 0:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{request.workers} workers")
+        workers = request.workers if request.HasField("workers") else None
+        servers = request.servers if request.HasField("servers") else None
+        if (workers or 0) < 0 or (servers is not None and servers < 1):
+            wrong = f"{request.workers} workers, {request.servers} servers"
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, wrong)
         if self._state_loop.tasks.finished:
             await context.abort(grpc.StatusCode.FAILED_PRECONDITION, "the job has ended")
         async with _going_on(context):
-            return pb.ScaleResponse(workers=request.workers, before=await self._scale(request.workers))
+            try:
+                before, servers_before = await self._scale(workers, servers)
+            except JobError as error:
+                text = "; ".join(filter(None, (error.message, error.hint)))
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
+        return pb.ScaleResponse(workers=request.workers, before=before, servers_before=servers_before)
 
     async def Pause(self, request: pb.PauseRequest, context: Any) -> pb.PauseResponse:  # noqa: N802
         if self._state_loop.tasks.finished:

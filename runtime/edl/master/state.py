@@ -5,6 +5,9 @@ New fields are added at the end with a default, so that the stored state of a ru
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection
+
 import msgspec
 
 from edl.jobs.failure import Failed
@@ -70,13 +73,24 @@ class ServerRecord(msgspec.Struct, array_like=True):
     """Instance that serves as the parameter server of an index: `ps-INDEX`, or a worker that stands in for it.
 
     `address` is host:port, or empty if the instance is lost or has not registered yet. `epoch` counts the processes
-    that served the index, from 0; it is -1 before the first.
+    that served the index, from 0; it is -1 before the first. `home` is the name of the instance that serves the index
+    unless a worker stands in, `ps-INDEX` if it is empty.
     """
 
     instance: str = ""
     incarnation: int = -1
     address: str = ""
     epoch: int = -1
+    home: str = ""
+
+
+class ServerChange(msgspec.Struct):
+    """Change of the set of parameter servers that is under way. `homes` are the instances to come, by index; `joining`
+    are those of them that serve no index yet.
+    """
+
+    homes: list[str]
+    joining: list[ServerRecord]
 
 
 class ServerLoss(msgspec.Struct, array_like=True):
@@ -134,7 +148,8 @@ class MasterState(msgspec.Struct):
 
     `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
     progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
-    the JobSpec. `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest`
+    the JobSpec; `server_count` is the number of servers in the same way, and `server_change` one that is under way.
+    `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest`
     is that of the rows, which all masters of the job have in common.
     """
 
@@ -159,6 +174,8 @@ class MasterState(msgspec.Struct):
     workers: int | None = None
     began: float = 0.0
     digest: str = ""
+    server_count: int | None = None
+    server_change: ServerChange | None = None
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""
@@ -235,8 +252,37 @@ class MasterState(msgspec.Struct):
 
     # Parameter servers ----------------------------------------------------------------------------------------
 
+    @property
+    def all_servers(self) -> list[ServerRecord]:
+        """Servers by index, then those that join them when the change under way is complete."""
+        return [*self.servers, *(self.server_change.joining if self.server_change else ())]
+
+    @property
+    def homes(self) -> list[str]:
+        """Names of the instances of `all_servers`, apart from workers that stand in."""
+        return [record.home or f"ps-{index}" for index, record in enumerate(self.all_servers)]
+
+    def begin_server_change(self, count: int, leaving: Collection[str] = ()) -> None:
+        """Begin to have `count` servers, without the instances `leaving`."""
+        homes = self.homes
+        free = (name for number in itertools.count() if (name := f"ps-{number}") not in homes)
+        stay = [home for home in homes if home not in leaving][:count]
+        stay += itertools.islice(free, count - len(stay))
+        joining = [ServerRecord(home=home) for home in stay if home not in homes]
+        self.server_change = ServerChange(stay, joining)
+
+    def end_server_change(self) -> None:
+        """Begin with the servers that were to come."""
+        assert self.server_change is not None  # noqa: S101 - the caller has begun it
+        records = dict(zip(self.homes, self.all_servers, strict=True))
+        self.servers = [records[home] for home in self.server_change.homes]
+        for home, record in zip(self.server_change.homes, self.servers, strict=True):
+            record.home = home
+        self.server_count, self.server_change = len(self.servers), None
+
     def reset_servers(self, count: int) -> None:
         """Begin with `count` servers, and forget a checkpoint in the memory of others."""
         self.servers = [ServerRecord() for _ in range(count)]
+        self.server_change = None
         if self.checkpoint is not None and self.checkpoint.manifest is not None:
             self.checkpoint = None

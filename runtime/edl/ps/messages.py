@@ -3,8 +3,8 @@
 Every call is a header, one of the structs below, followed by arrays (`edl.ps.wire`). By caller:
 
     worker     Define, Load, Open, Pull, Push, Ticket, Confirm, Flush, Export
-    master     Arrange, Status, Revoke, TakeCheckpoint
-    server 0   Commit, TakeCheckpoint, to the other servers
+    master     Arrange, Status, Revoke, TakeCheckpoint, Reopen
+    server 0   Commit, Seal, TakeCheckpoint, to the other servers
     a server   Keep, to the next server (0 follows the last); Fetch, to the next and the previous one
 
 All calls are idempotent. Calls of workers name their generation; a server of another one refuses them
@@ -350,6 +350,7 @@ class TakeCheckpoint(msgspec.Struct, frozen=True):
     Server 0 lets the others do the same (`alone`) at the same version, in sync between two rounds. A failed checkpoint
     is repeated in another folder. `wait` answers when it is complete, with its shards. `memory` keeps it in the memory
     of this server and the next one; names of folders sort by time, and `kept` are earlier ones to keep in memory.
+    `last`: nothing is applied after it in this generation, unless the servers are reopened, because others follow.
     Answer: `CheckpointTaken`.
     """
 
@@ -359,16 +360,46 @@ class TakeCheckpoint(msgspec.Struct, frozen=True):
     wait: bool = False
     memory: bool = False
     kept: tuple[str, ...] = ()
+    last: bool = False
+
+
+class Seal(msgspec.Struct, frozen=True):
+    """Apply no push from now on, for the last checkpoint of that name, except those that `applied` has.
+
+    `applied` are pushes that any server has applied: by instance, the incarnation and the sequence of the last one. A
+    worker that lives repeats such a push where it is missing; the answer waits for that, at most `wait_secs`. Answer:
+    `Sealed`, with what this server has applied.
+    """
+
+    generation: int
+    checkpoint: str
+    applied: dict[str, tuple[int, int]] = {}
+    wait_secs: float = 0.0
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    applied: dict[str, tuple[int, int]] = {}
+
+
+class Reopen(msgspec.Struct, frozen=True):
+    """Apply pushes again, if this server is sealed for the checkpoint of that name or an earlier one, which came to
+    nothing. Answer: `Done`.
+    """
+
+    generation: int
+    checkpoint: str
 
 
 class CheckpointTaken(msgspec.Struct, frozen=True):
     """Answer to `TakeCheckpoint`. `progress` has at least each lease that was unfinished at the previous checkpoint.
-    `shards` are those of all servers, with `wait`.
+    `shards` are those of all servers, with `wait`. `unfinished` are the instances, with their incarnations, whose last
+    push only some servers have in a `last` checkpoint.
     """
 
     version: Version
     progress: tuple[Progress, ...] = ()
     shards: tuple[Shard, ...] = ()
+    unfinished: dict[str, int] = {}
 
 
 class Keep(msgspec.Struct, frozen=True):
@@ -430,7 +461,7 @@ class Figures(msgspec.Struct, frozen=True):
     calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
     `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
     which this one has restored, and their rows. `staleness` is that of asynchronous gradients, `logged` the size of the
-    update log since the last checkpoint.
+    update log since the last checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty.
     """
 
     index: int = -1
@@ -453,3 +484,4 @@ class Figures(msgspec.Struct, frozen=True):
     lost_rows: int = 0
     logged: int = 0
     staleness: Staleness = Staleness()
+    sealed: str = ""

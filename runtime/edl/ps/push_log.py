@@ -62,6 +62,11 @@ class PushLog:
             worker = self._workers.get(push.instance, Worker())
             return (push.incarnation, push.sequence) <= (worker.incarnation, worker.sequence)
 
+    def applied(self) -> dict[str, tuple[int, int]]:
+        """Return incarnation and sequence of the last push of each instance."""
+        with self._lock:
+            return {name: (worker.incarnation, worker.sequence) for name, worker in self._workers.items()}
+
     def is_void(self, lease: int) -> bool:
         """Return True if the lease was revoked."""
         with self._lock:

@@ -7,7 +7,7 @@ restored a checkpoint is both from the start.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -74,6 +74,10 @@ class Replica:
         self._defining = threading.Lock()
         self._changed = threading.Condition()
         self._pushing: dict[str, threading.Lock] = {}
+        self.sealed = ""  # the last checkpoint that nothing is applied after
+        self._admitted: Mapping[
+            str, tuple[int, int]
+        ] = {}  # pushes that a sealed replica applies; see `msg.Seal`
         self._staged: dict[int, _Staged] = {}
 
     # Identity ----------------------------------------------------------------------------------------------
@@ -189,8 +193,10 @@ class Replica:
                 return True
             with self.lock.shared():
                 self.check(push.generation)
-                if self._is_void(push):
+                if push.progress is not None and self.is_void(push.progress.task.attempt):
                     return False
+                if self.sealed and not self._admits(push):
+                    raise NotReadyError(f"server {self.arranged.index} waits for other servers to follow")
                 if push.rows and push.computed_on >= 0:
                     factor = self.staleness.weigh(max(0, self._step - push.computed_on))
                     gradients = gradients._replace(rate=push.rate * factor)
@@ -201,6 +207,9 @@ class Replica:
                     store.apply(gradients)
                     self._advance()
                 self.push_log.record(push, state)
+        if self.sealed:
+            with self._changed:
+                self._changed.notify_all()
         return True
 
     def replay(self, pushes: Iterable[tuple[msg.Push, Sequence[Array]]]) -> None:
@@ -240,6 +249,33 @@ class Replica:
         with self.lock.exclusive():
             return self.push_log.revoke(leases)
 
+    def seal(self, seal: msg.Seal) -> msg.Sealed:
+        """Seal this replica, between two pushes; return what it has applied. Raises ClusterError if it is sealed for a
+        later checkpoint.
+        """
+        with self.lock.exclusive():
+            if seal.checkpoint < self.sealed:
+                raise ClusterError(f"the checkpoint {self.sealed} has followed {seal.checkpoint}")
+            self.sealed, self._admitted = seal.checkpoint, seal.applied
+        with self._changed:
+            self._changed.wait_for(self._has_admitted, min(seal.wait_secs, LONGEST_WAIT))
+        self.check(seal.generation)
+        return msg.Sealed(self.push_log.applied())
+
+    def reopen(self, checkpoint: str) -> None:
+        with self.lock.exclusive():
+            if self.sealed <= checkpoint:
+                self.sealed, self._admitted = "", {}
+
+    def _admits(self, push: msg.Push) -> bool:
+        return (push.incarnation, push.sequence) <= self._admitted.get(push.instance, (-1, 0))
+
+    def _has_admitted(self) -> bool:
+        applied = self.push_log.applied()
+        return self._closed or all(
+            applied.get(instance, (-1, 0)) >= last for instance, last in self._admitted.items()
+        )
+
     def copied(self, name: str = "", *, reported: bool = True) -> ReplicaSnapshot:
         """Return a copy of everything between two pushes, for the checkpoint of that name.
 
@@ -250,17 +286,16 @@ class Replica:
         with self.lock.exclusive():
             if self.updates is not None and reported:
                 self.updates.begin(name)
+            if name == self.sealed:
+                self._admitted = {}  # nothing is applied after the last copy
             copied = store.copied(room)
             push_log, states = self.push_log.snapshot(reported=reported)
             return ReplicaSnapshot(
                 self.arranged, self.version, store.definition, copied, push_log, self.push_log.first, states
             )
 
-    def _is_void(self, push: msg.Push) -> bool:
-        """Return True if the push's lease was revoked, before or after the arrangement."""
-        if push.progress is None:
-            return False
-        lease = push.progress.task.attempt
+    def is_void(self, lease: int) -> bool:
+        """Return True if the lease was revoked, before or after the arrangement."""
         before = lease <= self.arranged.leased and lease not in self.arranged.valid
         return before or self.push_log.is_void(lease)
 

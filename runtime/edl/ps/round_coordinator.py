@@ -33,6 +33,7 @@ class RoundCoordinator:
         self._rounds = Rounds(replica.arranged.mode.grads_to_wait, replica.version.step)
         self._changed = threading.Condition()
         self._pauses = 0
+        self.sealed = ""  # the last checkpoint that no round is committed after
         self._closed = threading.Event()
         threading.Thread(target=self._run, name="edl-rounds", daemon=True).start()
 
@@ -47,6 +48,8 @@ class RoundCoordinator:
             self._changed.notify_all()
 
     def ticket(self, asked: msg.Ticket, seconds: float) -> msg.Ticketed:
+        if self._replica.is_void(asked.lease):  # of an earlier generation, which its worker does not know yet
+            return msg.Ticketed("revoked", self._replica.version)
         answer: int | Refusal = "wait"
 
         def answered() -> bool:
@@ -99,6 +102,18 @@ class RoundCoordinator:
                 self._pauses -= 1
                 self._changed.notify_all()
 
+    def seal(self, checkpoint: str) -> None:
+        """Hold back all further commits, after the round in progress, until `reopen`."""
+        with self._changed:
+            self.sealed = max(self.sealed, checkpoint)
+            self._still()
+
+    def reopen(self, checkpoint: str) -> None:
+        with self._changed:
+            if self.sealed <= checkpoint:
+                self.sealed = ""
+                self._changed.notify_all()
+
     # With the condition held -------------------------------------------------------------------------------
 
     def _wait(self, ready: Callable[[], bool], seconds: float) -> None:
@@ -116,7 +131,7 @@ class RoundCoordinator:
     def _run(self) -> None:
         while True:
             with self._changed:
-                while not self._closed.is_set() and (self._pauses or not self._rounds.begin()):
+                while not self._closed.is_set() and (self._pauses or self.sealed or not self._rounds.begin()):
                     self._changed.wait()
                 if self._closed.is_set():
                     return

@@ -32,6 +32,7 @@ from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
 _CUT_SECONDS = 60.0  # timeout of another server that copies or writes
+REPEAT_SECS = 5.0  # time for workers to repeat pushes that some servers have and others refused
 
 
 class Running(NamedTuple):
@@ -72,6 +73,8 @@ class Server:
             msg.Commit: self._commit,
             msg.Revoke: self._revoke,
             msg.TakeCheckpoint: self._take_checkpoint,
+            msg.Seal: self._seal,
+            msg.Reopen: self._reopen,
             msg.Export: self._export,
             msg.Keep: self._keep,
             msg.Fetch: self._fetch,
@@ -131,12 +134,20 @@ class Server:
             lost_rows=replica.push_log.lost_rows,
             staleness=replica.staleness.figures(),
             logged=replica.updates.size if replica.updates else 0,
+            sealed=max(replica.sealed, coordinator.sealed if coordinator else ""),
         )
         return figures, ()
 
     def _revoke(self, asked: msg.Revoke, arrays: Sequence[Array]) -> Answer:
         replica, _, coordinator = self._at(asked.generation)
         return msg.Revoked((coordinator or replica).revoke(asked.leases)), ()
+
+    def _reopen(self, asked: msg.Reopen, arrays: Sequence[Array]) -> Answer:
+        replica, _, coordinator = self._at(asked.generation)
+        replica.reopen(asked.checkpoint)
+        if coordinator is not None:
+            coordinator.reopen(asked.checkpoint)
+        return msg.Done(), ()
 
     def _take_checkpoint(self, asked: msg.TakeCheckpoint, arrays: Sequence[Array]) -> Answer:
         if asked.memory and asked.wait:
@@ -147,15 +158,25 @@ class Server:
             self._memory.forget(asked.folder, asked.kept)
         write = self._replication.write if asked.memory else self._write
         alone = asked.alone or replica.arranged.index != 0
+        unfinished = {} if alone or not asked.last else self._seal_all(asked, replica, coordinator)
         others: list[msg.CheckpointTaken] = []
         with coordinator.paused() if coordinator and not alone else nullcontext():
             order = msgspec.structs.replace(asked, alone=True, wait=False)
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
-            reported = not asked.wait  # a worker takes this checkpoint, not the master
+            # A worker takes this checkpoint, not the master; or no process continues with it.
+            reported = not (asked.wait or asked.last)
             taken = writer.take(asked.folder, write, reported=reported)
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")
+        if asked.last:
+            furthest_last = sorted(
+                (*taken.progress, *(part for other in others for part in other.progress)),
+                key=lambda part: part.rows,
+            )
+            progress = {part.task.attempt: part for part in furthest_last}
+            answer = msg.CheckpointTaken(taken.version, tuple(progress.values()), unfinished=unfinished)
+            return answer, ()
         if not asked.wait:
             return msg.CheckpointTaken(taken.version, taken.progress), ()
         written = [taken.written(_CUT_SECONDS)]
@@ -236,6 +257,33 @@ class Server:
         with self._counters.busy():
             self._of(asked.generation).commit(asked.step, asked.tickets)
         return msg.Done(), ()
+
+    def _seal(self, asked: msg.Seal, arrays: Sequence[Array]) -> Answer:
+        return self._of(asked.generation).seal(asked), ()
+
+    def _seal_all(
+        self, asked: msg.TakeCheckpoint, replica: Replica, coordinator: RoundCoordinator | None
+    ) -> dict[str, int]:
+        """Seal all servers with the same pushes. Return the instances, with their incarnations, whose last push some
+        servers have and others lack, because they have died, or do not answer.
+        """
+        if coordinator is not None:
+            coordinator.seal(asked.folder)
+        seal = msg.Seal(asked.generation, asked.folder)
+        pending = self._peers.begin(seal, _CUT_SECONDS)
+        found = [replica.seal(seal), *(each.result(msg.Sealed)[0] for each in pending)]
+        if coordinator is not None:  # a round is on all servers
+            return {}
+        last: dict[str, tuple[int, int]] = {}
+        for sealed in found:
+            last |= {name: max(at, last.get(name, at)) for name, at in sealed.applied.items()}
+        seal = msgspec.structs.replace(seal, applied=last, wait_secs=REPEAT_SECS)
+        pending = self._peers.begin(seal, _CUT_SECONDS)
+        found = [replica.seal(seal), *(each.result(msg.Sealed)[0] for each in pending)]
+        missing = (
+            name for name in last if any(each.applied.get(name, (-1, 0)) != last[name] for each in found)
+        )
+        return {name: last[name][0] for name in missing}
 
     # Calls of adjacent servers -----------------------------------------------------------------------------
 

@@ -298,18 +298,22 @@ class CancelResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ScaleRequest(_message.Message):
-    __slots__ = ("workers",)
+    __slots__ = ("workers", "servers")
     WORKERS_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_FIELD_NUMBER: _ClassVar[int]
     workers: int
-    def __init__(self, workers: _Optional[int] = ...) -> None: ...
+    servers: int
+    def __init__(self, workers: _Optional[int] = ..., servers: _Optional[int] = ...) -> None: ...
 
 class ScaleResponse(_message.Message):
-    __slots__ = ("workers", "before")
+    __slots__ = ("workers", "before", "servers_before")
     WORKERS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
+    SERVERS_BEFORE_FIELD_NUMBER: _ClassVar[int]
     workers: int
     before: int
-    def __init__(self, workers: _Optional[int] = ..., before: _Optional[int] = ...) -> None: ...
+    servers_before: int
+    def __init__(self, workers: _Optional[int] = ..., before: _Optional[int] = ..., servers_before: _Optional[int] = ...) -> None: ...
 
 class PauseRequest(_message.Message):
     __slots__ = ()

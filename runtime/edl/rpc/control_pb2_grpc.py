@@ -117,7 +117,7 @@ class MasterServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Scale(self, request, context):
-        """Sets the number of workers.
+        """Sets the number of workers, of parameter servers, or both.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

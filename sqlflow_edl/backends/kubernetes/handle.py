@@ -23,7 +23,7 @@ from edl.jobs.failure import Failed
 from edl.jobs.job_folder import STARTING, JobFolder, State, Status
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.snapshot import Row, Snapshot
-from sqlflow_edl.backends.base import Follower, JobDetails, UnseenEndError
+from sqlflow_edl.backends.base import Follower, JobDetails, Numbers, UnseenEndError
 from sqlflow_edl.backends.kubernetes import status_text, steering
 from sqlflow_edl.backends.kubernetes.following import Following
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects, instance_name
@@ -108,8 +108,8 @@ class KubernetesJobHandle:
             check(self.folder)  # says why it cannot be resumed
         return steering.resume(self.folder, self._objects)
 
-    def scale(self, workers: int) -> str:
-        return steering.scale(self.folder, self._objects, workers)
+    def scale(self, numbers: Numbers) -> str:
+        return steering.scale(self.folder, self._objects, numbers)
 
     def logs(self, instance: str | None, *, follow: bool) -> AbstractContextManager[PodLogs]:
         return PodLogs(self._objects, instance, follow=follow)

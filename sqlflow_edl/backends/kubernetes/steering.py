@@ -1,4 +1,5 @@
-"""Pause, resumption and number of workers of a job on Kubernetes, as wishes that its master reads from the Job.
+"""Pause, resumption and numbers of workers and servers of a job on Kubernetes, as wishes that its master reads from the
+Job.
 
 A paused job has no worker and no server. If its checkpoints outlive the master's pod, the Job is suspended, which ends
 that pod too; else the pod stays, because they are on its disk.
@@ -18,8 +19,8 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.snapshot import Snapshot
 from edl.spec import from_json
 from sqlflow_edl.backends import scale as scaling
+from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.backends.kubernetes.job_status import Job, JobObjects
-from sqlflow_edl.reports.text import counted
 
 POLL = 0.5  # seconds between two looks at the status
 TAKEN_UP_SECS = 20.0  # time for a master to read and carry out a number of workers
@@ -66,27 +67,35 @@ def resume(folder: JobFolder, objects: JobObjects) -> str:
     return f"job {folder.id} continues"
 
 
-def scale(folder: JobFolder, objects: JobObjects, workers: int) -> str:
-    """Set the number of workers and return a message. Raises ClusterError if the job has a fixed number."""
+def scale(folder: JobFolder, objects: JobObjects, numbers: Numbers) -> str:
+    """Set the numbers and return a message. Raises ClusterError if one of them is fixed."""
     _running(folder, objects)
     if not objects.deployment.has_master:
         raise ClusterError(f"job {folder.id} runs a program in one pod, without workers")
     if folder.status().kind == "run":
-        raise scaling.fixed(folder, workers)
-    spec = scaling.check_strategy(folder, workers)
-    snapshot = read_snapshot(objects.status())
-    before = snapshot.workers if snapshot is not None and snapshot.workers else spec.cluster.workers
-    objects.patch({"metadata": {"annotations": {names.WORKERS: str(workers)}}})
-    if before == workers:
-        return f"job {folder.id} has {counted(workers, 'worker')} already: there is nothing to do"
-    text = f"job {folder.id}: {before} → {counted(workers, 'worker')}"
+        raise scaling.fixed(folder, numbers)
+    spec = scaling.check_strategy(folder, numbers)
+    before = _numbers(objects) or Numbers(spec.cluster.workers, spec.cluster.parameter_servers)
+    wishes = {names.WORKERS: numbers.workers, names.SERVERS: numbers.servers}
+    annotations = {name: str(number) for name, number in wishes.items() if number is not None}
+    objects.patch({"metadata": {"annotations": annotations}})
+    changed = before.changed(numbers)
+    if not changed:
+        return scaling.nothing_to_do(folder, numbers)
+    text = f"job {folder.id}: {changed}"
     deadline = time.monotonic() + TAKEN_UP_SECS
-    while (found := read_snapshot(objects.status())) is None or found.workers != workers:
+    while (found := _numbers(objects)) is None or found.changed(numbers):
         if time.monotonic() > deadline:
             return f"{text}, as soon as its master runs and reads it; see `sqlflow logs {folder.id} master`"
         time.sleep(POLL)
-    notes = "".join(f"\n  note: {note}" for note in scaling.limits(spec, before, workers))
+    notes = "".join(f"\n  note: {note}" for note in scaling.limits(spec, before, numbers))
     return f"{text}{notes}"
+
+
+def _numbers(objects: JobObjects) -> Numbers | None:
+    """Return the numbers that the job's master has taken up, or None if it shows none."""
+    found = read_snapshot(objects.status())
+    return Numbers(found.workers, found.wanted_servers) if found is not None and found.workers else None
 
 
 def _running(folder: JobFolder, objects: JobObjects) -> Job:

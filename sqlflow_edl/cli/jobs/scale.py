@@ -1,4 +1,4 @@
-"""`sqlflow scale ID --workers N`: change the number of workers of a running job."""
+"""`sqlflow scale ID --workers N --servers N`: change the numbers of workers and servers of a running job."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from sqlflow_edl.backends import find
+from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 
@@ -13,5 +14,9 @@ from sqlflow_edl.cli.errors import reported
 @reported
 def scale_(options: argparse.Namespace) -> int:
     """Run the command and return the exit code."""
-    print(find.find(options.id).scale(options.workers), file=sys.stderr)
+    numbers = Numbers(options.workers, options.servers)
+    if numbers == Numbers():
+        print("error: --workers N or --servers N is missing", file=sys.stderr)
+        return exit_codes.USAGE
+    print(find.find(options.id).scale(numbers), file=sys.stderr)
     return exit_codes.OK

@@ -14,6 +14,7 @@ import pyarrow as pa
 from edl.jobs.events import Tally
 from edl.jobs.outcome import Outcome
 from edl.jobs.snapshot import WAITING, Snapshot, read_snapshot
+from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.backends.scale import scale
 from tests.edl.end_to_end.distributed import Event, Job
 
@@ -86,8 +87,8 @@ class SlowJob(Job):
 
         return true
 
-    def scale(self, workers: int) -> None:
-        scale(self.folder, workers)
+    def scale(self, workers: int | None = None, servers: int | None = None) -> None:
+        scale(self.folder, Numbers(workers, servers))
 
 
 def started_again(times: int) -> Callable[[Event], bool]:

@@ -181,6 +181,31 @@ def test_a6_servers_that_log_updates_lose_none_of_them_when_they_are_killed(loca
     assert watch.generations == {1}
 
 
+@MODES
+def test_the_number_of_servers_changes_and_every_update_counts_once_whoever_is_killed_meanwhile(
+    mode: str,
+) -> None:
+    """The master dies when the last checkpoint of two servers is complete, and before it knows; then one of these
+    servers, while the next one is written; then one of the three that follow.
+    """
+    orders = ("master/1 after the manifest 2", "ps-1/0 while writing a shard 3", "ps-2/0 in a push 9")
+    more = {"durable_updates": "process"} if mode == "async" else {"grads_to_wait": 1}
+    subject = job(mode, *orders, workers=2, when=Checkpoints(secs=0), **more)
+    with subject.running():
+        subject.until(lambda now: now.checkpoint and now.rows)
+        subject.scale(servers=3)
+        with pytest.raises(ClusterError, match="is changing from 2 to 3; wait until it has"):
+            subject.scale(servers=4)
+        subject.until(lambda now: now.servers == 3 and now.relaunches == 2)
+        subject.scale(servers=1)
+        subject.until(lambda now: now.servers == 1)
+    outcome = subject.result()
+    assert (outcome.rows, outcome.lost_updates) == (EPOCHS * ROWS, 0), subject.logs()
+    for said in ("ps-1 killed", "parameter servers: 2 → 3", "ps-2 killed", "parameter servers: 3 → 1"):
+        assert said in notes(subject)
+    trained_once(subject)
+
+
 @pytest.mark.soak
 @MODES
 def test_a6_a_server_that_is_killed_gets_its_shard_back_from_its_neighbour(mode: str) -> None:

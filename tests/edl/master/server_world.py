@@ -6,12 +6,14 @@ gradients it took, says how far each lease is, and takes nothing of a lease that
 
 from __future__ import annotations
 
+import contextlib
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
+from edl.errors import JobError
 from edl.jobs.failure import to_failed
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
@@ -24,10 +26,12 @@ from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
+    Done,
     Figures,
     Manifest,
     Mode,
     Progress,
+    Reopen,
     Revoke,
     Revoked,
     Shard,
@@ -59,13 +63,13 @@ class Push(NamedTuple):
 
 
 class Server:
-    """One process. rows, progress, void, last: as `edl.ps` keeps them. log: what outlives it, by generation: pushes,
-    and names of checkpoints where they were taken."""
+    """One process. rows, progress, void, last, sealed, admitted: as `edl.ps` keeps them."""
 
-    def __init__(self, index: int, incarnation: int, log: list[tuple[int, Push | str]]) -> None:
-        self.log = log
+    def __init__(self, name: str, incarnation: int) -> None:
         self.last: dict[tuple[str, int], int] = {}
-        self.name = f"ps-{index}"
+        self.sealed = ""
+        self.admitted: dict[tuple[str, int], int] = {}
+        self.name = name
         self.incarnation = incarnation
         self.address = f"{self.name}:{incarnation}"
         self.alive = True
@@ -95,15 +99,21 @@ class Server:
             self.step += 1
             self.rows[push.piece] += 1
 
-    def replay(self, generation: int, since: str) -> None:
+    def replay(self, log: list[tuple[int, Push | str]], generation: int, since: str) -> None:
         """Apply what the log has of the generation, behind the checkpoint if that is of it."""
-        entries = [entry for at, entry in self.log if at == generation]
+        entries = [entry for at, entry in log if at == generation]
         for entry in entries[entries.index(since) + 1 if since else 0 :]:
             if isinstance(entry, Push):
                 self.apply(entry)
 
     def takes(self, push: Push) -> bool:
         return self.knows(push) or not self.refuses(push.progress.task.attempt)
+
+    def waits(self, push: Push) -> bool:
+        """Whether the push has to be repeated, as other servers may follow."""
+        return bool(self.sealed) and push.sequence > max(
+            self.last.get(push.sender, 0), self.admitted.get(push.sender, 0)
+        )
 
     @property
     def at(self) -> tuple[int, int]:
@@ -113,7 +123,8 @@ class Server:
 class Saved:
     """A cut on disk, or on its way there."""
 
-    def __init__(self, servers: list[Server]) -> None:
+    def __init__(self, servers: list[Server], *, last: bool = False) -> None:
+        self.is_last = last  # it is a file in any case
         self.rows = [Counter(server.rows) for server in servers]
         self.last = [dict(server.last) for server in servers]
         self.progress = [dict(server.progress) for server in servers]
@@ -123,6 +134,15 @@ class Saved:
         self.servers = list(servers)
         self.writing = list(servers)
         self.complete = False
+
+    def rows_of(self, index: int, count: int) -> Rows:
+        """What a server begins with: its shard, or its part of all of them."""
+        if count == len(self.rows):
+            return Counter(self.rows[index])
+        found: Rows = Counter()
+        for each in self.rows:
+            found |= each
+        return found
 
 
 class Worker:
@@ -138,7 +158,7 @@ class Worker:
 
 class World:
     """A job of two epochs. deaths: of servers, too. halves: of workers between two pushes of one gradient, in async.
-    copies: see `edl.spec.Checkpoints`."""
+    copies: see `edl.spec.Checkpoints`. changes: of the number of servers."""
 
     def __init__(
         self,
@@ -151,7 +171,10 @@ class World:
         deaths: bool,
         halves: bool,
         copies: Literal["files", "neighbours"],
+        changes: bool = False,
     ) -> None:
+        self.count = servers
+        self.changes = changes
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.mode = mode
@@ -164,12 +187,24 @@ class World:
         self.notes: list[str] = []
         self.checkpoints: dict[str, Saved] = {}
         self.acknowledged: set[tuple[int, int, int, int]] = set()  # generation, and the piece
-        self.machines = [Server(index, 0, []) for index in range(servers)]
+        # What outlives a server, by index: the generation, and pushes, or names of checkpoints where they were taken.
+        self.logs: defaultdict[int, list[tuple[int, Push | str]]] = defaultdict(list)
+        self.processes: dict[str, Server] = {}
         self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
         self.calls: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
         self.exports = 0
+        # Those that other servers followed, by generation.
+        self.last_checkpoints: dict[int, Saved] = {}
         self.start(None)
+
+    @property
+    def machines(self) -> list[Server]:
+        """Processes of the servers, by index."""
+        return [self.process(home) for home in self.master.state.homes[: len(self.servers)]]
+
+    def process(self, home: str) -> Server:
+        return self.processes.setdefault(home, Server(home, 0))
 
     # The master -------------------------------------------------------------------------------------------
 
@@ -177,13 +212,14 @@ class World:
         self.master = TaskManager(self.plan, kept, ServerRecovery, lease_secs=LEASE, log=self.notes.append)
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
-        count = len(self.machines)
+        count = self.count
         self.servers = Servers(self.master, self.mode, count, CheckpointCoordinator(self.master, when, count))
         self.write()
-        for machine in self.machines:  # as the cluster lists them
+        state = self.master.state
+        for home, place in zip(state.homes, state.all_servers, strict=True):  # as the cluster lists them
+            machine = self.process(home)
             if not machine.alive:
                 self.servers.lost(machine.name, machine.incarnation, self.now)
-            place = self.master.state.servers[int(machine.name[3:])]
             if place.instance and place.incarnation < machine.incarnation:
                 self.servers.lost(place.instance, place.incarnation, self.now)
         self.remove_others()
@@ -215,8 +251,13 @@ class World:
             self.checkpoints[taking.name].complete = True
             if self.random.random() < 0.1:
                 self.restart()
-            elif self.servers.checkpoints.completed(taking, manifest(taking, self.mode)):
+            elif self.servers.completed(taking, manifest(taking, self.mode)):
+                if taking.last and self.random.random() < 0.1:  # before anything of it is written down
+                    self.restart()
+                    return
                 self.write()
+                if taking.last:
+                    self.last_checkpoints[taking.version.generation] = self.checkpoints[taking.name]
                 if self.random.random() < 0.1:
                     self.restart()
                 self.remove_others()
@@ -250,8 +291,8 @@ class World:
                 self.answers.append((call, answer_))
 
     def execute(self, call: Call) -> Answer | None:
-        machine = self.machines[call.index]
-        if not machine.alive or machine.address != call.address:
+        machine = next((each for each in self.processes.values() if each.address == call.address), None)
+        if machine is None or not machine.alive:
             return None
         header = call.header
         if isinstance(header, Arrange):
@@ -263,8 +304,19 @@ class World:
             return Revoked(tuple(machine.progress[n] for n in header.leases if n in machine.progress))
         if isinstance(header, TakeCheckpoint):
             return self.checkpoint(machine, header)
+        if isinstance(header, Reopen):
+            if machine.at[0] == header.generation and machine.sealed <= header.checkpoint:
+                machine.sealed = ""
+            return Done()
         version = Version(*machine.at, machine.step)
-        return Figures(call.index, machine.at[0], version, open=machine.open, written=dict(machine.written))
+        return Figures(
+            call.index,
+            machine.at[0],
+            version,
+            open=machine.open,
+            written=dict(machine.written),
+            sealed=machine.sealed,
+        )
 
     def arrange(self, machine: Server, header: Arrange) -> Answer | None:
         if (header.generation, header.epoch) < machine.at:
@@ -273,13 +325,13 @@ class World:
             index = header.index
             machine.rows, machine.progress, machine.void, machine.last = Counter(), {}, set(), {}
             machine.open = bool(header.restore)
-            machine.step = 0
+            machine.step, machine.sealed = 0, ""
             if header.restore:
                 saved = self.checkpoints[header.restore]  # it is there
                 assert saved.complete
                 if header.manifest and not self.fetch(machine, header):
                     return None
-                machine.rows, machine.step = Counter(saved.rows[index]), saved.step
+                machine.rows, machine.step = saved.rows_of(index, len(header.addresses)), saved.step
                 if (
                     header.epoch > 0 and saved.generation == header.generation
                 ):  # it goes on for the leases of then
@@ -287,19 +339,20 @@ class World:
                     machine.last = dict(saved.last[index])
                 if self.mode.logs_updates:
                     same = saved.generation == header.generation
-                    machine.replay(header.generation, header.restore if same else "")
+                    machine.replay(self.logs[index], header.generation, header.restore if same else "")
         machine.arranged = header
         return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
 
     def fetch(self, machine: Server, header: Arrange) -> bool:
         """What a server is to hold of a cut, from the servers beside it; whether they answer. They have it."""
-        count = len(self.machines)
+        count = len(header.addresses)
+        machines = {each.address: each for each in self.processes.values()}
         own, before = header.index, (header.index - 1) % count
         for index, holder in ((own, (own + 1) % count), (before, before)):
             shard = (header.restore, index)
             if shard not in machine.memory:
-                other = self.machines[holder]
-                if not other.alive or other.address != header.addresses[holder]:
+                other = machines.get(header.addresses[holder])
+                if other is None or not other.alive:
                     return False
                 assert shard in other.memory
                 machine.memory.add(shard)
@@ -308,14 +361,52 @@ class World:
     def checkpoint(self, machine: Server, header: TakeCheckpoint) -> Answer | None:
         if not self.together or machine.at[0] != header.generation or not machine.open:
             return None
+        if header.last:
+            return self.close(machine, header)
         self.checkpoints[header.folder] = Saved(self.machines)
-        for each in self.machines:
-            each.log.append((header.generation, header.folder))
+        for index in range(len(self.machines)):
+            self.logs[index].append((header.generation, header.folder))
         for each in self.machines if header.memory else ():
             each.memory = {
                 shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
             }
         return CheckpointTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
+
+    def close(self, leader: Server, header: TakeCheckpoint) -> Answer | None:
+        """Take the last checkpoint of these servers; some may be sealed alone."""
+        machines = self.machines
+        if any(each.sealed > header.folder for each in machines):
+            return None
+        failing = self.random.random() < 0.2
+        for each in (
+            self.random.sample(machines, self.random.randrange(len(machines))) if failing else machines
+        ):
+            each.sealed, each.admitted = header.folder, {}
+        if failing:
+            return None
+        if self.mode.kind == "async":
+            for sender in {sender for each in machines for sender in each.last}:
+                last = max(each.last.get(sender, 0) for each in machines)
+                for each in machines:
+                    each.admitted[sender] = last
+            for worker in self.workers:  # most repeat what some servers have
+                if worker.pending is not None and self.random.random() < 0.8:
+                    self.send(worker.pending, machines)
+        unfinished = {
+            sender[0]: sender[1]
+            for each in machines
+            for sender, last in each.admitted.items()
+            if each.last.get(sender, 0) != last
+        }
+        for each in machines:
+            each.admitted = {}
+        self.checkpoints[header.folder] = Saved(machines, last=True)
+        furthest_last = sorted(
+            (part for each in machines for part in each.progress.values()), key=lambda part: part.rows
+        )
+        progress = {part.task.attempt: part for part in furthest_last}
+        version = Version(*leader.at, leader.step)
+        return CheckpointTaken(version, tuple(progress.values()), unfinished=unfinished)
 
     @property
     def together(self) -> bool:
@@ -335,8 +426,8 @@ class World:
         for name, saved in self.checkpoints.items():
             for machine in list(saved.writing):
                 if machine.alive and self.random.random() < 0.5:
-                    index = int(machine.name[3:])
-                    if self.copies == "neighbours":
+                    index = saved.servers.index(machine)
+                    if self.copies == "neighbours" and not saved.is_last:
                         after = saved.servers[(index + 1) % len(saved.servers)]
                         if not after.alive:
                             continue
@@ -372,7 +463,7 @@ class World:
             worker.task, worker.done, worker.pending = worker.mailbox.take(*CONTROL, "train"), 0, None
         elif not worker.mailbox.valid(task):
             worker.task = None
-        elif task.type != "train" or worker.done == task.rows:
+        elif task.type != "train" or (worker.pending is None and worker.done == task.rows):
             self.exports += task.type == "export"
             worker.mailbox.report("done", finished(task))
             worker.task = None
@@ -395,6 +486,12 @@ class World:
             self.die_in(push)
             return
         reached = self.machines
+        if (
+            self.changes and self.mode.kind == "async" and self.random.random() < 0.1
+        ):  # some servers answer later, when it is repeated
+            reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
+            self.send(push, reached)
+            return
         if self.halves and self.random.random() < 0.02:  # it dies between two pushes
             reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
             self.kill_worker(worker)
@@ -402,15 +499,26 @@ class World:
             taken = [] if first.refuses(task.attempt) else reached
         else:
             taken = [machine for machine in reached if machine.takes(push)]
-        for machine in taken:
-            machine.log.append((machine.at[0], push))
-            machine.apply(push)
+        if not self.send(push, taken):
+            return
         worker.pending = None
         if len(taken) < len(reached):
             worker.mailbox.report("given back", Report(task))
             worker.task = None
         elif len(taken) == len(self.machines):
             self.acknowledged.add((first.at[0], *push.piece))
+
+    def send(self, push: Push, to: list[Server]) -> bool:
+        """Have these servers apply the push; whether all have it."""
+        sync = self.mode.kind == "sync"
+        if sync and any(machine.sealed for machine in to):
+            return False
+        for machine in to:
+            if sync or (machine.takes(push) and not machine.waits(push)):
+                assert machine.arranged is not None
+                self.logs[machine.arranged.index].append((machine.at[0], push))
+                machine.apply(push)
+        return all(machine.knows(push) for machine in to)
 
     def next_push(self, worker: Worker, task: Task) -> Push:
         start = task.start + task.skip + worker.done
@@ -423,10 +531,8 @@ class World:
     def die_in(self, push: Push) -> None:
         """A server is killed when it has logged a push that some others have taken, before or after it applied it."""
         count = self.random.randrange(len(self.machines))
-        for machine in self.machines[: count + 1]:
-            if machine.takes(push):
-                machine.log.append((machine.at[0], push))
-                machine.apply(push)
+        self.send(push, self.machines[: count + 1])
+        machine = self.machines[count]
         machine.alive = False
         self.see(machine)
 
@@ -440,7 +546,8 @@ class World:
             self.master.lost(worker.mailbox.instance, worker.mailbox.incarnation, self.now)
 
     def drain(self, worker: Worker) -> None:
-        if worker.task is not None and worker.mailbox.valid(worker.task):
+        pushing = worker.pending is not None  # it ends that first
+        if worker.task is not None and worker.mailbox.valid(worker.task) and not pushing:
             worker.mailbox.report("given back", Report(worker.task, worker.done))
             worker.task = None
             worker.mailbox.give_back_received()
@@ -458,7 +565,7 @@ class World:
             self.copies == "neighbours" and self.master.state.checkpoint is None
         )  # so that there is one to lose
         if self.deaths and not spared:
-            machine = self.random.choice(self.machines)
+            machine = self.process(self.random.choice(self.master.state.homes))
             if machine.alive:
                 machine.alive = False
                 self.see(machine)
@@ -468,16 +575,29 @@ class World:
         if self.random.random() < 0.7:
             self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
 
-    def start_server(self, machine: Server | None = None) -> None:
+    def start_server(self, home: str = "") -> None:
         """A server registers; one that died is replaced first."""
-        machine = machine or self.random.choice(self.machines)
-        index = self.machines.index(machine)
+        home = home or self.random.choice(self.master.state.homes)
+        machine = self.process(home)
         if not machine.alive:
             self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
-            machine = self.machines[index] = Server(index, machine.incarnation + 1, machine.log)
-        place = self.master.state.servers[index]
+            machine = self.processes[home] = Server(home, machine.incarnation + 1)
+        place = self.master.state.all_servers[self.master.state.homes.index(home)]
         if (place.incarnation, place.address) != (machine.incarnation, machine.address):
             assert self.servers.register(machine.name, machine.incarnation, machine.address, self.now)
+            self.write()
+
+    def scale(self) -> None:
+        """A user changes the number of servers, or a node is to be emptied."""
+        if not self.changes:
+            return
+        homes = self.master.state.homes
+        with contextlib.suppress(JobError):
+            if self.random.random() < 0.3 and self.master.state.server_change is None:
+                self.servers.scale(len(self.servers), [self.random.choice(homes)])
+            else:
+                self.servers.scale(self.random.randint(1, 4))
+        if self.random.random() < 0.8:
             self.write()
 
     # Schedules ----------------------------------------------------------------------------------------------
@@ -497,6 +617,7 @@ class World:
             self.pass_time: 6,
             self.write: 3,
             self.start_server: 12,
+            self.scale: 2,
             partial(self.kill_worker, worker): 2,
             self.kill_server: 2 if self.copies == "files" else 8,
             self.restart: 2,
@@ -515,8 +636,8 @@ class World:
         for _ in range(5_000):
             if self.master.finished:
                 return
-            for machine in list(self.machines):
-                self.start_server(machine)
+            for home in list(self.master.state.homes):
+                self.start_server(home)
             self.tick()
             while self.calls or self.answers:
                 self.deliver()
@@ -542,9 +663,18 @@ def run(
     deaths: bool = True,
     halves: bool = False,
     copies: Literal["files", "neighbours"] = "files",
+    changes: bool = False,
 ) -> World:
     world = World(
-        seed, plan, mode, servers=servers, workers=workers, deaths=deaths, halves=halves, copies=copies
+        seed,
+        plan,
+        mode,
+        servers=servers,
+        workers=workers,
+        deaths=deaths,
+        halves=halves,
+        copies=copies,
+        changes=changes,
     )
     for _ in range(600):
         if world.master.finished:

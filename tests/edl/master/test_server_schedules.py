@@ -106,6 +106,31 @@ def check_single_server(seed: int) -> None:
     assert pieces(world, 0) == every_piece_once()
 
 
+def check_changes(seed: int, mode: Mode, *, deaths: bool, copies: Literal["files", "neighbours"]) -> bool:
+    """Return whether other servers have followed. Nothing that was acknowledged is lost but with a server of async."""
+    world = run(seed, PLAN, mode, deaths=deaths, halves=mode.kind == "async", copies=copies, changes=True)
+    check_the_job(world)
+    found = [pieces(world, server) for server in range(len(world.servers))]
+    assert all(each <= every_piece_once() for each in found)
+    if mode.kind == "sync":
+        assert all(each == every_piece_once() for each in found)
+    if mode.kind == "sync" or mode.logs_updates or not deaths:
+        assert set().union(*found) == set(every_piece_once())
+        for generation, last in world.last_checkpoints.items():
+            acknowledged = {tuple(piece) for at, *piece in world.acknowledged if at == generation}
+            assert all(acknowledged <= set(rows) for rows in last.rows)
+    return bool(world.last_checkpoints)
+
+
+CHANGES = {
+    "changes-sync": partial(check_changes, mode=Mode("sync"), deaths=True, copies="files"),
+    "changes-async": partial(check_changes, mode=Mode("async"), deaths=False, copies="files"),
+    "changes-lost": partial(check_changes, mode=Mode("async"), deaths=True, copies="files"),
+    "changes-memory": partial(check_changes, mode=Mode("sync"), deaths=True, copies="neighbours"),
+    "changes-logs": partial(
+        check_changes, mode=Mode("async", durable_updates="process"), deaths=True, copies="files"
+    ),
+}
 CHECKS: dict[str, Callable[[int], object]] = {
     "sync": check_sync,
     "memory-async": partial(check_memory, mode="async"),
@@ -115,6 +140,7 @@ CHECKS: dict[str, Callable[[int], object]] = {
     "update-logs-1": partial(check_update_logs, servers=1),
     "update-logs-3": partial(check_update_logs, servers=3),
     "single-server": check_single_server,
+    **CHANGES,
 }
 
 
@@ -159,3 +185,9 @@ def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_di
 @blocks(4, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     drawn("single-server", check_single_server, block)
+
+
+@blocks(6, always=1)
+@pytest.mark.parametrize("kind", CHANGES)
+def test_when_the_servers_change_every_gradient_counts_once_whoever_dies(kind: str, block: int) -> None:
+    assert any(drawn(kind, CHANGES[kind], block))

@@ -82,7 +82,7 @@ def test_a_push_moves_nothing_before_its_round() -> None:
 
 def test_a_round_is_the_mean_weighted_by_rows() -> None:
     with trained(2, MODEL, TWO) as servers:
-        tickets = [ask(servers, name, lease, 0).ticket for lease, name in enumerate(("a", "b"))]
+        tickets = [ask(servers, name, lease, 0).ticket for lease, name in enumerate(("a", "b"), start=1)]
         for name, ticket, value, rows in zip("ab", tickets, (1.0, 5.0), (30, 10), strict=True):
             push(servers, name, ticket, value, rows)
             confirm(servers, ticket)
@@ -96,7 +96,7 @@ def test_rows_that_one_of_two_pushed_move_by_its_share() -> None:
     with trained(1, MODEL, TWO) as servers:
         flat = np.zeros(0, np.float32)
         for number, ids in enumerate(([1, 2], [2, 3])):
-            ticket = ask(servers, "ab"[number], number, 0).ticket
+            ticket = ask(servers, "ab"[number], number + 1, 0).ticket
             header = msg.Push(0, "ab"[number], 0, 1, 1.0, 10, ("items",), ticket=ticket)
             servers.call(0, header, msg.Pushed, [flat, np.array(ids), np.ones((2, 4), np.float32)])
             confirm(servers, ticket)
@@ -278,3 +278,18 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
         finally:
             stopped.set()
             thread.join(SECONDS)
+
+
+def test_a_lease_of_an_earlier_generation_gets_no_ticket() -> None:
+    """Its worker has the new servers' addresses, and does not know yet that its task is another one's."""
+    with trained(1, MODEL, SYNC) as servers:
+        servers.generation = 1
+        order = msg.Arrange(0, 1, 0, servers.addresses, SYNC, leased=5, valid=(5,))
+        servers.call(0, order, msg.Arranged)
+        servers.define(MODEL)
+        servers.open()
+        answers = [
+            servers.call(0, msg.Ticket(1, f"worker-{lease}", 0, lease, msg.Version(1), 0.0), msg.Ticketed)[0]
+            for lease in (4, 5)
+        ]
+    assert [answer.outcome for answer in answers] == ["revoked", "granted"]

@@ -26,9 +26,9 @@ TOKEN = "secret of the test"  # noqa: S105
 SECONDS = 30.0  # until a wait of these tests has failed
 
 
-async def unscaled(workers: int) -> int:
+async def unscaled(workers: int | None, servers: int | None) -> tuple[int, int]:
     """Scale nothing."""
-    return workers
+    return workers or 0, servers or 0
 
 
 class Master:

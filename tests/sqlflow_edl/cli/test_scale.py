@@ -1,4 +1,4 @@
-"""`sqlflow scale ID --workers N`."""
+"""`sqlflow scale ID --workers N --servers N`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from edl.jobs.slots import SlotRequest
 from edl.jobs.snapshot import read_snapshot
 from edl.spec import Cluster, Rows, to_json
 from sqlflow_edl.backends import master_call, scale
+from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
 from tests.edl import programs
@@ -75,8 +76,8 @@ def test_workers_of_a_running_job_begin_and_leave_and_those_beyond_its_quota_wai
     assert re.search(r"^workers +1 *$", capsys.readouterr().out, re.MULTILINE)
 
 
-def refusal(job: JobFolder, capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(["scale", job.id, "--workers", "4"]) == exit_codes.FAILED
+def refusal(job: JobFolder, capsys: pytest.CaptureFixture[str], what: str = "--workers") -> str:
+    assert main(["scale", job.id, what, "4"]) == exit_codes.FAILED
     return capsys.readouterr().err
 
 
@@ -96,6 +97,24 @@ def test_the_only_holder_of_the_parameters_stays_alone(capsys: pytest.CaptureFix
     said = refusal(supervised(Cluster(1, strategy="local")), capsys)
     assert "its only worker holds the parameters" in said
     assert "WITH train.num_workers = 4" in said
+
+
+@pytest.mark.parametrize("strategy", ["allreduce", "local"])
+def test_a_job_without_servers_gets_none(strategy: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(supervised(Cluster(2, strategy=strategy)), capsys, "--servers")
+    assert f"has no parameter servers: it trains with the strategy {strategy}" in said
+    assert "train again WITH train.num_ps = 4" in said
+
+
+def test_a_prediction_has_no_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    job = supervised()
+    describe(job, "predict", Cluster(2, 1, "async"))
+    assert "has no parameter servers: it is of the kind predict" in refusal(job, capsys, "--servers")
+
+
+def test_without_a_number_there_is_nothing_to_change(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["scale", supervised().id]) == exit_codes.USAGE
+    assert "--workers N or --servers N is missing" in capsys.readouterr().err
 
 
 def test_the_number_of_workers_of_a_script_is_fixed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,16 +137,17 @@ def test_a_step_of_sync_still_takes_as_many_gradients() -> None:
     job = supervised()
     spec = programs.job_spec("torch", (), programs.RegressionLabel("y"), Rows(True, 100, 100))
     spec = msgspec.structs.replace(spec, cluster=Cluster(2, 1, "sync", grads_to_wait=2))
-    assert scale._notes(job, spec, 1, 2) == []
-    [note] = scale._notes(job, spec, 2, 3)
+    assert scale._notes(job, spec, Numbers(1, 1), Numbers(2)) == []
+    [note] = scale._notes(job, spec, Numbers(2, 1), Numbers(3, 2))
     assert "mean of 2 gradients (train.grads_to_wait)" in note
 
 
-@pytest.mark.parametrize("workers", ["0", "-1", "1001", "many"])
+@pytest.mark.parametrize("what", ["workers", "servers"])
+@pytest.mark.parametrize("number", ["0", "-1", "1001", "many"])
 def test_a_number_out_of_range_is_a_wrong_command_line(
-    workers: str, capsys: pytest.CaptureFixture[str]
+    what: str, number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["scale", "a1b2c3", f"--workers={workers}"])
+        main(["scale", "a1b2c3", f"--{what}={number}"])
     assert ended.value.code == exit_codes.USAGE
     assert "from 1 to 1000" in capsys.readouterr().err

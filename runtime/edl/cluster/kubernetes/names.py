@@ -14,7 +14,8 @@ HEALTH = 50003  # port of a master pod that its liveness probe asks
 LONGEST = 40  # characters of a job's name, so that names with a suffix fit into 63
 JOB_ID = f"{APP}/job"  # label and annotation
 ROLE, INSTANCE, INCARNATION = f"{APP}/role", f"{APP}/instance", f"{APP}/incarnation"  # labels
-WORKERS, PAUSED = f"{APP}/workers", f"{APP}/paused"  # annotations of the Job: wishes of its user
+# Annotations of the Job: wishes of its user.
+WORKERS, SERVERS, PAUSED = f"{APP}/workers", f"{APP}/servers", f"{APP}/paused"
 NAME = "app.kubernetes.io/instance"  # label
 # Of Kueue: labels of Jobs and pods, and the gate of a pod that it has not admitted.
 QUEUE, QUEUE_PRIORITY = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"

@@ -1,4 +1,4 @@
-"""Wishes of clients to the master of a job, as annotations of its Job: the number of workers, and a pause.
+"""Wishes of clients to the master of a job, as annotations of its Job: the numbers of workers and servers, and a pause.
 
 No call reaches a master from outside of its cluster, but whoever started the job may patch the Job. An annotation stays
 until it is changed, so a master that starts finds the wishes too.
@@ -59,9 +59,13 @@ class JobWishes:
 
 
 def wishes_of(job: Metadata) -> Wishes:
-    """Return the wishes that a Job is annotated with; a number of workers that is none is ignored."""
+    """Return the wishes that a Job is annotated with; a number that is none is ignored."""
     found = job.annotations or {}
-    workers = None
+    workers, servers = (_number(found.get(name, "")) for name in (names.WORKERS, names.SERVERS))
+    return Wishes(workers, found.get(names.PAUSED) == "true", servers)
+
+
+def _number(text: str) -> int | None:
     with contextlib.suppress(ValueError):
-        workers = int(found.get(names.WORKERS, ""))
-    return Wishes(workers if workers and workers > 0 else None, found.get(names.PAUSED) == "true")
+        return found if (found := int(text)) > 0 else None
+    return None

@@ -153,7 +153,7 @@ class InstanceManager:
         known = [Instance(name, "worker", member.incarnation) for name, member in state.members.items()]
         known += [
             Instance(record.instance, "ps", record.incarnation)
-            for record in state.servers
+            for record in state.all_servers
             if record.instance.startswith("ps-")
         ]
         for instance in known:
@@ -206,8 +206,7 @@ class InstanceManager:
             return []
         self._promote_stand_ins()
         found = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
-        servers = 0 if self.kept == "none" else len(self._servers or ())
-        names: list[tuple[str, Role]] = [(f"ps-{index}", "ps") for index in range(servers)]
+        names: list[tuple[str, Role]] = [(name, "ps") for name in self._homes if self.kept != "none"]
         names += [(f"worker-{number}", "worker") for number in range(self._limit)]
         free = math.inf if self.room is None else self.room.slots - len(self._there)
         for name, role in names:
@@ -252,7 +251,7 @@ class InstanceManager:
     @property
     def most(self) -> int:
         """Number of instances that the job can use."""
-        return self.wanted + len(self._servers or ())
+        return self.wanted + len(self._homes)
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
         """Handle a start that the cluster refused. A worker stands in for a server that has no room."""
@@ -328,7 +327,7 @@ class InstanceManager:
         found = []
         longest = SILENT_LEASES * self._tasks.worker_lease_secs
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
-        serving = {(record.instance, record.incarnation) for record in self._tasks.state.servers}
+        serving = {(record.instance, record.incarnation) for record in self._tasks.state.all_servers}
         for slot in self._slots.values():
             runs = slot.state is not None and slot.state.state == "running"
             if slot.state is None or not runs or slot.dismissed:
@@ -374,11 +373,14 @@ class InstanceManager:
         return member is not None and member.incarnation == who[1]
 
     def _dismiss_surplus(self) -> list[ScaleAction]:
-        """Stop the workers beyond the wanted number that were not asked yet, but never one in a server's place."""
-        seated = {record.instance for record in self._tasks.state.servers}
+        """Stop the workers beyond the wanted number that were not asked yet, but never one in a server's place, and the
+        servers that others have followed.
+        """
+        seated, homes = {record.instance for record in self._tasks.state.servers}, self._homes
         found = []
         for name, slot in self._slots.items():
-            stays = slot.role != "worker" or name in seated or _number(name) < self._limit
+            wanted = name in homes if slot.role == "ps" else _number(name) < self._limit
+            stays = wanted or name in seated
             if stays and self.kept != "none":
                 continue
             if slot.waits:
@@ -403,7 +405,7 @@ class InstanceManager:
         """Number of wanted workers that there is room for."""
         if self.room is None:
             return self.wanted
-        return min(self.wanted, max(0, self.room.slots - len(self._servers or ())))
+        return min(self.wanted, max(0, self.room.slots - len(self._homes)))
 
     def _make_room(self) -> list[ScaleAction]:
         """Stop the youngest workers beyond the available room, but never one that occupies a server's slot."""
@@ -437,23 +439,30 @@ class InstanceManager:
     # Stand-ins ------------------------------------------------------------------------------------------------
 
     @property
+    def _homes(self) -> list[str]:
+        """Names of the parameter servers."""
+        return self._tasks.state.homes if self._servers is not None else []
+
+    @property
     def _server_slots(self) -> list[_Slot]:
-        names = (f"ps-{index}" for index in range(len(self._servers or ())))
-        return [self._slots[name] for name in names if name in self._slots]
+        return [slot for slot in self._slots.values() if slot.role == "ps"]
 
     def _is_stood_in(self, name: str) -> bool:
         """Return True if a worker occupies the server's slot, or is chosen to."""
-        return self._servers is not None and self._servers.stand_in(_number(name)) is not None
+        return self._servers is not None and self._servers.stand_in(name) is not None
 
     def _find_stand_in(self, server: Instance) -> None:
         """Choose the last worker to replace the server, if another one continues to train."""
-        if self._servers is None or self._is_stood_in(server.name):
+        # One that joins is waited for.
+        if self._servers is None or server.name not in self._homes[: len(self._servers)]:
+            return
+        if self._is_stood_in(server.name):
             return
         taken = {record.instance for record in self._tasks.state.servers}
         free = [name for name in self.workers if name not in taken]
         if len(free) > 1:
             chosen = max(free, key=_number)
-            self._servers.replace_by(_number(server.name), chosen, self._slots[chosen].incarnation)
+            self._servers.replace_by(server.name, chosen, self._slots[chosen].incarnation)
             self._tasks.log(f"there is no room for {server.name}: {chosen} takes its place")
 
     def _promote_stand_ins(self) -> None:
@@ -464,7 +473,7 @@ class InstanceManager:
             if slot is None or slot.role == "ps" or slot.state is None or not record.address:
                 continue
             if slot.state.instance.key == who and slot.state.state == "running":
-                ours = self._slots.setdefault(f"ps-{index}", _Slot("ps"))
+                ours = self._slots.setdefault(self._homes[index], _Slot("ps"))
                 ours.state, ours.waits, slot.state = slot.state, False, None
 
     def _count(self, slot: _Slot, change: Change, why: str) -> None:

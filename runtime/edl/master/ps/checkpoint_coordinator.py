@@ -33,7 +33,7 @@ AGAIN_SECS = 5.0  # pause after a failed checkpoint
 
 class PendingCheckpoint(msgspec.Struct):
     """Checkpoint in progress. `begun` is the job when it was begun, `job` the job state at the checkpoint, `steps` the
-    approximate step of each server.
+    approximate step of each server. `last`: other servers begin with it, so it is no checkpoint in memory.
     """
 
     name: str
@@ -43,6 +43,7 @@ class PendingCheckpoint(msgspec.Struct):
     version: Version = Version()
     shards: dict[int, Shard] = {}
     completing: bool = False
+    last: bool = False
 
 
 class CheckpointCoordinator:
@@ -62,12 +63,11 @@ class CheckpointCoordinator:
         versions: int = 0,
     ) -> None:
         self._tasks = tasks
-        self._when = when
-        self._servers = servers
         self.steps_per_version = steps_per_version
         self._every = when.steps // steps_per_version or 1 if when.steps else 0
         by_default = when.secs and not when.steps
         self._share = max(1, versions // SHARES) if versions and by_default else 0
+        self.resize(servers, when)
         self._took = 0.0  # seconds of the last complete checkpoint
         self._taking: PendingCheckpoint | None = None
         self._counter = 0
@@ -75,9 +75,22 @@ class CheckpointCoordinator:
         self._lost = tasks.checkpoint_is_lost  # it was on the disk of the previous master
         self._at: tuple[float, int] | None = None  # second and step of the last checkpoint
         self.requested = False  # one is due as soon as possible
-        self.in_memory = when.copies == "neighbours"
         self.durable = ""  # name of the last one that the state store refers to, as far as this master knows
         self.steps: tuple[int, ...] = ()  # step of each server at the last complete checkpoint of this master
+
+    def resize(self, servers: int, when: Checkpoints) -> None:
+        """Set the number of servers, and where so many keep their checkpoints."""
+        self._servers, self._when = servers, when
+        self.in_memory = when.copies == "neighbours"
+
+    @property
+    def closing(self) -> str:
+        """Name of the last checkpoint of these servers while it is in progress, or empty."""
+        return self._taking.name if self._taking is not None and self._taking.last else ""
+
+    def may_begin(self, now: float) -> bool:
+        """Return True unless a checkpoint is in progress or has just failed."""
+        return self._taking is None and now >= self._not_before
 
     @property
     def under_way(self) -> str:
@@ -91,7 +104,7 @@ class CheckpointCoordinator:
     def due(self, step: int, now: float) -> bool:
         """Return True if a checkpoint is due at the parameters' step `step`."""
         alone = self.in_memory and self._servers == 1
-        if alone or self._taking is not None or now < self._not_before:
+        if alone or not self.may_begin(now):
             return False
         if self._tasks.state.checkpoint is None or self._lost:
             return True
@@ -112,11 +125,13 @@ class CheckpointCoordinator:
     def _pause(self) -> float:
         return max(LEAST_SECS, COST * (self._took - QUICK_SECS))
 
-    def begin(self, steps: tuple[int, ...], now: float) -> str:
-        """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server."""
+    def begin(self, steps: tuple[int, ...], now: float, *, last: bool = False) -> str:
+        """Begin a checkpoint and return its name; names sort by time. `steps` is the step of each server, `last` as in
+        `PendingCheckpoint`.
+        """
         self._counter += 1
         name = f"{self._tasks.state.epoch:06d}-{self._counter:06d}"
-        self._taking = PendingCheckpoint(name, self._tasks.copy(), steps)
+        self._taking = PendingCheckpoint(name, self._tasks.copy(), steps, last=last)
         self._at = (now, steps[0])
         return name
 
@@ -150,7 +165,7 @@ class CheckpointCoordinator:
             return False
         state = self._tasks.state
         state.checkpoint = Checkpoint(taking.name, taking.job)
-        if self.in_memory:  # the loss of a server meanwhile drops the checkpoint
+        if self.in_memory and not taking.last:  # the loss of a server meanwhile drops the checkpoint
             state.checkpoint.manifest, state.checkpoint.epochs = (
                 manifest,
                 [place.epoch for place in state.servers],
@@ -181,11 +196,11 @@ class CheckpointCoordinator:
         ):
             checkpoint.epochs[arranged.index] = arranged.epoch
 
-    def drop(self, now: float) -> None:
-        """Drop the checkpoint in progress."""
+    def drop(self, now: float, pause: float = AGAIN_SECS) -> None:
+        """Drop the checkpoint in progress; the next one begins after the pause."""
         if self._taking is not None:
             self._taking = None
-            self._not_before = now + AGAIN_SECS
+            self._not_before = now + pause
 
     def kept(self, complete: Iterable[str]) -> set[str]:
         """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""

@@ -19,8 +19,10 @@ from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
+    Done,
     Figures,
     Mode,
+    Reopen,
     Revoke,
     Revoked,
     Status,
@@ -35,6 +37,7 @@ _ANSWERS: dict[type, type[Answer]] = {
     Status: Figures,
     Revoke: Revoked,
     TakeCheckpoint: CheckpointTaken,
+    Reopen: Done,
 }
 
 
@@ -141,15 +144,18 @@ class PsClient:
         shards = [*taking.shards.values()]
         try:
             manifest = manifests.manifest_of(taking.name, taking.version, self._mode, shards)
-            if not self._servers.checkpoints.in_memory:
+            if taking.last or not self._servers.checkpoints.in_memory:
                 await asyncio.to_thread(manifests.write_manifest, self._store, taking.name, manifest)
         except (OSError, SQLFlowError) as error:
             self._state_loop.tasks.log(f"the checkpoint {taking.name} cannot be completed: {error}")
             self._servers.checkpoints.drop(self._state_loop.now())
             return
-        if self._servers.checkpoints.completed(taking, manifest):
+        if self._servers.completed(taking, manifest):
             await self._state_loop.write()
             self._servers.checkpoints.durable = taking.name
+            for index in [index for index in self._channels if index >= len(self._servers)]:
+                self._channels.pop(index).close()
+                self._peers.pop(index, None)
             await self._remove_others()
 
     async def _remove_others(self) -> None:

@@ -12,15 +12,23 @@ In `async`, a lost server is replaced alone, from the last complete checkpoint, 
 (`Mode.durable_updates`). In `sync`, when all servers without logs are lost at once, or before the first checkpoint,
 parameters and tasks go back together (`TaskManager.go_back`), and every server is arranged anew in the next
 generation. A checkpoint in memory is lost when a server and its replica peer are lost.
+
+The set of servers changes at a checkpoint that is their last (`scale`):
+
+    those that join are registered ─▶ all are sealed, and have written the checkpoint ─▶ the job goes back to it, with
+    the other servers, in the next generation
+
+Until the state store has the last step, any loss is one of the present servers, which are reopened; after it, one of
+those that follow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
-from edl.errors import SQLFlowError
+from edl.errors import JobError, SQLFlowError
 from edl.jobs.failure import to_failed
-from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator
+from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
 from edl.master.state import ServerLoss, ServerRecord
 from edl.master.tasks.task_manager import TaskManager
@@ -29,14 +37,17 @@ from edl.ps.messages import (
     Arrange,
     CheckpointTaken,
     Figures,
+    Manifest,
     Mode,
     Progress,
+    Reopen,
     Revoke,
     Revoked,
     Status,
     TakeCheckpoint,
 )
 from edl.rpc.channel import AwayError
+from edl.spec import Checkpoints
 from edl.tasks import protocol
 from edl.tasks.protocol import Joined
 
@@ -51,18 +62,33 @@ _NUMBER = 20  # lower bits of a server list's number; the upper ones are the mas
 
 
 class Servers:
-    """State of the parameter servers of one job."""
+    """State of the parameter servers of one job, `count` of them unless that was changed.
+
+    `when` returns the checkpoint settings for a number of servers; without it they are those of `checkpoints`.
+    """
 
     def __init__(
-        self, leases: TaskManager, mode: Mode, count: int, checkpoints: CheckpointCoordinator
+        self,
+        leases: TaskManager,
+        mode: Mode,
+        count: int,
+        checkpoints: CheckpointCoordinator,
+        when: Callable[[int], Checkpoints] | None = None,
     ) -> None:
         self._tasks = leases
         self._mode = mode
         self.checkpoints = checkpoints
+        self._when = when
         state = leases.state
-        if len(state.servers) != count:
+        if len(state.servers) != (state.server_count or count):
             self._begin_with(count)
-        self._slots = [ServerSlot(state.seconds, holds=bool(record.address)) for record in state.servers]
+        elif state.server_count:
+            self._resize_checkpoints()
+        serving = len(state.servers)
+        self._slots = [
+            ServerSlot(state.seconds, holds=bool(record.address) and index < serving)
+            for index, record in enumerate(state.all_servers)
+        ]
         self._number = state.epoch << _NUMBER
         self._ticked = state.seconds
         self._publish()
@@ -88,12 +114,12 @@ class Servers:
     @property
     def all_figures(self) -> dict[str, Figures]:
         """Last reported figures of each server, by name."""
-        pairs = zip(self._records, self._slots, strict=True)
+        pairs = zip(self._places, self._slots, strict=True)
         return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
 
     def address(self, instance: str) -> str:
         """Return the address of a server, or an empty string if the instance is not a running server."""
-        return next((record.address for record in self._records if record.instance == instance), "")
+        return next((record.address for record in self._places if record.instance == instance), "")
 
     # Instances ------------------------------------------------------------------------------------------------
 
@@ -103,12 +129,13 @@ class Servers:
         if index is None:
             return None
         self._tasks.lost(instance, incarnation, now)  # it may have been a worker before
-        record = self._records[index]
+        record = self._places[index]
         if record.instance == instance and record.incarnation > incarnation:
             return None
         if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
             self.lost(record.instance, record.incarnation, now)
-            self._records[index] = ServerRecord(instance, incarnation, address, record.epoch + 1)
+            record.instance, record.incarnation, record.address = instance, incarnation, address
+            record.epoch += 1
             self._slots[index] = ServerSlot(now)
             self._publish()
         leases = self._tasks
@@ -119,16 +146,16 @@ class Servers:
         index = self._index(instance)
         if index is None or self._tasks.finished:
             return
-        record, slot = self._records[index], self._slots[index]
+        record, slot = self._places[index], self._slots[index]
         if (record.instance, record.incarnation) != (instance, incarnation):
             return
-        if self.stand_in(index) is not None:
+        if self.stand_in(self._tasks.state.homes[index]) is not None:
             record.instance = ""
         if not record.address:
             return
         record.address = ""
         self._slots[index] = ServerSlot(now)
-        self.checkpoints.drop(now)
+        self.checkpoints.drop(now, 0.0)  # another one has to be ready first
         what = f"{instance} {why or 'is gone'}"
         if not self.checkpoints.readable():
             self._begin_anew(f"{what}, and with it the checkpoint in memory")
@@ -136,19 +163,19 @@ class Servers:
             self._replace(index, slot, what)
         self._publish()
 
-    def stand_in(self, index: int) -> tuple[str, int] | None:
-        """Return name and incarnation of the worker that occupies the slot, or is chosen to."""
-        record = self._records[index]
-        return (record.instance, record.incarnation) if record.instance not in ("", f"ps-{index}") else None
+    def stand_in(self, home: str) -> tuple[str, int] | None:
+        """Return name and incarnation of the worker that occupies the slot of this server, or is chosen to."""
+        record = self._places[self._tasks.state.homes.index(home)]
+        return (record.instance, record.incarnation) if record.instance not in ("", home) else None
 
-    def replace_by(self, index: int, worker: str, incarnation: int) -> None:
+    def replace_by(self, home: str, worker: str, incarnation: int) -> None:
         """Choose a worker for a free slot; its next request is answered with that."""
-        record = self._records[index]
+        record = self._records[self._tasks.state.homes.index(home)]
         record.instance, record.incarnation = worker, incarnation
 
     def silence(self, instance: str, incarnation: int, now: float) -> float | None:
         """Return the seconds since the last answer of a server, or None if the instance is not a server."""
-        for record, slot in zip(self._records, self._slots, strict=True):
+        for record, slot in zip(self._places, self._slots, strict=True):
             if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
                 return now - slot.answered
         return None
@@ -168,10 +195,10 @@ class Servers:
         if self._tasks.finished:
             return []
         ready = self.ready
-        waits = bool(self.checkpoints.under_way) or not (ready and self.open)
+        waits = bool(self.checkpoints.under_way or self._sealed) or not (ready and self.open)
         found = [
             Call(index, record.epoch, record.address, header, secs)
-            for index, record in enumerate(self._records)
+            for index, record in enumerate(self._places)
             if record.address
             for header, secs in self._headers(index, now, ready=ready, waits=waits)
         ]
@@ -195,6 +222,10 @@ class Servers:
             if call.header.generation == self._tasks.state.generation:
                 self._revoked(slot, call.header.leases, answer.progress)
         elif isinstance(call.header, TakeCheckpoint) and isinstance(answer, CheckpointTaken):
+            alive = [each for each in answer.unfinished.items() if self._tasks.state.is_alive(*each)]
+            if call.header.last and alive:
+                self._tasks.log(f"the servers cannot change yet: {alive[0][0]} is pushing to some of them")
+                self.checkpoints.drop(now)
             self.checkpoints.taken(call.header.folder, answer)
 
     def unanswered(self, call: Call, error: SQLFlowError, now: float) -> None:
@@ -231,7 +262,7 @@ class Servers:
         if now - slot.asked >= (HASTY_SECS if waits else STATUS_SECS) and "Status" not in slot.under_way:
             slot.asked = now
             found.append((Status(self.checkpoints.durable), self._tasks.lease_secs))
-        if now < slot.not_before:
+        if now < slot.not_before or index >= len(self):
             return found
         if not (ready or self._is_arranged(index, self._addresses)):
             if "Arrange" not in slot.under_way and all(record.address for record in self._records):
@@ -241,11 +272,21 @@ class Servers:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
                 found.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
+            sealed = slot.figures.sealed if slot.figures else ""
+            if sealed and sealed != self.checkpoints.closing and "Reopen" not in slot.under_way:
+                found.append((Reopen(state.generation, sealed), self._tasks.lease_secs))
             if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
-                steps = tuple(each.step for each in self._slots)
-                if self.checkpoints.due(steps[0], now):
-                    found.append((self._take_checkpoint(self.checkpoints.begin(steps, now)), LONG_SECS))
+                found += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
         return found
+
+    def _due_checkpoint(self, now: float) -> Iterator[TakeCheckpoint]:
+        state, checkpoints = self._tasks.state, self.checkpoints
+        steps = tuple(each.step for each in self._slots[: len(self)])
+        if self._has_next and not state.revoking:
+            if checkpoints.may_begin(now):
+                yield TakeCheckpoint(state.generation, checkpoints.begin(steps, now, last=True), last=True)
+        elif checkpoints.due(steps[0], now):
+            yield self._take_checkpoint(checkpoints.begin(steps, now))
 
     def _take_checkpoint(self, name: str) -> TakeCheckpoint:
         state = self._tasks.state
@@ -258,12 +299,14 @@ class Servers:
     def open(self) -> bool:
         """True if all servers answer pulls and pushes, according to their last status."""
         generation = self._tasks.state.generation
-        figures = [slot.figures for slot in self._slots]
+        figures = [slot.figures for slot in self._slots[: len(self)]]
         return all(each is not None and each.open and each.generation == generation for each in figures)
 
     def _done(self, call: Call) -> ServerSlot | None:
         """Return the slot that the call was made to, or None if another process has it now."""
-        record, slot = self._records[call.index], self._slots[call.index]
+        if call.index >= len(self._places):
+            return None
+        record, slot = self._places[call.index], self._slots[call.index]
         if (record.epoch, record.address) != (call.epoch, call.address):
             return None
         slot.under_way.discard(call.name)
@@ -275,8 +318,9 @@ class Servers:
         """
         found = {part.task.attempt: part for part in progress}
         slot.revoked |= {lease: found.get(lease) for lease in leases}
-        everywhere = [lease for lease in leases if all(lease in each.revoked for each in self._slots)]
-        parts = [each.revoked.pop(lease) for lease in everywhere for each in self._slots]
+        serving = self._slots[: len(self)]
+        everywhere = [lease for lease in leases if all(lease in each.revoked for each in serving)]
+        parts = [each.revoked.pop(lease) for lease in everywhere for each in serving]
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
         self._tasks.revoked(everywhere, furthest_last)
 
@@ -298,16 +342,101 @@ class Servers:
                 self._tasks.log(f"a checkpoint cannot be written: {error}")
                 self.checkpoints.drop(now)
 
+    # Changes of the set -----------------------------------------------------------------------------------------
+
+    def scale(self, count: int, leaving: Collection[str] = ()) -> None:
+        """Begin to have `count` servers, without the instances `leaving`; the present number withdraws a change.
+
+        Raises JobError if another change is under way.
+        """
+        state, now = self._tasks.state, self._tasks.state.seconds
+        if state.server_change is None:
+            if count != len(self) or leaving:
+                state.begin_server_change(count, leaving)
+        elif count == len(self):
+            state.server_change = None
+            if self.checkpoints.closing:
+                self.checkpoints.drop(now)
+        elif count != self.wanted:
+            raise JobError(
+                f"the number of servers is changing from {len(self)} to {self.wanted}",
+                hint=f"wait until it has, or withdraw the change by the number {len(self)}",
+            )
+        del self._slots[len(self) :]
+        self._slots += [ServerSlot(now) for _ in range(len(self._places) - len(self))]
+
+    def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
+        """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile.
+
+        If it is the last one of these servers, the others begin with it.
+        """
+        if taking.last and not self._has_next:
+            if self.checkpoints.closing == taking.name:
+                self.checkpoints.drop(self._tasks.state.seconds)
+            return False
+        if not self.checkpoints.completed(taking, manifest):
+            return False
+        if taking.last:
+            self._change()
+        return True
+
+    def _change(self) -> None:
+        state, before = self._tasks.state, len(self)
+        slots = dict(zip(state.homes, self._slots, strict=True))
+        state.end_server_change()
+        self._slots = [slots[home] for home in state.homes]
+        self._resize_checkpoints()
+        self._go_back(f"parameter servers: {before} → {len(self)}")
+        self.checkpoints.request()
+        self._publish()
+
+    def _resize_checkpoints(self) -> None:
+        if self._when is not None:
+            self.checkpoints.resize(len(self), self._when(len(self)))
+
+    @property
+    def wanted(self) -> int:
+        """Number of servers, after the change that is under way."""
+        change = self._tasks.state.server_change
+        return len(change.homes) if change is not None else len(self)
+
+    @property
+    def change_under_way(self) -> str:
+        """Description of the change that is under way, or empty."""
+        change = self._tasks.state.server_change
+        if change is None:
+            return ""
+        missing = [record.home for record in change.joining if not record.address]
+        if missing:
+            return f"{len(self)} → {len(change.homes)}: waits for {', '.join(missing)}"
+        closing = "the last checkpoint is written" if self.checkpoints.closing else "waits for a checkpoint"
+        return f"{len(self)} → {len(change.homes)}: {closing}"
+
+    @property
+    def _has_next(self) -> bool:
+        """True if the servers to come are there, and there is something left to train."""
+        change = self._tasks.state.server_change
+        there = change is not None and all(record.address for record in change.joining)
+        return there and not self._tasks.job.over("train")
+
+    @property
+    def _sealed(self) -> bool:
+        return any(slot.figures is not None and slot.figures.sealed for slot in self._slots)
+
     # Slots ------------------------------------------------------------------------------------------------------
 
     @property
     def _records(self) -> list[ServerRecord]:
         return self._tasks.state.servers
 
+    @property
+    def _places(self) -> list[ServerRecord]:
+        return self._tasks.state.all_servers
+
     def _index(self, instance: str) -> int | None:
-        role, _, number = instance.rpartition("-")
-        if role == "ps":
-            return int(number) if int(number) < len(self) else None
+        homes = self._tasks.state.homes
+        if instance in homes:
+            return homes.index(instance)
         return next(
             (index for index, record in enumerate(self._records) if record.instance == instance), None
         )
@@ -369,6 +498,7 @@ class Servers:
         state = self._tasks.state
         resumed = bool(state.servers)
         state.reset_servers(count)
+        state.server_count = None
         if resumed:
             self._tasks.log(f"the job continues with {count} parameter servers")
             self._tasks.go_back()

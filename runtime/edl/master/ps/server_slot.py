@@ -11,16 +11,18 @@ from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
+    Done,
     Figures,
     Progress,
+    Reopen,
     Revoke,
     Revoked,
     Status,
     TakeCheckpoint,
 )
 
-Header = Arrange | Status | Revoke | TakeCheckpoint
-Answer = Arranged | Figures | Revoked | CheckpointTaken
+Header = Arrange | Status | Revoke | TakeCheckpoint | Reopen
+Answer = Arranged | Figures | Revoked | CheckpointTaken | Done
 
 
 class Call(msgspec.Struct, frozen=True):

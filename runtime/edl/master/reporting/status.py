@@ -102,8 +102,7 @@ class StatusReporter:
     @property
     def _steps(self) -> int:
         """Updates of all servers so far."""
-        cluster = self._spec.cluster
-        return self._tasks.job.state.step * cluster.parameter_servers // cluster.local_steps
+        return self._tasks.job.state.step * len(self._servers or ()) // self._spec.cluster.local_steps
 
     def end(self, end: End) -> int:
         """Publish the outcome, and return the master's exit code."""
@@ -145,6 +144,9 @@ class StatusReporter:
             staleness=self._staleness,
             workers=self._instances.wanted,
             paused=self._instances.kept == "none",
+            servers=len(self._servers or ()),
+            wanted_servers=self._servers.wanted if self._servers is not None else 0,
+            server_change=self._servers.change_under_way if self._servers is not None else "",
         )
 
     def _write(self) -> None:

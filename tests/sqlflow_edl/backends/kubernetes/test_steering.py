@@ -16,6 +16,7 @@ from edl.cluster.kubernetes.deployment import read_deployment, write_deployment
 from edl.errors import ClusterError
 from edl.jobs.snapshot import Snapshot
 from edl.spec import Checkpoints, Cluster, to_json
+from sqlflow_edl.backends.base import Numbers
 from sqlflow_edl.backends.find import summaries
 from sqlflow_edl.backends.report import report
 from tests.sqlflow_edl.backends.kubernetes import jobs
@@ -53,7 +54,7 @@ def wishes(play: Play) -> dict[str, str]:
     return {
         name.partition("/")[2]: value
         for name, value in (job(play)["metadata"].get("annotations") or {}).items()
-        if name in (names.WORKERS, names.PAUSED)
+        if name in (names.WORKERS, names.SERVERS, names.PAUSED)
     }
 
 
@@ -149,16 +150,32 @@ def test_the_checkpoints_of_a_single_server_are_at_the_master(play: Play) -> Non
 def test_the_number_of_workers_is_a_wish_that_the_master_takes_up(training: Play) -> None:
     training.writes(snapshot_json=Snapshot(STARTED, STARTED, workers=2))
     with master(training, workers=5):
-        assert training.handle.scale(5) == f"job {training.folder.id}: 2 → 5 workers"
+        assert training.handle.scale(Numbers(5)) == f"job {training.folder.id}: 2 → 5 workers"
     assert wishes(training) == {"workers": "5"}
     assert (
-        training.handle.scale(5) == f"job {training.folder.id} has 5 workers already: there is nothing to do"
+        training.handle.scale(Numbers(5))
+        == f"job {training.folder.id} has 5 workers already: there is nothing to do"
     )
+
+
+def test_the_number_of_servers_is_a_wish_too(play: Play) -> None:
+    begun(play, jobs.with_workers(2, servers=2))
+    play.writes(snapshot_json=Snapshot(STARTED, STARTED, workers=2, servers=2, wanted_servers=2))
+    with master(play, workers=3, servers=2, wanted_servers=4):
+        said = play.handle.scale(Numbers(3, 4))
+    assert said == f"job {play.folder.id}: 2 → 3 workers, 2 → 4 parameter servers"
+    assert wishes(play) == {"workers": "3", "servers": "4"}
+
+
+def test_a_job_of_another_strategy_has_no_servers(training: Play) -> None:
+    with pytest.raises(ClusterError, match="has no parameter servers"):
+        training.handle.scale(Numbers(servers=2))
+    assert wishes(training) == {}
 
 
 def test_a_master_that_does_not_take_it_up_is_said(training: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sqlflow_edl.backends.kubernetes.steering.TAKEN_UP_SECS", 0.0)
-    said = training.handle.scale(3)
+    said = training.handle.scale(Numbers(3))
     assert said.startswith(
         f"job {training.folder.id}: 2 → 3 workers, as soon as its master runs and reads it"
     )
@@ -167,11 +184,11 @@ def test_a_master_that_does_not_take_it_up_is_said(training: Play, monkeypatch: 
 def test_the_only_holder_of_the_parameters_stays_alone(play: Play) -> None:
     begun(play, jobs.job_spec(cluster=Cluster(1, strategy="local")))
     with pytest.raises(ClusterError, match="its only worker holds the parameters"):
-        play.handle.scale(2)
+        play.handle.scale(Numbers(2))
 
 
 def test_a_job_that_has_ended_takes_no_wishes(training: Play) -> None:
     training.folder.end("cancelled")
-    for command in (training.handle.pause, training.handle.resume, lambda: training.handle.scale(2)):
+    for command in (training.handle.pause, training.handle.resume, lambda: training.handle.scale(Numbers(2))):
         with pytest.raises(ClusterError, match=r"is cancelled|cannot be resumed: it ran on kubernetes"):
             command()

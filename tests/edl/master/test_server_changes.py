@@ -1,0 +1,163 @@
+"""Changes of the set of parameter servers, as the master's state machines carry them out."""
+
+from __future__ import annotations
+
+import pytest
+
+from edl.cluster import Change
+from edl.errors import JobError
+from edl.master.instances.instance_manager import InstanceManager
+from edl.ps.checkpoint.manifests import manifest_of
+from edl.ps.messages import Arrange, CheckpointTaken, Figures, Mode, Reopen, Status, TakeCheckpoint, Version
+from edl.spec import Checkpoints
+from tests.edl.master.stage import Stage
+
+ASYNC = Mode("async")
+MEMORY = Checkpoints(secs=10.0, copies="neighbours")
+
+
+def opened(mode: Mode = ASYNC, when: Checkpoints | None = None) -> Stage:
+    stage = Stage(mode, when=when)
+    stage.open()
+    stage.complete()
+    stage.said(TakeCheckpoint)
+    return stage
+
+
+def addresses(stage: Stage) -> tuple[str, ...]:
+    assert stage.leases.servers is not None
+    return stage.leases.servers.addresses
+
+
+def complete(stage: Stage) -> bool:
+    """The checkpoint under way is written; whether it is the one to go back to."""
+    stage.talk(0.5)
+    taking = stage.checkpoints.to_complete()
+    assert taking is not None
+    manifest = manifest_of(taking.name, taking.version, stage.mode, [*taking.shards.values()])
+    return stage.servers.completed(taking, manifest)
+
+
+def started(instances: InstanceManager) -> list[tuple[str, bool]]:
+    """What is started and stopped; what is started runs."""
+    found = []
+    for action in instances.actions(0.0):
+        found.append((action.instance.name, not action.stop))
+        if not action.stop:
+            instances.changed(Change(action.instance, "running"), 0.0)
+    return found
+
+
+def test_the_others_are_started_first_and_those_too_many_stopped_last() -> None:
+    stage = opened()
+    started(stage.instances)
+    stage.servers.scale(3)
+    assert started(stage.instances) == [("ps-2", True)]
+    assert stage.servers.change_under_way == "2 → 3: waits for ps-2"
+    stage.talk(1.0)
+    assert not stage.said(TakeCheckpoint)
+    stage.register(2)
+    stage.talk(1.0)
+    [call] = stage.said(TakeCheckpoint)
+    assert call.header == TakeCheckpoint(1, "000001-000002", last=True)
+    assert stage.servers.change_under_way == "2 → 3: the last checkpoint is written"
+    assert complete(stage)
+    stage.talk(1.0)
+    arranged = [call.header for call in stage.said(Arrange)]
+    where = ("ps-0:0", "ps-1:0", "ps-2:0")
+    assert [(each.index, each.generation, each.addresses, each.restore) for each in arranged] == [
+        (index, 2, where, "000001-000002") for index in range(3)
+    ]  # fmt: skip
+    assert addresses(stage) == where
+    stage.servers.scale(1)
+    stage.talk(1.0)
+    assert complete(stage)
+    assert started(stage.instances) == [("ps-1", False), ("ps-2", False)]
+    assert (addresses(stage), stage.servers.change_under_way) == (("ps-0:0",), "")
+    assert stage.servers.register("ps-2", 1, "ps-2:1", stage.now) is None
+
+
+def test_a_new_master_goes_on_with_the_change_and_keeps_the_number() -> None:
+    stage = opened()
+    stage.servers.scale(3)
+    stage.restart()
+    stage.register(2)
+    stage.talk(1.0)
+    assert complete(stage)
+    stage.restart()
+    assert addresses(stage) == ("ps-0:0", "ps-1:0", "ps-2:0")
+    assert stage.servers.wanted == 3
+
+
+def test_one_change_at_a_time_and_the_present_number_withdraws_it() -> None:
+    stage = opened()
+    stage.servers.scale(4)
+    with pytest.raises(JobError, match="is changing from 2 to 4") as refused:
+        stage.servers.scale(3)
+    assert "withdraw the change by the number 2" in str(refused.value.hint)
+    stage.servers.scale(4)
+    stage.servers.scale(2)
+    assert (stage.servers.wanted, stage.servers.change_under_way) == (2, "")
+    assert stage.servers.register("ps-2", 0, "ps-2:0", stage.now) is None
+
+
+def test_servers_are_reopened_when_one_of_them_dies_before_the_others_follow() -> None:
+    stage = opened()
+    stage.servers.scale(1)
+    stage.mute = {TakeCheckpoint}
+    stage.talk(1.0)
+    [call] = stage.said(TakeCheckpoint)
+    stage.lose(1)
+    stage.register(1, 1)
+    stage.unmute()
+    stage.talk(1.0)  # another last checkpoint is under way
+    figures = Figures(0, 1, Version(1), open=True, sealed=call.header.folder)  # type: ignore[union-attr]
+    asked = [each for each in stage.asked if isinstance(each.header, Status) and each.index == 0]
+    stage.servers.answered(asked[-1], figures, stage.now)
+    reopened = [each.header for each in stage.servers.calls(stage.now) if isinstance(each.header, Reopen)]
+    assert reopened == [Reopen(1, "000001-000002")]
+    assert stage.checkpoints.closing == "000001-000003"
+
+
+def test_a_push_that_a_living_worker_has_not_finished_puts_the_change_off() -> None:
+    stage = opened()
+    stage.worker("worker-0")
+    stage.servers.scale(1)
+    stage.mute = {TakeCheckpoint}
+    stage.talk(1.0)
+    [call] = stage.unheard
+    for who, closing in (({"worker-9": 0, "worker-0": 7}, True), ({"worker-0": 0}, False)):
+        stage.servers.answered(call, CheckpointTaken(Version(1), unfinished=who), stage.now)
+        assert bool(stage.checkpoints.closing) is closing
+    assert "worker-0 is pushing to some of them" in stage.notes[-1]
+
+
+def test_a_checkpoint_in_memory_is_followed_by_one_in_files() -> None:
+    stage = opened(Mode("sync"), MEMORY)
+    stage.servers.scale(3)
+    stage.register(2)
+    stage.talk(1.0)
+    [call] = stage.said(TakeCheckpoint)
+    assert call.header == TakeCheckpoint(1, "000001-000002", last=True)
+    assert complete(stage)
+    checkpoint = stage.leases.state.checkpoint
+    assert checkpoint is not None and checkpoint.manifest is None
+    stage.talk(1.0)
+    assert all(call.header.manifest is None for call in stage.said(Arrange))  # type: ignore[union-attr]
+    stage.step += 1
+    stage.talk(11.0)
+    assert [call.header.memory for call in stage.said(TakeCheckpoint)] == [True]  # type: ignore[union-attr]
+
+
+def test_a_server_is_moved_by_another_one_that_follows_it() -> None:
+    stage = opened()
+    started(stage.instances)
+    stage.servers.scale(2, ["ps-0"])
+    assert started(stage.instances) == [("ps-2", True)]
+    stage.register(2)
+    stage.talk(1.0)
+    assert complete(stage)
+    assert started(stage.instances) == [("ps-0", False)]
+    assert addresses(stage) == ("ps-1:0", "ps-2:0")
+    stage.restart()
+    assert addresses(stage) == ("ps-1:0", "ps-2:0")
