@@ -5,8 +5,19 @@ as the whole table. A `RowTable` keeps the rows in the process, or parameter ser
 of its minibatch as an argument, and their gradient updates them.
 """
 
+from edl.embeddings.cut import TableCut
 from edl.embeddings.initializers import Initial
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.table import Copied, RowTable, Stored, TableSpec, added, distinct_ids
 
-__all__ = ["Copied", "Initial", "Optimizer", "RowTable", "Stored", "TableSpec", "added", "distinct_ids"]
+__all__ = [
+    "Copied",
+    "Initial",
+    "Optimizer",
+    "RowTable",
+    "Stored",
+    "TableCut",
+    "TableSpec",
+    "added",
+    "distinct_ids",
+]

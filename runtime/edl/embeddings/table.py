@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from edl.embeddings.cut import Rows, TableCut
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.limits import Cells, CountingFilter, expired, surplus
 from edl.embeddings.optimizers import Optimizer
@@ -103,6 +104,7 @@ class RowTable:
         self._used: Ids  # last step of each row
         self._data: Floats
         self._index: Ids
+        self._cuts: list[TableCut]
         self._order: Ids  # rows by ascending id, as of the last `chunk`
         self._clear()
 
@@ -163,6 +165,7 @@ class RowTable:
                 self.refused += len(numbers) - int(np.count_nonzero(kept))
                 numbers, gradients = numbers[kept], gradients[kept]
             self.steps += 1
+            self._keep(numbers)
             self._used[numbers] = self.steps
             self._mover.move(self._data, self.spec.dim, numbers, gradients, rate, self.steps)
             self._evict(expired(self.limits, self._used[: self._count], self.steps))
@@ -192,27 +195,19 @@ class RowTable:
             numbers = self._order[start : start + limit]
             return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
 
-    def room(self) -> Copied:
-        """Return touched arrays for a copy, with spare room: the system is slow to provide memory at first use."""
-        rows = self._count + self._count // 16 + _LEAST_ROWS
-        data = np.empty((rows, self._data.shape[1]), np.float32)
-        room = Copied(np.empty(rows, np.int64), data, 0, np.empty(rows, np.int64))
-        for array in (room.ids, room.data, room.used):
-            array.fill(0)
-        return room
-
-    def copied(self, room: Copied | None = None) -> Copied:
-        """Return a copy of everything, in `room` if it is large enough."""
+    def cut(self) -> TableCut:
+        """Return the present content, to be read while the table changes. Close it."""
         with self._lock:
-            count, counts = self._count, self._counts().copy()
-            known, data, used = self._known[:count], self._data[:count], self._used[:count]
-            if room is None or len(room.ids) < count:
-                return Copied(known.copy(), data.copy(), self.steps, used.copy(), counts)
-            copied = Copied(room.ids[:count], room.data[:count], self.steps, room.used[:count], counts)
-            np.copyto(copied.ids, known)
-            np.copyto(copied.data, data)
-            np.copyto(copied.used, used)
-            return copied
+            self._cuts = [cut for cut in self._cuts if not cut.closed]
+            cut = TableCut(self._lock, self._arrays, self._count, self.steps, self._counts().copy())
+            self._cuts.append(cut)
+            return cut
+
+    def copied(self) -> Copied:
+        """Return a copy of everything."""
+        with self._lock:
+            ids, data, used = self._arrays().at(slice(self._count)).copy()
+            return Copied(ids, data, self.steps, used, self._counts().copy())
 
     def adopt(self, copied: Copied) -> None:
         """Replace everything by these arrays, which the table then owns. Ids are distinct.
@@ -238,6 +233,7 @@ class RowTable:
             self._check_copied(ids, rows)
         with self._lock:
             numbers = self._found(ids)
+            self._keep(numbers)
             self._data[numbers, : rows.shape[1]] = rows
             self._used[numbers] = self.steps if used is None else used
 
@@ -292,8 +288,17 @@ class RowTable:
         self._data = np.empty((_LEAST_ROWS, self.spec.dim * (1 + len(self._slots))), np.float32)
         self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
         self._order = np.empty(0, np.int64)
+        self._cuts = []
         least = self.limits.min_count
         self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
+
+    def _arrays(self) -> Rows:
+        return Rows(self._known, self._data, self._used)
+
+    def _keep(self, numbers: Ids) -> None:
+        """Let cuts copy the rows with these distinct numbers, which are about to change."""
+        for cut in self._cuts:
+            cut.keep(numbers)
 
     def _counts(self) -> Cells:
         return _NO_CELLS if self._filter is None else self._filter.cells
@@ -305,6 +310,8 @@ class RowTable:
     def _evict(self, numbers: Ids) -> None:
         """Remove the rows with these ascending numbers, with their slots."""
         if len(numbers):
+            if self._cuts:  # the last rows take the places of the removed ones
+                self._keep(np.union1d(numbers, np.arange(self._count - len(numbers), self._count)))
             self._count = self._kernels.remove(
                 self._index, self._known, self._data, self._used, self._count, numbers
             )

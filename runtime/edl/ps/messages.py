@@ -345,7 +345,7 @@ class Arranged(msgspec.Struct, frozen=True):
 
 
 class TakeCheckpoint(msgspec.Struct, frozen=True):
-    """Copy everything now, and write it in the background: `server-INDEX.safetensors` in `folder` of the store.
+    """Take the present content, and write it in the background: `server-INDEX.safetensors` in `folder` of the store.
 
     Server 0 lets the others do the same (`alone`) at the same version, in sync between two rounds. A failed checkpoint
     is repeated in another folder. `wait` answers when it is complete, with its shards. `memory` keeps it in the memory

@@ -20,7 +20,7 @@ from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.locks import RWLock
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.staleness import StalenessMeter
-from edl.ps.store import Gradients, RowGradients, Store, StoreCopy, mean
+from edl.ps.store import Gradients, RowGradients, Store, StoreCut, mean
 from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
 
@@ -36,12 +36,12 @@ class Start(NamedTuple):
 
 
 class ReplicaSnapshot(NamedTuple):
-    """Copy of a replica at one moment. `first` is the initial state, before any worker pushed one."""
+    """Content of a replica at one moment. `first` is the initial state, before any worker pushed one."""
 
     arranged: msg.Arrange
     version: msg.Version
     definition: msg.Definition
-    store: StoreCopy
+    store: StoreCut
     push_log: PushLogState
     first: Floats
     states: dict[str, Floats]
@@ -276,22 +276,22 @@ class Replica:
             applied.get(instance, (-1, 0)) >= last for instance, last in self._admitted.items()
         )
 
-    def copied(self, name: str = "", *, reported: bool = True) -> ReplicaSnapshot:
-        """Return a copy of everything between two pushes, for the checkpoint of that name.
+    def cut(self, name: str = "", *, reported: bool = True) -> ReplicaSnapshot:
+        """Return the content between two pushes, for the checkpoint of that name. Its `store` has to be closed.
 
         See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log.
         """
         store = self.trained()
-        room = store.room()  # allocated before the lock stops all calls
+        room = store.flat.room()  # allocated before the lock stops all calls
         with self.lock.exclusive():
             if self.updates is not None and reported:
                 self.updates.begin(name)
             if name == self.sealed:
                 self._admitted = {}  # nothing is applied after the last copy
-            copied = store.copied(room)
+            content = store.cut(room)
             push_log, states = self.push_log.snapshot(reported=reported)
             return ReplicaSnapshot(
-                self.arranged, self.version, store.definition, copied, push_log, self.push_log.first, states
+                self.arranged, self.version, store.definition, content, push_log, self.push_log.first, states
             )
 
     def is_void(self, lease: int) -> bool:

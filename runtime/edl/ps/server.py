@@ -358,9 +358,9 @@ class Server:
             folder, manifest, index, servers, same_leases=manifests.goes_on(asked, manifest)
         )
 
-    def _write(self, name: str, copied: ReplicaSnapshot) -> msg.Shard:
+    def _write(self, name: str, snapshot: ReplicaSnapshot) -> msg.Shard:
         """Write the shard as a file and publish it. Raises OSError or SQLFlowError if that fails."""
-        shard = shard_file.write(self._store.folder / name, copied)
+        shard = shard_file.write(self._store.folder / name, snapshot)
         self._store.publish(name, shard.file)
         return shard
 

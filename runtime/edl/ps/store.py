@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from edl.embeddings import Copied, Optimizer, RowTable, TableSpec, added
+from edl.embeddings import Copied, Optimizer, RowTable, TableCut, TableSpec, added
 from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
@@ -33,6 +33,17 @@ class Gradients(NamedTuple):
     tables: dict[str, RowGradients]
     rate: float
     rows: int
+
+
+class StoreCut(NamedTuple):
+    """Content of a store at one moment. `tables` are in the order of the definition, read while training goes on."""
+
+    flat: FlatCopy
+    tables: tuple[TableCut, ...]
+
+    def close(self) -> None:
+        for table in self.tables:
+            table.close()
 
 
 class StoreCopy(NamedTuple):
@@ -93,17 +104,12 @@ class Store:
         for name, (ids, values) in gradients.tables.items():
             self.tables[name].update(ids, values, gradients.rate, distinct=True)
 
-    def room(self) -> StoreCopy:
-        """Return memory for a copy."""
-        return StoreCopy(self.flat.room(), tuple(table.room() for table in self.tables.values()))
-
-    def copied(self, room: StoreCopy) -> StoreCopy:
-        """Copy everything into `room` and return it, as fast as memory allows."""
-        tables = zip(self.tables.values(), room.tables, strict=True)
-        return StoreCopy(self.flat.copied(room.flat), tuple(table.copied(own) for table, own in tables))
+    def cut(self, room: FlatCopy) -> StoreCut:
+        """Return the present content; flat parameters are copied into `room`. Close it."""
+        return StoreCut(self.flat.copied(room), tuple(table.cut() for table in self.tables.values()))
 
     def adopt(self, copied: StoreCopy) -> None:
-        """Restore a result of `copied`, and take ownership of its arrays."""
+        """Restore a copy, and take ownership of its arrays."""
         self.flat.adopt(copied.flat)
         for table, own in zip(self.tables.values(), copied.tables, strict=True):
             table.adopt(own)

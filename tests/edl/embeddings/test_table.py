@@ -226,17 +226,6 @@ def test_a_copy_does_not_move_with_the_table() -> None:
     np.testing.assert_array_equal(copied.data, before)
 
 
-@pytest.mark.parametrize("more", [0, 5000])
-def test_a_copy_is_the_same_where_there_was_room_for_it(more: int) -> None:
-    """Also when the table has outgrown the room since."""
-    subject = trained()
-    room = subject.room()
-    subject.gather(np.arange(10_000, 10_000 + more))
-    for one, other in zip(subject.copied(), subject.copied(room), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert np.shares_memory(room.data, subject.copied(room).data) == (not more)
-
-
 def test_rows_are_put_with_their_slots_or_without() -> None:
     one, whole, bare = trained(), table(2, optimizer=ADAGRAD), table(2, optimizer=ADAGRAD)
     copied = one.copied()

@@ -97,10 +97,13 @@ class ShardReplication:
         self._memory = memory
         self._token = token
 
-    def write(self, checkpoint: str, copied: ReplicaSnapshot) -> msg.Shard:
+    def write(self, checkpoint: str, snapshot: ReplicaSnapshot) -> msg.Shard:
         """Keep the shard, and send a copy to the next server. Raises ClusterError or SpecError if that fails."""
-        data = np.concatenate([np.frombuffer(piece, np.uint8) for piece in shard_file.pieces(copied)])
-        index, addresses = copied.arranged.index, copied.arranged.addresses
+        size, pieces = shard_file.contents(snapshot)
+        data = np.empty(size, np.uint8)
+        for at, part in pieces:
+            data[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        index, addresses = snapshot.arranged.index, snapshot.arranged.addresses
         shard = msg.Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
         self._memory.put(checkpoint, Held(shard, data))
         with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:

@@ -17,13 +17,14 @@ import secrets
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from edl.embeddings import Copied
+from edl.embeddings.cut import Rows
 from edl.embeddings.table import Floats
 from edl.errors import SpecError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
@@ -58,24 +59,34 @@ class _Entry(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
+def write(folder: Path, snapshot: ReplicaSnapshot) -> Shard:
     """Write the file and return its description. Raises OSError if that fails."""
-    index = copied.arranged.index
+    index = snapshot.arranged.index
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name_of(index)
     partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
-    crc = size = 0
+    size, pieces = contents(snapshot)
     try:
-        with partial.open("wb") as file:
-            for piece in pieces(copied):
-                crc, size = zlib.crc32(piece, crc), size + len(piece)
+        with partial.open("w+b") as file:
+            for start, piece in pieces:
+                file.seek(start)
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
+            crc = _crc(file)
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
     return Shard(index, path.name, size, crc)
+
+
+def _crc(file: BinaryIO) -> int:
+    """Return the CRC-32 of a file, whose arrays were not written one after another."""
+    file.seek(0)
+    crc = 0
+    while piece := file.read(PIECE):
+        crc = zlib.crc32(piece, crc)
+    return crc
 
 
 def name_of(index: int) -> str:
@@ -83,41 +94,58 @@ def name_of(index: int) -> str:
     return f"server-{index}.safetensors"
 
 
-def pieces(copied: ReplicaSnapshot) -> Iterator[bytes | memoryview]:
-    """Yield the bytes of the file in pieces."""
-    arrays = _arrays(copied)
+def contents(snapshot: ReplicaSnapshot) -> tuple[int, Iterator[tuple[int, memoryview]]]:
+    """Return the size of the file, and its parts in any order: where each begins, and its bytes.
+
+    The rows of a table are in memory in pieces only.
+    """
+    tables, arrays = snapshot.store.tables, _arrays(snapshot)
     kinds = {name: Kind(array.dtype, array.shape) for name, array in arrays.items()}
-    head, starts = header(kinds, {_KEY: msgspec.json.encode(_header(copied)).decode()})
-    yield head
-    for name in starts:
-        if arrays[name].size:
-            data = memoryview(arrays[name]).cast("B")
-            yield from (data[start : start + PIECE] for start in range(0, len(data), PIECE))
+    for number, table in enumerate(tables):
+        for part, array in table.like._asdict().items():
+            kinds[f"table.{number}.{part}"] = Kind(array.dtype, (table.rows, *array.shape[1:]))
+    head, starts = header(kinds, {_KEY: msgspec.json.encode(_header(snapshot)).decode()})
+
+    def parts() -> Iterator[tuple[int, memoryview]]:
+        yield 0, memoryview(head)
+        for name, array in arrays.items():
+            yield from _pieces(starts[name], array)
+        for number, table in enumerate(tables):
+            ends = {part: starts[f"table.{number}.{part}"] for part in Rows._fields}
+            for rows in table.pieces():
+                for part, array in rows._asdict().items():
+                    yield from _pieces(ends[part], array)
+                    ends[part] += array.nbytes
+
+    return len(head) + sum(kind.bytes for kind in kinds.values()), parts()
 
 
-def _header(copied: ReplicaSnapshot) -> Header:
+def _pieces(start: int, array: Any) -> Iterator[tuple[int, memoryview]]:
+    if array.size:
+        data = memoryview(array).cast("B")
+        yield from ((start + at, data[at : at + PIECE]) for at in range(0, len(data), PIECE))
+
+
+def _header(snapshot: ReplicaSnapshot) -> Header:
     return Header(
-        copied.arranged.index,
-        len(copied.arranged.addresses),
-        copied.version,
-        copied.definition,
-        copied.store.flat.steps,
-        tuple(table.steps for table in copied.store.tables),
-        copied.push_log,
-        tuple(copied.states),
+        snapshot.arranged.index,
+        len(snapshot.arranged.addresses),
+        snapshot.version,
+        snapshot.definition,
+        snapshot.store.flat.steps,
+        tuple(table.steps for table in snapshot.store.tables),
+        snapshot.push_log,
+        tuple(snapshot.states),
     )
 
 
-def _arrays(copied: ReplicaSnapshot) -> dict[str, Any]:
-    tables = copied.store.tables
+def _arrays(snapshot: ReplicaSnapshot) -> dict[str, Any]:
+    """Return the arrays of the file that are in memory."""
     return {
-        **{f"table.{i}.ids": table.ids for i, table in enumerate(tables)},
-        **{f"table.{i}.data": table.data for i, table in enumerate(tables)},
-        **{f"table.{i}.used": table.used for i, table in enumerate(tables)},
-        **{f"table.{i}.counts": table.counts for i, table in enumerate(tables)},
-        "flat": copied.store.flat.data,
-        "first": copied.first,
-        **{f"state.{i}": state for i, state in enumerate(copied.states.values())},
+        **{f"table.{i}.counts": table.counts for i, table in enumerate(snapshot.store.tables)},
+        "flat": snapshot.store.flat.data,
+        "first": snapshot.first,
+        **{f"state.{i}": state for i, state in enumerate(snapshot.states.values())},
     }
 
 

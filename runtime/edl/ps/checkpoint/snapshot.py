@@ -1,4 +1,4 @@
-"""Checkpoints of one server in progress: copied at once, written by a thread one after another.
+"""Checkpoints of one server in progress: their content is that of one moment, and a thread writes one after another.
 
 The caller chooses whether a shard is written to disk or replicated in the memory of the next server.
 """
@@ -24,7 +24,7 @@ Write = Callable[[str, ReplicaSnapshot], Shard]
 
 
 class Taken(NamedTuple):
-    """Checkpoint whose state was copied. `shard` is the result of writing this server's part."""
+    """Checkpoint that was begun. `shard` is the result of writing this server's part."""
 
     version: Version
     progress: tuple[Progress, ...]
@@ -49,16 +49,16 @@ class CheckpointWriter:
         self._taken: dict[str, Taken] = {}
 
     def take(self, name: str, write: Write, *, reported: bool = True) -> Taken:
-        """Copy everything now and write it in the background; return the known one if it was taken already.
+        """Take the present content, and write it in the background; return the known one if it was taken already.
 
         See `PushLog.snapshot` for `reported`.
         """
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
-            copied = self._replica.copied(name, reported=reported)
-            shard = self._writer.submit(_written, write, name, copied)
-            taken = Taken(copied.version, copied.push_log.progress, shard)
+            snapshot = self._replica.cut(name, reported=reported)
+            shard = self._writer.submit(_written, write, name, snapshot)
+            taken = Taken(snapshot.version, snapshot.push_log.progress, shard)
             with self._lock:
                 self._taken[name] = taken
                 while len(self._taken) > _REMEMBERED:
@@ -76,10 +76,12 @@ class CheckpointWriter:
         self._writer.shutdown(wait=False, cancel_futures=True)
 
 
-def _written(write: Write, name: str, copied: ReplicaSnapshot) -> Shard:
+def _written(write: Write, name: str, snapshot: ReplicaSnapshot) -> Shard:
     try:
-        return write(name, copied)
+        return write(name, snapshot)
     except (OSError, SQLFlowError) as error:  # training continues without it
         log(f"the checkpoint {name} could not be written: {error}")
-        index = copied.arranged.index
+        index = snapshot.arranged.index
         return Shard(index, shard_file.name_of(index), error=str(error))
+    finally:
+        snapshot.store.close()
