@@ -7,8 +7,10 @@ Tasks without parameters are independent of each other, and results are staged b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from statistics import median
+
+from edl.master.tasks.lease_table import LeaseTable, task_name
+from edl.tasks.task import Task, TaskType
 
 FACTOR = 3.0  # multiple of the median time of a task
 LEAST_DONE = 3  # tasks that are done before one is far slower than they were
@@ -17,9 +19,17 @@ _RECENT = 101  # tasks whose times are remembered
 
 
 class Backups:
-    """Times of the tasks of one job, by lease. Leases of an earlier master begin when they are seen first."""
+    """Times of the tasks of one type, by lease, and the tasks that are to have a backup.
 
-    def __init__(self) -> None:
+    Leases of an earlier master begin when they are seen first.
+    """
+
+    def __init__(self, table: LeaseTable, kind: TaskType) -> None:
+        self._table = table
+        self._kind = kind
+        self._overdue: list[
+            int
+        ] = []  # leases without a backup that take far longer than others, the oldest last
         self._begun: dict[int, float] = {}
         self._took: deque[float] = deque(maxlen=_RECENT)
 
@@ -31,14 +41,37 @@ class Backups:
         if (begun := self._begun.pop(lease, None)) is not None:
             self._took.append(now - begun)
 
-    def overdue(self, leases: Iterable[int], now: float) -> list[int]:
-        """Return those of the open leases whose tasks take far longer than others, the oldest last."""
-        leases = [*leases]
+    @property
+    def due(self) -> int:
+        """Number of tasks that the next idle workers are to do as well."""
+        return len(self._overdue)
+
+    def find_overdue(self, now: float) -> None:
+        """Find the tasks that take far longer than others, once all are assigned."""
+        self._overdue = []
+        if self._table.job.waits(self._kind):
+            return
+        leases = self._table.state.of_type(self._kind)
         for lease in leases:
             self.begun(lease, now)
         self._begun = {lease: self._begun[lease] for lease in leases}
         if len(self._took) < LEAST_DONE:
-            return []
+            return
         longest = max(LEAST_SECS, FACTOR * median(self._took))
         late = [lease for lease in leases if now - self._begun[lease] > longest]
-        return sorted(late, key=self._begun.__getitem__, reverse=True)
+        late.sort(key=self._begun.__getitem__, reverse=True)
+        self._overdue = [lease for lease in late if not self._table.has_backup(lease)]
+
+    def take(self, kind: TaskType, owner: str) -> Task | None:
+        """Assign the oldest overdue task to a worker that is idle; return None if there is none for it."""
+        if self._table.of(owner):
+            return None
+        for number in reversed(self._overdue):
+            lease = self._table.state.leases.get(number)
+            if lease is None or lease.type != kind or lease.instance == owner:
+                continue
+            self._overdue.remove(number)
+            if (task := self._table.back_up(number, owner)) is not None:
+                self._table.log(f"{task_name(task)} takes long on {lease.instance}: {owner} does it too")
+            return task
+        return None

@@ -175,5 +175,17 @@ def report_of(part: Progress) -> Report:
     return Report(part.task, part.rows, part.steps, part.loss, part.weight)
 
 
+def task_key(task: Task) -> str:
+    """Return the name by which the stored state counts attempts of a task."""
+    return f"{task.type} {task.number} {task.id}"
+
+
+def task_name(task: Task) -> str:
+    """Return the name of a task in messages."""
+    if task.type in ("conclude", "export"):
+        return f"the task {task.type}"
+    return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"
+
+
 def _copied(state: JobState) -> JobState:
     return encoding.decode(encoding.encode(state), JobState)

@@ -26,13 +26,13 @@ from edl.master.pace import Pace
 from edl.master.state import Lease, MasterState, Member
 from edl.master.tasks.backups import Backups
 from edl.master.tasks.done_rows import DoneRows
-from edl.master.tasks.lease_table import LeaseTable, report_of, task_of
+from edl.master.tasks.lease_table import LeaseTable, report_of, task_key, task_name, task_of
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
 from edl.ps.messages import Progress
 from edl.tasks.job_state import Job, Plan
 from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
-from edl.tasks.task import CONTROL, Report, Summary, Task, TaskType
+from edl.tasks.task import CONTROL, Report, Summary, Task
 
 ATTEMPTS = 3  # attempts of a task that raises
 HEARTBEATS = 400  # of all workers per second, at the most: an exchange takes half a millisecond of a core
@@ -85,8 +85,7 @@ class TaskManager:
         self._awake = False  # True after the first tick
         self._watch = ProgressWatch(task_timeout, measured=plan.kind != "search")
         self._hung: dict[str, int] = {}  # incarnations that are to exit
-        self._backups = Backups() if plan.kind in ("predict", "evaluate") else None
-        self._overdue: list[int] = []  # leases whose tasks are to have a backup, the oldest last
+        self._backups = Backups(self._table, plan.kind) if plan.kind in ("predict", "evaluate") else None
 
     @property
     def job(self) -> Job:
@@ -233,16 +232,8 @@ class TaskManager:
         late = (longest - self.lease_secs) / 3  # heartbeats show the progress
         if (hanging := self._watch.take_hanging(now, self.state.is_alive, late)) is not None:
             self._end_hanging(hanging, now)
-        self._find_overdue(now)
-
-    def _find_overdue(self, now: float) -> None:
-        """Find tasks that take far longer than others, once all are assigned."""
-        self._overdue = []
-        kind: TaskType = "predict" if self.plan.kind == "predict" else "evaluate"
-        if self._backups is None or self.job.waits(kind):
-            return
-        overdue = self._backups.overdue(self.state.of_type(kind), now)
-        self._overdue = [number for number in overdue if not self._table.has_backup(number)]
+        if self._backups is not None:
+            self._backups.find_overdue(now)
 
     # Exchange ---------------------------------------------------------------------------------------------
 
@@ -328,26 +319,14 @@ class TaskManager:
             if not owner or not self._recovery.may_take(kind, request):
                 continue
             for _ in range(count):
-                task = self._table.take(kind, owner) or self._back_up(kind, owner)
+                task = self._table.take(kind, owner)
+                if task is None and self._backups is not None:
+                    task = self._backups.take(kind, owner)
                 if task is None:
                     break
                 if self._backups is not None:
                     self._backups.begun(task.attempt, self.state.seconds)
                 yield task
-
-    def _back_up(self, kind: TaskType, owner: str) -> Task | None:
-        """Assign the oldest overdue task to an idle worker as well, or return None."""
-        if self._table.of(owner):
-            return None
-        for number in reversed(self._overdue):
-            lease = self.state.leases.get(number)
-            if lease is None or lease.type != kind or lease.instance == owner:
-                continue
-            self._overdue.remove(number)
-            if (task := self._table.back_up(number, owner)) is not None:
-                self.log(f"{_named(task)} takes long on {lease.instance}: {owner} does it too")
-            return task
-        return None
 
     def _revoked(self, request: Request) -> Iterable[int]:
         """Yield the named leases that the worker has lost."""
@@ -360,7 +339,8 @@ class TaskManager:
         """Value that changes when there may be news for a waiting worker."""
         stand_ins = tuple(record.instance for record in self.state.servers)
         news = self._flags(), self.state.generation, self.servers, bool(self.state.revoking), stand_ins
-        return *news, len(self._overdue), *self.rendezvous.signal, self.job.available
+        overdue = self._backups.due if self._backups is not None else 0
+        return *news, overdue, *self.rendezvous.signal, self.job.available
 
     def _flags(self) -> Flag:
         job = self.job
@@ -410,16 +390,16 @@ class TaskManager:
             self._count_failure(task, update.error, request.instance, now)
 
     def _done(self, report: Report, now: float) -> None:
-        self.state.count_done(report.task.type, _key(report.task))
+        self.state.count_done(report.task.type, task_key(report.task))
         self.news += self.job.done(report, now)
         if self.job.stopped:
             self._recovery.stopped()
 
     def _count_failure(self, task: Task, error: Failed, instance: str, now: float) -> None:
-        times = self.state.count_failure(_key(task), error)
-        self.log(f"{_named(task)} failed on {instance}: {error.message}")
+        times = self.state.count_failure(task_key(task), error)
+        self.log(f"{task_name(task)} failed on {instance}: {error.message}")
         if times >= ATTEMPTS:
-            message = f"{_named(task)} failed {times} times, the last time: {error.message}"
+            message = f"{task_name(task)} failed {times} times, the last time: {error.message}"
             self.fail(Failed(error.code, message, error.hint, error.traceback))
         elif self._recovery.ends_on_failure and task.type == "train":
             member = self.state.members[instance]
@@ -492,13 +472,3 @@ class TaskManager:
         members = self.state.members.items()
         reports = {name: (member.incarnation, member.upto) for name, member in members}
         return Marks(reports, self.state.rendezvous.number)
-
-
-def _key(task: Task) -> str:
-    return f"{task.type} {task.number} {task.id}"
-
-
-def _named(task: Task) -> str:
-    if task.type in ("conclude", "export"):
-        return f"the task {task.type}"
-    return f"the {task.type} task of the rows [{task.start:,}, {task.end:,})"
