@@ -104,5 +104,5 @@ def _batches(result: Any) -> Iterator[pa.RecordBatch]:
             yield from _batches(part)
     else:
         raise JobError(
-            f"a {type(result).__name__} is no table: write a data frame, Arrow data, or columns by name"
+            f"a {type(result).__name__} is not a table: write a data frame, Arrow data, or columns by name"
         )

@@ -78,7 +78,7 @@ def _contradictions(found: Attributes) -> list[SQLFlowError]:
     elif isinstance(threshold.value, str):
         wrong, hint = f"only a model has a threshold by {threshold.value}", "write a number from 0 to 1"
     elif probability is not None and _count(probability) > 2:
-        wrong, hint = f"a threshold is of two classes, and these are {_count(probability)}", "leave it out"
+        wrong, hint = f"a threshold needs two classes, and there are {_count(probability)}", "leave it out"
     else:
         return errors
     return [*errors, SemanticError(wrong, span=threshold.written.value.span, hint=hint)]
@@ -230,7 +230,9 @@ class _Planner:
         hint = f"select {expressions.rounded(column, self._query.dialect)}"
         if PROBABILITY not in self._found:
             hint += ", or compare numbers: evaluate.kind = regression"
-        return SemanticError(f"{column} holds fractional numbers, which are no classes", span=span, hint=hint)
+        return SemanticError(
+            f"{column} holds fractional numbers, which cannot be classes", span=span, hint=hint
+        )
 
     def _in_order(
         self, label: str, by_class: Mapping[str, Span]
@@ -260,7 +262,7 @@ class _Planner:
             return int(name) if kind is ColumnType.NUMBER else name
         except (KeyError, ValueError):
             self._errors.append(
-                SemanticError(f"{name} is no value of {label}, which is {kind.words}", span=span)
+                SemanticError(f"{name} cannot be a value of {label}, which is {kind.words}", span=span)
             )
             return name
 

@@ -87,7 +87,7 @@ class Schema:
             raise self.unusable(column, span)
         if kind is ColumnType.NUMBER and not self.is_integer(column):
             raise SemanticError(
-                f"{column} holds fractional numbers, which are no categories",
+                f"{column} holds fractional numbers, which cannot be categories",
                 span=span,
                 hint=f"write BUCKETIZE({expressions.argument(column)}, 10)",
             )

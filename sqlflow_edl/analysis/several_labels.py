@@ -41,7 +41,7 @@ def check(
     """Add errors for several labels where one model has one, and for weights of a single label."""
     if len(found) < 2:
         if WEIGHTS in settings.resolved and found:
-            message = "label weights are of several labels, and the statement names one"
+            message = "label weights apply to several labels, and the statement names one"
             errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="leave them out"))
         return
     span, choice = list(found.values())[1], settings.choice
@@ -53,13 +53,13 @@ def check(
         errors.append(SemanticError(f"a {name} predicts one label", span=span, hint=hint))
     for name in _OF_ONE:
         if name in settings.resolved and not (choice.own and name.startswith("model.")):
-            message = f"{name} is of one label, and the statement names {len(found)}"
+            message = f"{name} applies to one label, and the statement names {len(found)}"
             errors.append(
                 SemanticError(message, span=settings.resolved[name].written.key_span, hint="leave it out")
             )
     written, theirs = settings.get(WEIGHTS), settings.theirs("loss")
     if theirs and written:
-        message = f"label weights are of losses of this language, and the loss is {theirs.name}"
+        message = f"label weights apply to losses of this language, and the loss is {theirs.name}"
         errors.append(
             SemanticError(message, span=settings.span(WEIGHTS), hint="weigh the labels in that function")
         )
@@ -67,7 +67,7 @@ def check(
         message = f"there are {len(written)} label weights for {len(found)} labels: {', '.join(found)}"
         errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint="write one for each"))
     elif isinstance(written, tuple) and not all(0 < float(each) < math.inf for each in written):  # type: ignore[arg-type]  # numbers
-        message, hint = "the weight of a label is above 0", "leave a label out to learn nothing of it"
+        message, hint = "the weight of a label must be above 0", "leave out a label that is not to be learned"
         errors.append(SemanticError(message, span=settings.span(WEIGHTS), hint=hint))
 
 

@@ -91,7 +91,7 @@ def probabilities(written: Resolved | None, model: Archive, errors: list[SQLFlow
     if not any(isinstance(each, spec.ClassLabel) for each in spec.each_label(label)):
         errors.append(
             SemanticError(
-                f"there are probabilities of classes, and {label.column} is none",
+                f"only classes have probabilities, and {label.column} has no classes",
                 span=written.written.key_span,
                 hint="leave predict.probabilities out",
             )
@@ -107,7 +107,7 @@ def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: 
     if written is not None and not isinstance(label, spec.ClassLabel):
         errors.append(
             SemanticError(
-                f"probabilities of classes are calibrated, and {label.column} is a number",
+                f"only probabilities of classes can be calibrated, and {label.column} is a number",
                 span=written.written.key_span,
                 hint="leave it out; WITH predict.interval = 0.9 gives intervals of the predicted number",
             )
@@ -129,10 +129,12 @@ def check_threshold(label: spec.Label, key: str) -> None:
     """Raise SemanticError, with the name of the setting, unless the label has two classes."""
     if isinstance(label, spec.ClassLabel) and label.binary:
         return
-    has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "is none"
+    has = f"has {len(label.classes)}" if isinstance(label, spec.ClassLabel) else "has no classes"
     if isinstance(label, spec.SeveralLabels):
         has = "are several labels"
-    raise SemanticError(f"a threshold is of two classes, and {label.column} {has}", hint=f"leave {key} out")
+    raise SemanticError(
+        f"a threshold needs a label of two classes, and {label.column} {has}", hint=f"leave {key} out"
+    )
 
 
 def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]:

@@ -143,7 +143,7 @@ def check_sequence(own: OwnModel | None, column: Fitted, span: Span | None) -> N
     """Raise SemanticError for ids in their order, unless the model takes arrays of features."""
     if isinstance(column, spec.Sequence) and (own is None or "features" not in own.signature.names):
         raise SemanticError(
-            "a SEQUENCE is for a model of your own with a parameter features",
+            "SEQUENCE needs a model of your own with a parameter features",
             span=span,
             hint="other models take EMBEDDING(x, 8, mean) of the same ids, which has no order",
         )

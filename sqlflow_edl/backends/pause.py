@@ -56,7 +56,7 @@ def _obstacle(job: JobFolder) -> tuple[str, str] | None:
     """Return why the job could not be resumed, with a hint, or None."""
     kind, end = job.status().kind, f"`sqlflow cancel {job.id}` ends it"
     if kind != "train":
-        return f"it is no training, but of the kind {kind}, and would begin anew", end
+        return f"it is not a training, but of the kind {kind}, and would begin anew", end
     if not is_supervised(job):
         return (
             "it runs in one process, which writes no checkpoints",

@@ -24,7 +24,7 @@ def display(command: argparse.ArgumentParser) -> None:
 def positive(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
     return number
 
 
@@ -42,7 +42,7 @@ def _above_zero(text: str, what: str) -> float:
     except ValueError:
         number = 0
     if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what} above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a {what} above 0")
     return number
 
 
@@ -71,7 +71,7 @@ def duration(text: str) -> float:
         found = math.nan
     if not 1 <= found <= _LONGEST:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time from a second to 100 years, such as 90s, 45m, 2h or 1d"
+            f"{text!r} is not a time from a second to 100 years, such as 90s, 45m, 2h or 1d"
         )
     return found
 

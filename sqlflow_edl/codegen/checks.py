@@ -29,7 +29,7 @@ def check_names(spec: JobSpec) -> None:
         parts = name.split(".") if what in _DOTTED else [name]
         known = what != "a function of the contract" or name in FUNCTIONS
         if not known or not all(map(_is_name, parts)):
-            raise SpecError(f"the JobSpec is damaged: {name[:60]!r} is no name of {what}")
+            raise SpecError(f"the JobSpec is damaged: {name[:60]!r} is not a name of {what}")
     for model in spec.models:
         check_names(model)
     if not _SCHEME.fullmatch(spec.query.source.partition(":")[0]):

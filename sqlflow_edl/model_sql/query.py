@@ -124,7 +124,7 @@ def _name(text: str, target: Target) -> exp.Table:
     parts = {name for name, value in found.args.items() if value} if found is not None else {"no table"}
     if not isinstance(found, exp.Table) or not parts <= {"this", "db", "catalog"}:
         raise SemanticError(
-            f"{text!r} is no name of a table in {target.name}",
+            f"{text!r} is not the name of a table in {target.name}",
             hint="write a name, schema.name, or a SELECT in quotation marks of the shell",
         )
     return found

@@ -400,7 +400,7 @@ def _settings(model: Model, request: Request) -> Results:
         try:
             values[name] = float(text)
         except ValueError:
-            raise SemanticError(f"{name} is no number: {text!r}") from None
+            raise SemanticError(f"{name} is not a number: {text!r}") from None
     return model.settings(**values)
 
 
@@ -444,4 +444,6 @@ async def _http_error(request: Request, error: Exception) -> Response:
     """Answer unknown paths and methods as other errors."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     code = {404: "not_found", 405: "method"}.get(status, "error")
-    return error_response(status, code, f"{request.method} {request.url.path} is no request of this server")
+    return error_response(
+        status, code, f"{request.method} {request.url.path} is not a request of this server"
+    )

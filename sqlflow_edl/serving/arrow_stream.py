@@ -41,7 +41,7 @@ def read_stream(body: bytes, names: Sequence[str], *, most_rows: int, most_bytes
         schema = normal_schema(batches[0].schema)
     except (pa.ArrowException, OSError, ValueError, struct.error, IndexError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
-        raise SemanticError(f"the body is no Arrow IPC stream: {lines[0]}") from None
+        raise SemanticError(f"the body is not an Arrow IPC stream: {lines[0]}") from None
     except SourceError as error:
         raise SemanticError(error.message) from None
     plain = [normalised(batch, schema) for batch in batches]

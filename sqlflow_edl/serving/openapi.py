@@ -55,7 +55,7 @@ _ERROR: Document = {
 _STATUS = {
     "400": "The request is wrong; the error names the column, the row and the value",
     "401": "The bearer token is missing or wrong",
-    "404": "There is no such model or version",
+    "404": "No such model or version",
     "413": "The request has too many bytes or rows",
     "503": "The server has too much to do, or is ending",
     "504": "The prediction takes too long",

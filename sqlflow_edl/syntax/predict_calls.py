@@ -224,7 +224,7 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
         joined = "".join(name_value(token.text) if token.kind == "name" else token.text for token in tokens)
     is_name = all(token.kind in ("word", "name", "string") or token.text in (".", "@") for token in tokens)
     if not is_name or not joined:
-        raise StatementSyntaxError("this is no name of a model", span=span.shifted(start), hint=_FORM)
+        raise StatementSyntaxError("this is not the name of a model", span=span.shifted(start), hint=_FORM)
     name, version = split_reference(joined)
     return Name((name,), written, span.shifted(start), version)
 

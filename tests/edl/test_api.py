@@ -198,7 +198,7 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"embedding_max_rows": -1}, "embedding_max_rows is -1, and must be a whole number from 0"),
         (
             {"workers": 2, "distribution_strategy": "sync", "max_staleness": 2},
-            "max_staleness: only gradients of the strategy async are stale",
+            "max_staleness: a limit of staleness applies to the strategy async",
         ),
         (
             {"workers": 2, "distribution_strategy": "local"},

@@ -71,8 +71,8 @@ def test_a_further_call_adds_rows_and_none_keep_the_columns(place: Callable[...,
     [
         (SOLD, "", r"name the table of the rows, as in write\(rows, 'totals'\)"),
         (SOLD, "total", "INTO does not name total; did you mean totals?"),
-        ("id", "totals", "a str is no table"),
-        ([3], "totals", "a int is no table"),
+        ("id", "totals", "a str is not a table"),
+        ([3], "totals", "a int is not a table"),
     ],
 )
 def test_a_wrong_result_is_told(place: Callable[..., Place], result: Any, table: str, message: str) -> None:

@@ -69,7 +69,9 @@ def _path_in_pods(text: str) -> str:
         return ""
     path = text.removeprefix(IN_PODS)
     if not Path(path).is_absolute():
-        raise SemanticError(f"{text} is no absolute path of pods", hint="such as pod:/edl/volume/model.zip")
+        raise SemanticError(
+            f"{text} is not an absolute path in pods", hint="such as pod:/edl/volume/model.zip"
+        )
     return path
 
 

@@ -149,7 +149,7 @@ def _type_named(text: str) -> pa.DataType:
     try:
         return pa.type_for_alias(text)
     except ValueError:
-        raise SourceError(f"{text} is no type of a column that a model reads") from None
+        raise SourceError(f"{text} is not a type of a column that a model can read") from None
 
 
 def _normal_field(field: pa.Field) -> pa.DataType:

@@ -130,7 +130,9 @@ def parse(url: str) -> SourceURL | ServerURL:
         )
     if scheme in LAKES and (store := location.partition("://")[0]) != location:
         if store not in OBJECT_STORES:
-            raise SourceError(f"{store}:// is no object store", hint=f"known: {', '.join(OBJECT_STORES)}")
+            raise SourceError(
+                f"{store}:// is not a known object store", hint=f"known: {', '.join(OBJECT_STORES)}"
+            )
         location = _remote(store, location).location
     return SourceURL(scheme, location, options)
 
@@ -212,7 +214,7 @@ def beside(connection: object) -> Source:
     if not scheme:
         kind = f"{type(connection).__module__}.{type(connection).__name__}"
         raise SourceError(
-            f"a {kind} is no connection of DuckDB or SQLite",
+            f"a {kind} is not a connection of DuckDB or SQLite",
             hint="write the URL of the data source: mysql://…",
         )
     module, name = SOURCES[scheme]

@@ -58,7 +58,7 @@ class KerasGradients(Gradients):
             number = self._numbers.get(id(variable))
             if number is None:
                 raise SemanticError(
-                    f"{variable.path} is no trainable weight of the model that edl.elastic.checkpoint has got"
+                    f"{variable.path} is not a trainable weight of the model that edl.elastic.checkpoint was given"
                 )
             self.present[number] = gradient
 

@@ -12,7 +12,7 @@ from edl.embeddings.table import TableSpec
 
 
 class EmbeddingLayer:
-    """Rows of a table outside of the graph, for ids that are features: an array of them, or several.
+    """Rows of a row table, for ids that are features: an array of them, or several.
 
     Called with ids int64 (n,) it gives (n, dim); with (n, k), or k arrays (n,), it gives (n, k, dim), or with a
     combiner (sum, mean, sqrtn) their rows combined, (n, dim), as with lists of ids (`edl.Ragged`). Ids are any int64. A

@@ -111,7 +111,7 @@ def _limited(column: Standardize) -> None:
     if column.limit < 0:
         raise SemanticError(
             f"limit of column {column.column} must not be negative, it is {column.limit}",
-            hint="0 is no limit",
+            hint="0 means no limit",
         )
 
 

@@ -68,7 +68,7 @@ class Lists:
         found = self._numbers(flat.take(places + 1))
         unknown = np.flatnonzero(~np.isfinite(found))
         if len(unknown):
-            raise self._refuse(int(unknown[0]), "and a weight in it is no finite number")
+            raise self._refuse(int(unknown[0]), "and a weight in it is not finite")
         self.items = flat.take(places)
         return found.astype(np.float32)
 
@@ -79,7 +79,7 @@ class Lists:
             return numbers(items.cast(pa.float64()), self._column)
         except pa.ArrowInvalid:
             item = _first_without_number(items)
-        raise self._refuse(item, f"and {_short(items[item].as_py())} is no number")
+        raise self._refuse(item, f"and {_short(items[item].as_py())} is not a number")
 
     def _refuse(self, item: int, why: str) -> SemanticError:
         """Return the error of an invalid item."""

@@ -48,5 +48,5 @@ def unusable(column: str, what: str, count: int, rows: int) -> SemanticError:
     """Return the error for invalid weights."""
     return SemanticError(
         f"the weight {column} is {what} in {count:,} of {rows:,} rows",
-        hint="a weight is a number from 0, and 0 leaves a row out",
+        hint="a weight must be 0 or more; 0 leaves a row out",
     )

@@ -48,7 +48,9 @@ def check_target(framework: str, path: Path) -> None:
     if path.exists():
         raise JobError(f"{path} is there already", hint="remove it, or choose another name")
     if not path.parent.is_dir():
-        raise JobError(f"cannot write {path}: {path.parent} is no folder", hint="make it, or choose another")
+        raise JobError(
+            f"cannot write {path}: {path.parent} is not a folder", hint="make it, or choose another"
+        )
     if not os.access(path.parent, os.W_OK):
         raise JobError(
             f"cannot write {path}: {path.parent} is read-only for this user", hint="choose another folder"

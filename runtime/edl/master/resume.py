@@ -101,7 +101,7 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
     if status.state == "cancelled":
         return "it was cancelled, which removes its checkpoints", again
     if status.kind != "train":
-        return f"it is no training, but of the kind {status.kind}", again
+        return f"it is not a training, but of the kind {status.kind}", again
     if not ClusterFolder(job.path).is_supervised:
         return "it ran in one process, which writes no checkpoints", f"{again}, with --workers 1"
     if job.archive.exists():

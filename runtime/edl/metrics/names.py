@@ -203,7 +203,7 @@ def kind_of(label: Label) -> Kind:
     if isinstance(label, ForecastLabel):
         return "forecast"
     if isinstance(label, RawLabel | NoLabel | SeveralLabels):
-        raise SemanticError("metrics by name are of one label, which the model does not have")
+        raise SemanticError("metrics by name need a model with one label")
     return "binary" if label.binary else "multiclass"
 
 

@@ -28,7 +28,7 @@ class RemoteSource(ParquetSource):
         pattern = url.location.rstrip("/")
         if pattern.endswith(_OTHERS):
             raise SourceError(
-                f"{url} is no Parquet file", hint="files elsewhere are Parquet; copy others here"
+                f"{url} is not a Parquet file", hint="files elsewhere are Parquet; copy others here"
             )
         if not pattern.endswith(".parquet"):
             pattern += "/**/*.parquet"

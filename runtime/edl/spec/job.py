@@ -155,7 +155,7 @@ ROW_LIMITS = ("embedding_min_count", "embedding_max_rows", "embedding_ttl_steps"
 
 
 class RowLimits(Struct, frozen=True):
-    """Bounds of an embedding table outside of the graph, see `edl.embeddings.limits`.
+    """Bounds of a row table, see `edl.embeddings.limits`.
 
     An id gets a row in the step that is the `min_count`-th to train with it. The least recently trained rows are
     dropped beyond `max_rows`, and those not trained for `ttl_steps` steps; 0 is no bound.

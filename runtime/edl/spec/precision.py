@@ -5,7 +5,7 @@ FLOAT16_ON_CPU = (
     "use bfloat16, which any CPU computes, or float32",
 )
 FLOAT16_ON_SERVERS = (
-    "float16 does without the steps whose gradients overflow, which parameter servers cannot know",
+    "float16 skips steps whose gradients overflow, which parameter servers cannot detect",
     "use bfloat16, or the strategy allreduce",
 )
 FLOAT16_IN_KERAS = (

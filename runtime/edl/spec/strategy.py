@@ -44,19 +44,21 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         yield Problem("strategy", f"the strategy {strategy} has no parameter servers", "use async or sync")
     not_async = strategy not in ("auto", "async") or cluster.grads_to_wait
     if cluster.local_steps > 1 and not_async:
-        yield Problem(
-            "local_steps", "local steps are taken between two pushes of the strategy async", "leave them out"
-        )
+        yield Problem("local_steps", "local steps apply to the strategy async", "leave them out")
     if cluster.max_staleness and not_async:
-        yield Problem("max_staleness", "only gradients of the strategy async are stale", "leave it out")
+        yield Problem("max_staleness", "a limit of staleness applies to the strategy async", "leave it out")
     if cluster.durable_updates != "none" and not_async:
         yield Problem(
             "durable_updates",
-            "updates are logged in the strategy async; the others return to a checkpoint and lose none",
+            "durable updates apply to the strategy async; others go back to a checkpoint and lose no updates",
             "leave it out",
         )
     if cluster.grads_to_wait and strategy not in ("auto", "sync"):
-        yield Problem("grads_to_wait", "only the strategy sync waits for gradients", "leave that out")
+        yield Problem(
+            "grads_to_wait",
+            "a number of gradients per step applies to the strategy sync",
+            "leave that out",
+        )
 
 
 def chosen(cluster: Cluster, in_tables: int = 0) -> Cluster:

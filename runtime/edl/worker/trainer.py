@@ -354,7 +354,7 @@ def program_callbacks(program: Program) -> list[Callback]:
     for callback in given:
         if not isinstance(callback, Callback):
             raise JobError(
-                f"callbacks in {program.file} gives a {type(callback).__name__}, which is no edl.Callback",
+                f"callbacks in {program.file} gives a {type(callback).__name__}, which is not an edl.Callback",
                 hint="from edl import Callback, and derive from it",
             )
     return list(given)

@@ -84,7 +84,7 @@ def held_out(
     missing = [each for each in label.classes if each not in set(held_out.counts.values)]
     advice = "use more validation rows (VALIDATE 0.2), or rows of every class: VALIDATE ON (SELECT …)"
     if len(held_out.counts.values) == 1:
-        message = f"all {held_out.rows:,} validation rows are of one class, {held_out.counts.values[0]!r}"
+        message = f"all {held_out.rows:,} validation rows have the same class, {held_out.counts.values[0]!r}"
         yield DataWarning("validation rows", f"{message}: their metrics say little", advice)
     elif missing:
         message = f"no validation row is of the class{'es' if len(missing) > 1 else ''} {_some(missing)}"

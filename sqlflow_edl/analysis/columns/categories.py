@@ -185,7 +185,7 @@ def sparse(bound: Bound) -> Draft:
         bound.schema.type(cells.column),
         bound.schema.items(cells.column),
     ):
-        raise bound.fail(f"ids with weights stand in texts, and {cells.column} has none")
+        raise bound.fail(f"ids with weights are read from texts, and {cells.column} holds none")
     return category_ids(replace(cells, separator=separator, size=size), size, bound.span)
 
 
@@ -264,9 +264,7 @@ def weighted(bound: Bound) -> Draft:
     """Return the category itself, which must have weights: they are applied wherever they are given."""
     inner: Draft = bound["category"]
     if not any(cells.separator for cells in inner.lists):
-        raise bound.fail(
-            "there are no weights in this category", hint='write SPARSE(x, size, ",", kv_delimiter=":")'
-        )
+        raise bound.fail("this category has no weights", hint='write SPARSE(x, size, ",", kv_delimiter=":")')
     return inner
 
 
@@ -275,7 +273,7 @@ def concat(bound: Bound) -> Draft:
     if len(parts) < 2:
         raise bound.fail("CONCAT needs two categories or more")
     if any(part.is_concat for part in parts):
-        raise bound.fail("a CONCAT holds no other", hint="write the categories of both in one")
+        raise bound.fail("CONCAT cannot contain another CONCAT", hint="write the categories of both in one")
 
     def fit(statistics: Statistics) -> spec.Concat:
         return spec.Concat(tuple(part.fit(statistics) for part in parts))  # type: ignore[misc]

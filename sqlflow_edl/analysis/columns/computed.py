@@ -233,7 +233,7 @@ def _imputed(call: ast.Call, column: Column) -> spec.Computed:
     if isinstance(word, str):
         if word.casefold() not in _STRATEGIES:
             raise SemanticError(
-                f"there is no way {word} to replace NULL",
+                f"IMPUTE has no statistic {word}",
                 span=how.span if how else call.span,
                 hint=did_you_mean(word.casefold(), _STRATEGIES)
                 or "mean, median, mode and numbers are possible",
@@ -248,7 +248,7 @@ def _of_rows(name: str, found: spec.Source | float, call: ast.Call) -> spec.Comp
     """Return a statistic of a column of the table."""
     if not isinstance(found, str):
         raise SemanticError(
-            f"the {name.lower()} of the training rows is that of a column, not of an expression",
+            f"{name} takes a column, not an expression",
             span=call.args[0].span,
             hint="compute the expression in the SELECT",
         )

@@ -62,7 +62,7 @@ def _values(column: str, statistics: Statistics, span: Span) -> spec.features.Pl
 def of_label(column: Fitted, label: spec.Label, span: Span | None) -> Fitted:
     """Return the column with as many values as the label needs. Raises SemanticError for too many classes."""
     if isinstance(column, spec.TargetMean) and isinstance(label, spec.SeveralLabels):
-        message = f"TARGET_ENCODE is by one label, and there are several: {label.column}"
+        message = f"TARGET_ENCODE encodes by one label, and there are several: {label.column}"
         raise SemanticError(message, span=span, hint="leave it out, or use EMBEDDING or COUNT_ENCODE")
     if not isinstance(column, spec.TargetMean) or not isinstance(label, spec.ClassLabel):
         return column

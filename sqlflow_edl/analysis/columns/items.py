@@ -336,7 +336,7 @@ class Resolver:
             pattern = re.compile(text)
         except re.error as error:
             raise SemanticError(
-                f"{text!r} is no column and no regular expression: {error}",
+                f"{text!r} is neither a column nor a regular expression: {error}",
                 span=span,
                 hint=self.schema.known(text),
             ) from None
@@ -418,7 +418,7 @@ def _no_category(function: Function, given: str, span: Span) -> SemanticError:
 def _unknown_function(call: ast.Call) -> SemanticError:
     if call.function.upper() == COMBINE:
         return SemanticError(
-            "COMBINE holds items of COLUMN, and is no argument",
+            "COMBINE is an item of COLUMN, and cannot be an argument",
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )

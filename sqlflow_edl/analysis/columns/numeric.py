@@ -114,7 +114,7 @@ def _size(bound: Bound) -> int:
     inner = bound.cells.size
     if written and inner and written != inner:
         raise bound.fail(
-            f"{bound.cells.column} has {inner:,} numbers in one place and {written:,} in another"
+            f"{bound.cells.column} has {inner:,} numbers in the inner function and {written:,} in the outer one"
         )
     return written or inner
 

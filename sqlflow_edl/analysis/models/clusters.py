@@ -46,7 +46,7 @@ def _feature(placed: Placed) -> spec.Feature:
     column, names = placed.column, ", ".join(map(str, spec.sources(placed.column)))
     if isinstance(column, spec.TargetMean | spec.Embedding | spec.Periodic):
         raise SemanticError(
-            f"the form of {names} is learned from a label, and there is none",
+            f"this form of {names} is learned from a label, and the model has none",
             span=placed.span,
             hint="use the number itself, or a category of few values",
         )

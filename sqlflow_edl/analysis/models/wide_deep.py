@@ -61,7 +61,7 @@ def _wide_feature(placed: Placed, label: spec.Label) -> spec.Feature:
         column = column.category
     if isinstance(column, spec.Embedding):
         raise SemanticError(
-            "an embedding is for the input deep; wide takes numbers, categories and indicators",
+            "the input wide takes numbers, categories and indicators, and no embedding",
             span=placed.span,
             hint="write the category itself, or FOR deep",
         )

@@ -136,7 +136,7 @@ def _literal(value: int | str, kind: ColumnType) -> str:
         return f"DATE '{dt.date.fromisoformat(str(value))}'" if kind is ColumnType.DATE else str(int(value))
     except ValueError:
         raise SpecError(
-            f"the model was trained up to {value!r}, which is no value of a column that is {kind.words}",
+            f"the model was trained up to {value!r}, which cannot be a value of a column that is {kind.words}",
             hint=f"leave {INCREMENTAL} out once",
         ) from None
 

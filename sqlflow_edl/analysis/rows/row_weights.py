@@ -53,7 +53,8 @@ def of_rows(
         wrong = unusable(column, "NULL or not finite", found.nulls, found.rows)
     elif found.min < 0:
         wrong = SemanticError(
-            f"the weight {column} goes down to {found.min:g}", hint="a weight is a number from 0"
+            f"the weight {column} is negative in some rows, down to {found.min:g}",
+            hint="a weight must be 0 or more",
         )
     elif found.max <= 0:
         wrong = SemanticError(f"the weight {column} is 0 in every training row", hint="0 leaves a row out")

@@ -217,7 +217,7 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
     if how == "auto" and column:
         if schema.type(column) not in _MOMENTS:
             raise SemanticError(
-                f"it is not clear how {column} divides the rows",
+                f"{column} can divide the rows by group or by time",
                 span=settings.span(COLUMN),
                 hint=f"write {SPLIT} = group or {SPLIT} = time",
             )

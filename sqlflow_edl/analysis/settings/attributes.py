@@ -162,8 +162,8 @@ TRAIN = (
     Attribute(
         "train.embedding_min_count",
         "integer",
-        "Steps that have to train with an id before it gets a row of its own in an embedding table outside of the "
-        "graph; until then it has its initial vector. 0 and 1: the first step.",
+        "Steps that have to train with an id before it gets a row in a row table (docs/embeddings.md); until then it "
+        "has its initial vector. 0 and 1: the first step.",
         0,
         low=0,
         high=MOST_COUNT,
@@ -172,8 +172,8 @@ TRAIN = (
     Attribute(
         "train.embedding_max_rows",
         "integer",
-        "Rows of each embedding table outside of the graph, beyond which those that were trained least recently are "
-        "dropped with their optimizer slots. 0 sets no bound.",
+        "Maximum rows of each row table; beyond it the least recently trained ones are dropped with their optimizer "
+        "slots. 0 sets no bound.",
         0,
         low=0,
         high=2**40,
@@ -182,8 +182,8 @@ TRAIN = (
     Attribute(
         "train.embedding_ttl_steps",
         "integer",
-        "Steps of an embedding table outside of the graph after which a row that none of them has trained is dropped "
-        "with its optimizer slots. 0 drops none.",
+        "Steps of a row table after which a row that none of them has trained is dropped with its optimizer slots. 0 "
+        "drops none.",
         0,
         low=0,
         high=2**40,

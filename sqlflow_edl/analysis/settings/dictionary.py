@@ -196,5 +196,7 @@ def _check_range(row: Attribute, item: Setting, span: Span | None) -> None:
 
 def _range_words(row: Attribute) -> str:
     if row.low is not None and row.high is not None:
-        return f"expected a value from {row.low:g} to {row.high:g}"
-    return f"expected {row.low:g} or more" if row.low is not None else f"expected {row.high:g} or less"
+        return f"expected a value from {values.bound(row.low)} to {values.bound(row.high)}"
+    if row.low is not None:
+        return f"expected {values.bound(row.low)} or more"
+    return f"expected {values.bound(row.high)} or less"

@@ -31,7 +31,7 @@ def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError])
         first, second = sorted(written, key=lambda name: resolved[name].written.key_span.start)[:2]
         errors.append(
             SemanticError(
-                f"gradients are clipped in one way, and {first} is written already",
+                f"only one way to clip gradients can be set, and {first} is set already",
                 span=resolved[second].written.key_span,
                 hint="keep one of them",
             )

@@ -16,7 +16,7 @@ from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import OF_STATEMENTS
 from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
-from sqlflow_edl.analysis.settings.values import Setting
+from sqlflow_edl.analysis.settings.values import Setting, bound
 
 _HEAD = """\
 # Models and attributes
@@ -101,7 +101,7 @@ def _type(row: Attribute) -> str:
         return ", ".join(row.choices)
     if row.low is None and row.high is None:
         return row.type
-    low, high = (f"{bound:.12g}" if bound is not None else "" for bound in (row.low, row.high))
+    low, high = map(bound, (row.low, row.high))
     return (
         f"{row.type}, {low} to {high}"
         if low and high

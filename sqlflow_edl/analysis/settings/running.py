@@ -62,7 +62,9 @@ def problems(settings: Settings, workers: int | None) -> list[SQLFlowError]:
         hint = "leave it out, or set train.num_ps = 2"
         found.append(SemanticError(message, span=settings.span("train.checkpoint_copies"), hint=hint))
     if in_memory and written.durable_updates != "none":
-        message = "updates are logged in files, and the checkpoints that they follow would be in memory"
+        message = (
+            "durable updates need checkpoints in files, and train.checkpoint_copies keeps them in memory"
+        )
         hint = "leave out train.checkpoint_copies or train.durable_updates"
         found.append(SemanticError(message, span=settings.span("train.durable_updates"), hint=hint))
     return found
@@ -112,10 +114,8 @@ def unused_limits(settings: Settings, made: spec.JobSpec) -> list[SQLFlowError]:
     if made.own is not None or in_tables(made):  # a model of one's own may have layers with tables
         return []
     written = [f"train.{name}" for name in ROW_LIMITS if getattr(made.training, name)]
-    message = "this model has no embedding whose rows are outside of the graph"
-    hint = (
-        f"leave it out; an embedding of more than {LARGEST_IN_GRAPH:,} numbers, ids times width, is outside"
-    )
+    message = "this model has no row table, and only row tables have limits"
+    hint = f"leave it out; an embedding of more than {LARGEST_IN_GRAPH:,} numbers, ids times width, has one"
     return [SemanticError(message, span=settings.span(name), hint=hint) for name in written[:1]]
 
 

@@ -90,7 +90,7 @@ ELSEWHERE: Mapping[str, str] = {
 _SEARCHES = "searches: write RANGE or CANDIDATES as the value of an attribute, or name no model"
 OF_SEARCHES: Mapping[str, str] = {
     **{name: _SEARCHES for row in SEARCH for name in (row.name, *row.aliases)},
-    **dict.fromkeys(_FOLDS, "a training in folds, of which there are 2 or more: validation.folds = 5"),
+    **dict.fromkeys(_FOLDS, "a training in folds; write validation.folds = 2 or more"),
 }
 
 

@@ -85,6 +85,13 @@ def pairs(given: Mapping[str, Setting]) -> Setting:
     return tuple(f"{name}={_word(value)}" for name, value in given.items())
 
 
+def bound(value: float | None) -> str:
+    """Return the text of the least or greatest value of an attribute, empty if there is none."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
 def convert(wanted: Type, value: Setting) -> Setting:
     """Convert `value` to the wanted type, or return None if it is not clearly of that type."""
     if wanted == "integers":

@@ -274,7 +274,7 @@ class _Column:
             words = _words(values)
         except pa.ArrowInvalid:
             raise SemanticError(
-                f"column {self.name} holds bytes that are no UTF-8 text", hint="leave it out of the query"
+                f"column {self.name} holds bytes that are not UTF-8 text", hint="leave it out of the query"
             ) from None
         table = pa.table({"count": counts, "value": _sortable(words)})
         order = pc.sort_indices(table, sort_keys=[("count", "descending"), ("value", "ascending")])

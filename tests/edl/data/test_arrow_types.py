@@ -196,5 +196,5 @@ def test_stored_types_are_read_again() -> None:
 
 
 def test_a_stored_type_that_no_model_reads_is_named() -> None:
-    with pytest.raises(SourceError, match="struct<a: int64> is no type of a column that a model reads"):
+    with pytest.raises(SourceError, match="struct<a: int64> is not a type of a column that a model can read"):
         schema_of([Field("x", "struct<a: int64>")])

@@ -106,7 +106,7 @@ def weights_of_another_model() -> None:
     ("call", "text"),
     [
         (without_weights, "has no weights yet"),
-        (weights_of_another_model, "is no trainable weight of the model"),
+        (weights_of_another_model, "is not a trainable weight of the model"),
     ],
 )
 def test_misuse_is_named(call: Callable[[], None], text: str) -> None:

@@ -63,8 +63,8 @@ def test_a_column_that_holds_nothing_has_vectors_of_nan(values: Any) -> None:
     [
         (["1,2", None, "3,4,5", "6"], "column x holds '3,4,5', not 2 numbers"),
         ([[1, 2], [3]], r"column x holds \[3\], not 2 numbers"),
-        (["1,2", "3,four", "five,6"], "column x holds '3,four', and 'four' is no number"),
-        (["1,2", "", "1;2,3"], "column x holds '1;2,3', and '1;2' is no number"),
+        (["1,2", "3,four", "five,6"], "column x holds '3,four', and 'four' is not a number"),
+        (["1,2", "", "1;2,3"], "column x holds '1;2,3', and '1;2' is not a number"),
     ],
 )
 def test_a_cell_that_is_no_such_vector_is_shown(values: list[Any], message: str) -> None:
@@ -73,7 +73,7 @@ def test_a_cell_that_is_no_such_vector_is_shown(values: list[Any], message: str)
 
 
 def test_a_long_cell_is_shown_in_part() -> None:
-    with pytest.raises(SemanticError, match=r"column x holds '(7,){19}7…, and 'x' is no number"):
+    with pytest.raises(SemanticError, match=r"column x holds '(7,){19}7…, and 'x' is not a number"):
         cells(["7," * 30 + "x"]).vectors(31)
 
 
@@ -110,9 +110,9 @@ def test_no_items_have_no_weights() -> None:
     [
         (["1:1", "2:3,5"], "column x holds '2:3,5', and '5' has no weight after ':'"),
         (["1:1,,2:1"], "column x holds '1:1,,2:1', and None has no weight after ':'"),
-        (["1:1", "2:x"], "column x holds '2:x', and 'x' is no number"),
-        (["1:1", "2:inf,3:1"], "column x holds '2:inf,3:1', and a weight in it is no finite number"),
-        (["1:1", "2:"], "column x holds '2:', and a weight in it is no finite number"),
+        (["1:1", "2:x"], "column x holds '2:x', and 'x' is not a number"),
+        (["1:1", "2:inf,3:1"], "column x holds '2:inf,3:1', and a weight in it is not finite"),
+        (["1:1", "2:"], "column x holds '2:', and a weight in it is not finite"),
         ([[1, 2]], r"column x holds \[1, 2\], and 1 has no weight after ':'"),
     ],
 )

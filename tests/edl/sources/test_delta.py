@@ -65,7 +65,7 @@ def test_nothing_is_left_where_nothing_was_stored(sales: Path) -> None:
         ("delta:///{}?version=-1", "version is '-1'.*a whole number"),
         ("delta:///{}?versoin=1", "no option versoin.*did you mean version"),
         ("delta:///{}/nowhere", "there is no Delta table at .*_delta_log"),
-        ("delta:https://lake/sales", "https:// is no object store.*known: s3, gs, abfs"),
+        ("delta:https://lake/sales", "https:// is not a known object store.*known: s3, gs, abfs"),
         ("delta:s3://key:secret@lake/sales", "has a password or options"),
     ],
 )

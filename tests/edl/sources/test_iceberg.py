@@ -127,7 +127,7 @@ def test_a_lost_file_of_rows_is_named(sales: Path) -> None:
         ("iceberg:///{}/nowhere", "there is no Iceberg table at .*metadata.json"),
         ("iceberg:lake.sale?catalog=prod", "there is no table lake.sale in the catalog prod"),
         ("iceberg:lake.sales?catalog=test", "lake.sales cannot be read: .*URI missing"),
-        ("iceberg:https://lake/sales", "https:// is no object store.*known: s3, gs, abfs"),
+        ("iceberg:https://lake/sales", "https:// is not a known object store.*known: s3, gs, abfs"),
         ("iceberg:s3://key:secret@lake/sales", "has a password or options"),
     ],
 )

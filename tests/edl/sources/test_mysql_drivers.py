@@ -82,8 +82,8 @@ def test_all_drivers_read_equal_rows(
     [
         ("x", "is a TINYINT\\(1\\), a boolean, but holds 5"),
         ("z", "holds '0000-00-00', which is no date"),
-        ("p", "holds '2024-00-00 00:00:00', which is no timestamp"),
-        ("w", "holds '25:00:00', which is no time"),
+        ("p", "holds '2024-00-00 00:00:00', which is not a timestamp"),
+        ("w", "holds '25:00:00', which is not a time"),
     ],
 )
 def test_a_value_that_no_type_holds_is_the_error_of_the_plain_driver(

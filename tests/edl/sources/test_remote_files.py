@@ -120,7 +120,7 @@ def test_one_file_of_an_object_store_is_a_table_of_its_name(lake: Lake) -> None:
         ("{}/*.parquet", "HTTP lists no files", "name one file"),
         ("{}/folder", "HTTP lists no files", "name one file"),
         ("http://127.0.0.1:1/a.parquet", "cannot be read", "environment"),
-        ("s3://lake/a.csv", "is no Parquet file", "Parquet"),
+        ("s3://lake/a.csv", "is not a Parquet file", "Parquet"),
         ("gs://bucket/a.parquet", "gs:// needs fsspec and gcsfs", "pip install fsspec gcsfs"),
     ],
 )

@@ -139,7 +139,7 @@ def stored(url: str, tmp_path: Path) -> str:
         ("m.keras", "x.txt", "a model in keras cannot be written to x.txt"),
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
-        ("m.torch", "no/x.pt2", "/no is no folder"),
+        ("m.torch", "no/x.pt2", "/no is not a folder"),
         ("m.ensemble", "x.keras", "there are .onnx (an ONNX model)"),
     ],
 )

@@ -89,4 +89,4 @@ def test_a_time_is_a_number_with_a_unit(text: str, seconds: float) -> None:
 def test_what_is_no_time_is_a_wrong_command_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["jobs", f"--remove-after={text}"])
-    assert "is no time from a second to 100 years, such as 90s, 45m, 2h or 1d" in capsys.readouterr().err
+    assert "is not a time from a second to 100 years, such as 90s, 45m, 2h or 1d" in capsys.readouterr().err

@@ -66,7 +66,7 @@ def test_the_processes_of_a_running_job_leave_and_it_is_paused_for_all_who_look(
         ),
         (
             lambda: job_folder.create("predict"),
-            "it is no training, but of the kind predict",
+            "it is not a training, but of the kind predict",
             "sqlflow cancel",
         ),
         (lambda: supervised(master=SCRIPT_MASTER), "it runs a script of `edl run`", "sqlflow cancel"),

@@ -105,7 +105,7 @@ def test_a25_a_stored_model_of_a_zoo_makes_no_program() -> None:
 
 def test_a25_a_stored_spec_takes_no_other_function_of_a_module() -> None:
     spec = job("torch", own=Own("nets", "Model", "", (), ("loss", "system")))
-    with pytest.raises(SpecError, match="'system' is no name of a function of the contract"):
+    with pytest.raises(SpecError, match="'system' is not a name of a function of the contract"):
         generate(spec)
 
 

@@ -171,7 +171,7 @@ def test_a_feature_without_a_form_is_refused_by_name(
             "the activation gelu has no function in SQL",
         ),
         ({"framework": "ensemble", "inputs": {}}, "an ensemble has no form in SQL"),
-        ({"model": spec.Component("DeepFMClassifier", {})}, "no built-in dense network"),
+        ({"model": spec.Component("DeepFMClassifier", {})}, "not a built-in dense network"),
         ({"edited": True}, "its program was edited"),
     ],
 )
@@ -184,7 +184,7 @@ def test_a_model_without_a_form_is_refused(changes: dict[str, Any], words: str, 
     ("wanted", "words"),
     [
         (Wanted("oracle", "t"), "cannot be written in the SQL of oracle"),
-        (Wanted("duckdb", "a b c"), "'a b c' is no name of a table in duckdb"),
+        (Wanted("duckdb", "a b c"), "'a b c' is not the name of a table in duckdb"),
         (Wanted("duckdb", "t", ("a", "A")), "--keep names the column 'A' twice"),
         (
             Wanted("maxcompute", "t"),

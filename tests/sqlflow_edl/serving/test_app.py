@@ -67,7 +67,7 @@ def test_settings_are_parameters_of_the_request(serve: Serve) -> None:
     assert refused.json["error"]["message"].startswith(
         "an interval is of a number, and kinds@1 predicts the class"
     )
-    assert wrong.json["error"]["message"] == "threshold is no number: 'high'"
+    assert wrong.json["error"]["message"] == "threshold is not a number: 'high'"
     assert list(more.json["predictions"][0])[-3:] == ["kind_prob_large", "kind_prob_near", "kind_logits"]
 
 

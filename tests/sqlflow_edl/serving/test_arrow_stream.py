@@ -45,7 +45,7 @@ def test_what_is_written_can_be_read() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"x", stream(TABLE)[:100], b'{"records": []}'], ids=len)
 def test_other_bytes_are_refused(body: bytes) -> None:
-    with pytest.raises(SemanticError, match="the body is no Arrow IPC stream"):
+    with pytest.raises(SemanticError, match="the body is not an Arrow IPC stream"):
         read(body, "a")
 
 

@@ -151,7 +151,7 @@ def test_a_session_on_a_connection_of_sqlite_is_one_of_its_own(tmp_path: Path) -
     ("connection", "message"),
     [
         (sqlite3.connect(":memory:"), "a SQLite database in memory can be read by its own connection alone"),
-        (3, "a builtins.int is no connection of DuckDB or SQLite"),
+        (3, "a builtins.int is not a connection of DuckDB or SQLite"),
     ],
 )
 def test_other_connections_are_refused(connection: object, message: str) -> None:

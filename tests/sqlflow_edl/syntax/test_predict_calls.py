@@ -62,7 +62,7 @@ def test_settings_are_attributes_of_the_statement() -> None:
         ("PREDICT()", "PREDICT needs a model and a query", "PREDICT()"),
         ("PREDICT(m)", "PREDICT needs a query behind the model", "PREDICT(m)"),
         ("PREDICT(m,)", "PREDICT needs a query behind the model", "PREDICT(m,)"),
-        ("PREDICT(1 + 2, t)", "this is no name of a model", "1 + 2"),
+        ("PREDICT(1 + 2, t)", "this is not the name of a model", "1 + 2"),
         ("PREDICT(m, a + b)", "PREDICT takes a query or the name of a table", "a + b"),
         ("PREDICT(m, t, often)", "a setting of PREDICT is a name and a number or text", "often"),
         (

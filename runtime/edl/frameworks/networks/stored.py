@@ -33,14 +33,14 @@ def unsupported(spec: JobSpec) -> str:
     """Return the reason why the model is no such network, empty if it is one."""
     stem = spec.model.name.removesuffix("Classifier").removesuffix("Regressor")
     if spec.own is not None or spec.zoo is not None or stem not in MODELS:
-        return f"{spec.model.name} is no built-in dense network or linear model"
+        return f"{spec.model.name} is not a built-in dense network or linear model"
     if spec.edited:
         return "its program was edited"
     return ""
 
 
 def large_tables(weights: Weights) -> str:
-    """Return the name of an embedding table outside of the graph, empty if there is none."""
+    """Return the name of a row table, empty if there is none."""
     return next((name for name in weights if ":" in name), "")
 
 

@@ -254,7 +254,7 @@ class _Periodic(nn.Module):
 
 
 class _Rows(nn.Module):
-    """The vectors of neighbouring categories, from one table outside of the graph: (rows, their widths together)."""
+    """The vectors of neighbouring categories, from one row table: (rows, their widths together)."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         super().__init__()

@@ -220,7 +220,7 @@ class LightGBMEngine(Engine):
         try:
             self._booster = lightgbm.Booster(model_str=data.decode())
         except (lightgbm.basic.LightGBMError, UnicodeDecodeError) as error:
-            raise JobError(f"the weights are no model of LightGBM: {first_line(error)}") from None
+            raise JobError(f"the weights are not a model of LightGBM: {first_line(error)}") from None
 
     def importances(self, last: int) -> Mapping[str, Array]:
         kinds = ("gain", "split")

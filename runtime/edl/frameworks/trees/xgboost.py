@@ -206,7 +206,7 @@ class XGBoostEngine(Engine):
         try:
             self._booster.load_model(bytearray(data))
         except (xgboost.core.XGBoostError, ValueError) as error:
-            raise JobError(f"the weights are no model of XGBoost: {first_line(error)}") from None
+            raise JobError(f"the weights are not a model of XGBoost: {first_line(error)}") from None
 
     def importances(self, last: int) -> Mapping[str, Array]:
         trees = self._first(last)

@@ -209,5 +209,7 @@ def _options(url: ServerURL) -> dict[str, str]:
     if not options.get("curr_project"):
         raise SourceError(f"{url} names no project", hint="add ?curr_project=NAME")
     if options.get("timezone", ZONE) not in available_timezones():
-        raise SourceError(f"{options['timezone']} is no time zone", hint="write it as Asia/Shanghai or UTC")
+        raise SourceError(
+            f"{options['timezone']} is not a time zone", hint="write it as Asia/Shanghai or UTC"
+        )
     return options

@@ -224,7 +224,7 @@ def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
         hint = f"write CAST({name} AS DOUBLE) AS {name}"
     elif pa.types.is_string(kind):
         hint = f"write CAST({name} AS BINARY) AS {name}"
-    return SourceError(f"column {name} holds {example!r}, which is no {kind}", hint=hint)
+    return SourceError(f"column {name} holds {example!r}, which is not a {kind}", hint=hint)
 
 
 def _text(name: str | bytes) -> str:

@@ -155,7 +155,7 @@ def unfit(column: Column, example: str) -> SourceError:
     elif pa.types.is_list(kind):
         hint = f"a list has one dimension; write {name}::text AS {name}"
     shown = f"{example[:39]}…" if len(example) > 40 else example
-    return SourceError(f"column {column.name} holds {shown!r}, which is no {kind}", hint=hint)
+    return SourceError(f"column {column.name} holds {shown!r}, which is not a {kind}", hint=hint)
 
 
 def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:

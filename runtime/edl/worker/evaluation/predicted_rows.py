@@ -217,7 +217,7 @@ def _probabilities(spec: Measurement, batch: pa.RecordBatch) -> Array:
         wrong = (values < 0) | (values > 1)
         if wrong.any():
             raise SemanticError(
-                f"{name} is no probability in {int(wrong.sum()):,} of {len(values):,} rows, such as "
+                f"{name} is not a probability in {int(wrong.sum()):,} of {len(values):,} rows, such as "
                 f"{values[wrong][0]:g}",
                 hint="a probability is from 0 to 1; of a logit x it is 1 / (1 + exp(-x))",
             )

@@ -207,7 +207,7 @@ def test_values_are_compared_by_what_they_mean() -> None:
 @pytest.mark.parametrize(
     ("held_out", "said"),
     [
-        ([0] * 20, "all 20 validation rows are of one class, 0"),
+        ([0] * 20, "all 20 validation rows have the same class, 0"),
         ([0, 1] * 10, "no validation row is of the class 2"),
     ],
 )

@@ -282,7 +282,7 @@ def test_long_texts_stop_the_counting_too() -> None:
 
 def test_bytes_that_are_no_text_are_named() -> None:
     assert statistics(pa.array([b"a", b"a"]), Want.COUNTS | Want.TEXT).distinct == 1
-    with pytest.raises(SemanticError, match="column x holds bytes that are no UTF-8 text"):
+    with pytest.raises(SemanticError, match="column x holds bytes that are not UTF-8 text"):
         statistics(pa.array([b"\xff"]), Want.COUNTS)
 
 
@@ -392,7 +392,7 @@ def test_items_are_counted_and_measured_as_values_are(cuts: list[int]) -> None:
     [
         (["1,2", "1,2,3", "x"], VECTORS, "column x holds '1,2,3', not 2 numbers"),
         (["1,2", "1,2"], Cells("x", "numbers", size=3), "column x holds '1,2', not 3 numbers"),
-        (["1,2", "1,x"], Cells("x", "ids"), "column x holds '1,x', and 'x' is no number"),
+        (["1,2", "1,x"], Cells("x", "ids"), "column x holds '1,x', and 'x' is not a number"),
         (
             ["a:1", "b"],
             Cells("x", "words", separator=":"),
