@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from edl.frameworks.torch.clusters import Centres
+from edl.frameworks.torch.deep_clusters import ClusterTargets, DeepClusters
 from edl.frameworks.torch.heads import joined, rescaled
 from edl.frameworks.torch.isolation_forest import IsolationForest
 from edl.frameworks.torch.layers import (
@@ -20,7 +21,9 @@ from edl.frameworks.torch.tide import TiDE, quantile_losses
 
 __all__ = [
     "Centres",
+    "ClusterTargets",
     "Concatenated",
+    "DeepClusters",
     "Embedding",
     "FeatureScales",
     "IsolationForest",

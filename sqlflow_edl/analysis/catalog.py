@@ -108,7 +108,7 @@ def _rate(default: float) -> Attribute:
         "Step size.",
         default,
         low=0,
-        aliases=("learning_rate", "train.learning_rate", "optimizer.lr", "lr"),
+        aliases=("learning_rate", "train.learning_rate", "optimizer.lr", "lr", "model.train_lr"),
     )
 
 
@@ -415,6 +415,13 @@ LOSSES = Catalog(
             "squared_distance",
             "Squared distance to the nearest centre, in the units of the features.",
             aliases=("inertia", "kmeans"),
+            task="clustering",
+            frameworks=("torch",),
+        ),
+        Entry(
+            "cluster_divergence",
+            "Kullback-Leibler divergence of soft assignments to clusters from sharper ones (Xie et al., 2016).",
+            aliases=("kld", "kl_divergence"),
             task="clustering",
             frameworks=("torch",),
         ),

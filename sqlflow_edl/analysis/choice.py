@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from edl.errors import SemanticError, SQLFlowError
-from edl.program.user_model import OwnModel
+from edl.program.user_model import OwnModel, has_module
 from sqlflow_edl.analysis import alternatives, catalog, user_model
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models import boosted_trees
@@ -55,7 +55,7 @@ def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
     if statement.model is None:
         return Choice(None, "DNN")
     name = statement.model.text
-    if built_in := _built_in(name):
+    if built_in := _built_in(name) or _of_sqlflow(name):
         return built_in
     try:
         return _own(statement.model, statement)
@@ -80,6 +80,13 @@ def _built_in(name: str) -> Choice | None:
         return Choice(found)
     family = catalog.family(name)
     return Choice(None, family) if family else None
+
+
+def _of_sqlflow(name: str) -> Choice | None:
+    """Return the model of a name of SQLFlow's zoo, unless a module of that name is there."""
+    package, _, model = name.partition(".")
+    known = _built_in(model) if f"{package}." == _OF_SQLFLOW else None
+    return known if known and not has_module(package) else None
 
 
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:

@@ -253,7 +253,14 @@ class TrainingPlan:
         hidden = (
             ()
             if choice.own
-            else ("n_classes", "n_clusters", "num_boost_round", "group_column", *forecasts.PARAMETERS)
+            else (
+                "n_classes",
+                "n_clusters",
+                "num_boost_round",
+                "tolerance",
+                "group_column",
+                *forecasts.PARAMETERS,
+            )
         )
         written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
         if not choice.own and (written.get("batch_norm") or self.more_labels):

@@ -216,6 +216,8 @@ def loss_body(framework: str, loss: Component, label: Label) -> list[str]:
             template = _SMOOTHED[framework, label.binary]
         body = _body(template.format(classes=len(label.classes), **values))
         return _weighed(body) if CLASS_WEIGHTS in loss.params else body
+    if isinstance(label, ClusterLabel) and loss.name == "cluster_divergence":
+        return ["return TARGETS(predictions)  # divergence of the soft assignments from sharper ones"]
     if isinstance(label, ClusterLabel):
         return ["return predictions.min(dim=1).values  # squared distances to the nearest centres"]
     if isinstance(label, AnomalyLabel):

@@ -23,7 +23,9 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
     ),
     "torch": (
         "Centres",
+        "ClusterTargets",
         "Concatenated",
+        "DeepClusters",
         "FeatureScales",
         "IsolationForest",
         "MemberOutputs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -59,9 +60,31 @@ def test_evaluate_gives_inertia_and_silhouette(session: Session) -> None:
     assert row["silhouette"] > 0.7
 
 
+def test_a_statement_of_sqlflow_finds_the_clusters_of_deep_codes(session: Session) -> None:
+    settings = "model.n_clusters = 3, model.pretrain_dims = [8, 2], model.pretrain_epochs = 20, model.train_lr = 0.01"
+    more = "model.pretrain_lr = 1, model.train_max_iters = 6, train.batch_size = 100, model.tol = 0.0001"
+    query = "SELECT x, y FROM points TO TRAIN sqlflow_models.DeepEmbeddingClusterModel"
+    list(session.run(f"{query} WITH {settings}, {more} COLUMN x, y INTO deep_places"))
+    list(session.run("SELECT * FROM points TO PREDICT deep_found.part USING deep_places"))
+
+    found = last(session, "SELECT * FROM deep_found")
+    pairs = Counter(zip(found["truth"].to_pylist(), found["part"].to_pylist(), strict=True))
+    assert sum(rows for _, rows in pairs.most_common(3)) >= 390
+    assert found.column_names[-2:] == ["part", "part_distance"]
+    [row] = last(session, "SELECT * FROM points TO EVALUATE deep_places").to_pylist()
+    assert row["silhouette"] > 0.7
+
+
+def test_a_training_ends_when_its_loss_no_longer_falls(session: Session) -> None:
+    [trained] = session.run(f"{TRAIN}, train.tolerance = 0.1 INTO early")
+
+    assert "its loss fell by less than 10 %" in trained.ending
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (f"{TRAIN}, loss = kld INTO other", "KMeans has no loss cluster_divergence"),
         ("SELECT * FROM points TO EXPLAIN places", "finds clusters, and EXPLAIN"),
         ("SELECT * FROM points TO EVALUATE places LABEL truth", "is trained without a label"),
         ("SELECT * FROM points TO PREDICT WITH predict.interval = 0.9 USING places", "finds clusters"),

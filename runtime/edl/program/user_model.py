@@ -251,6 +251,11 @@ def _found(name: str, folders: Sequence[str]) -> ModuleSpec | None:
     return spec
 
 
+def has_module(name: str) -> bool:
+    """Return True if there is a module of that name on the path, or an installed one."""
+    return _found(name, _path()) is not None
+
+
 def _no_module(dotted: str) -> SemanticError:
     """Return the error that names the first missing part of the name."""
     known, folders = "", _path()

@@ -171,8 +171,9 @@ class Training(Struct, frozen=True):
 
     `minibatches_per_task` is the number of minibatches that are assigned and permuted together; 0 leaves it to
     `edl.tasks.ranges`. `early_stopping` ends training after so many epochs without a validation loss lower by more
-    than `min_delta`; 0 is never. `keep` selects the weights of the epoch with the lowest validation loss, or of the
-    last step. Both need validation rows.
+    than `min_delta`; 0 is never. `tolerance` ends it after an epoch whose training loss is not lower than that of the
+    epoch before by this share of it; 0 is never. `keep` selects the weights of the epoch with the lowest validation
+    loss, or of the last step. `early_stopping` and `keep` need validation rows.
 
     `calibration` fits a temperature to the validation rows. `threshold`, of the second of two classes, is a probability
     or the metric of the validation rows that chooses it. PREDICT and EVALUATE apply both.
@@ -187,6 +188,7 @@ class Training(Struct, frozen=True):
     validation_fraction: float = 0.0
     early_stopping: int = 0
     min_delta: float = 0.0
+    tolerance: float = 0.0
     keep: Literal["best", "last"] = "last"
     time_limit: float = 0.0
     calibration: Literal["", "temperature"] = ""

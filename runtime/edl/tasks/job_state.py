@@ -329,13 +329,22 @@ class Job:
             now - self._began,
             final=found.final,
         )
+        settled = self._settled(row)
         self.state.curve.add(row, self.plan.training.min_delta, conclusion.uncertainty)
         self.state.callbacks = self.state.callbacks or conclusion.callbacks
         if found.final:
             self.state.trained.pop(found.epoch, None)
-        self.state.stopped = self.state.stopped or conclusion.stop or self._out_of_time(found, now)
+        self.state.stopped = self.state.stopped or conclusion.stop or settled or self._out_of_time(found, now)
         self._end_training_when_concluded(now)
         return [row]
+
+    def _settled(self, row: EpochEnd) -> str:
+        """Return the reason to end the training if the loss no longer falls, else an empty string."""
+        share, before = self.plan.training.tolerance, self.state.curve.ends.items[-1:]
+        if not share or not row.final or not before or row.loss is None or before[0].loss is None:
+            return ""
+        settled = before[0].loss - row.loss < share * abs(before[0].loss)
+        return f"its loss fell by less than {100 * share:g} %" if settled else ""
 
     def _out_of_time(self, found: Round, now: float) -> str:
         """Return the reason to end the training if no other epoch fits into its time limit, else an empty string."""

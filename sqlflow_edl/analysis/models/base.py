@@ -25,7 +25,7 @@ class Length:
     """Default length of a training: about so many steps, in an allowed number of epochs, which is larger for few rows.
 
     patience: epochs without a lower validation loss. batch_sizes: upper bounds of training rows, with the rows of a
-    minibatch below each; `largest` for more rows.
+    minibatch below each; `largest` for more rows. least_steps: of a training with few rows, within MOST_EPOCHS.
     """
 
     steps: int
@@ -33,6 +33,7 @@ class Length:
     patience: int
     batch_sizes: tuple[tuple[int, int], ...]
     largest: int = 512
+    least_steps: int = LEAST_STEPS
 
     def batch_size(self, rows: int) -> int:
         return next((size for limit, size in self.batch_sizes if rows < limit), self.largest)
@@ -40,7 +41,7 @@ class Length:
     def number_of_epochs(self, rows: int, batch_size: int) -> int:
         fewest, most = self.epochs
         per_epoch = max(1, -(-rows // batch_size))
-        most = max(most, min(MOST_EPOCHS, -(-LEAST_STEPS // per_epoch)))
+        most = max(most, min(MOST_EPOCHS, -(-self.least_steps // per_epoch)))
         return min(most, max(fewest, -(-self.steps // per_epoch)))
 
 

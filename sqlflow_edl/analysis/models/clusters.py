@@ -1,4 +1,4 @@
-"""Mini-batch k-means, which finds clusters of rows without a label.
+"""Mini-batch k-means and deep embedded clustering, which find clusters of rows without a label.
 
 Its loss is the squared distance to the nearest centre, whose gradient steps are those of k-means (Bottou and Bengio,
 1995), so the strategies of networks apply. The start is that of `edl.frameworks.torch.clusters`.
@@ -6,7 +6,9 @@ Its loss is the squared distance to the nearest centre, whose gradient steps are
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from edl import spec
 from edl.errors import SemanticError, Span
@@ -17,6 +19,15 @@ from sqlflow_edl.analysis.models.parts import LARGEST_ONE_HOT_LINEAR
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 from sqlflow_edl.analysis.settings.values import Setting
 
+TOLERANCE = Attribute(
+    "train.tolerance",
+    "number",
+    "End the training after an epoch whose loss is not lower than that of the one before by this share of it; 0 never.",
+    0.0,
+    low=0,
+    high=1,
+    aliases=("tolerance", "model.tol", "model.tolerance", "tol"),
+)
 CLUSTERS = Attribute(
     "model.n_clusters",
     "integer",
@@ -32,7 +43,7 @@ _DEFAULTS: Mapping[str, Setting] = {
     "optimizer.learning_rate": 0.02,
     "optimizer.schedule": "cosine",
 }
-_LENGTH = Length(400, (2, 20), 0, ((10_000, 256), (100_000, 512)), 1024)
+_LENGTH = Length(400, (2, 20), 0, ((10_000, 256), (100_000, 512)), 1024, least_steps=20)
 
 
 def assemble(
@@ -61,6 +72,68 @@ def _feature(placed: Placed) -> spec.Feature:
     return spec.OneHot(column)
 
 
+DEEP = (
+    replace(CLUSTERS, default=10),
+    Attribute(
+        "model.pretrain_dims",
+        "integers",
+        "Units of the encoder's layers, the last one those of the codes; the decoder has them in reverse.",
+        (100, 100, 10),
+        low=1,
+        high=65_536,
+        aliases=("pretrain_dims",),
+    ),
+    Attribute(
+        "model.run_pretrain",
+        "boolean",
+        "Train the autoencoder before the clusters.",
+        True,
+        aliases=("run_pretrain",),
+    ),
+    Attribute(
+        "model.pretrain_epochs",
+        "integer",
+        "Epochs of the autoencoder over the first rows of the training.",
+        30,
+        low=0,
+        high=10_000,
+        aliases=("pretrain_epochs",),
+    ),
+    Attribute(
+        "model.pretrain_lr",
+        "number",
+        "Step size of the autoencoder at first; it is divided by 10 where the error does not fall.",
+        1.0,
+        low=1e-9,
+        high=100,
+        aliases=("pretrain_lr",),
+    ),
+    Attribute(
+        "model.kmeans_init",
+        "integer",
+        "Starts of k-means on the codes, of which the best is taken.",
+        20,
+        low=1,
+        high=1000,
+        aliases=("kmeans_init",),
+    ),
+    replace(TOLERANCE, default=1e-4),
+)
+_DEEP_DEFAULTS: Mapping[str, Setting] = {"optimizer": "adam", "optimizer.learning_rate": 0.001}
+_DEEP_LENGTH = Length(1000, (5, 50), 0, ((100_000, 256),), 1024, least_steps=200)
+
+
+def _deep_values(job: spec.JobSpec) -> Mapping[str, object]:
+    return {"epochs": job.model.params["pretrain_epochs"] if job.model.params["run_pretrain"] else 0}
+
+
+def _deep_size(job: spec.JobSpec) -> int:
+    dims = [int(each) for each in job.model.params["pretrain_dims"]]  # type: ignore[union-attr,arg-type]  # integers
+    widths = [sum(map(spec.width, job.features)), *dims]
+    layers = sum((inputs + 1) * outputs for inputs, outputs in itertools.pairwise(widths))
+    return layers + job.label.outputs * dims[-1]
+
+
 def _size(job: spec.JobSpec) -> int:
     return job.label.outputs * sum(map(spec.width, job.features))
 
@@ -69,12 +142,23 @@ MODELS = (
     Model(
         "KMeans",
         "Clusters by mini-batch k-means (Sculley, 2010) with a k-means++ start; TRAIN without a LABEL.",
-        (CLUSTERS,),
+        (CLUSTERS, TOLERANCE),
         aliases=("MiniBatchKMeans", "KMeansClustering"),
         task="clustering",
         frameworks=("torch",),
         architecture=Architecture("clusters", assemble, size=_size),
         defaults=_DEFAULTS,
         length=_LENGTH,
+    ),
+    Model(
+        "DeepEmbeddedClustering",
+        "Clusters of the codes of an autoencoder (DEC; Xie et al., 2016); TRAIN without a LABEL.",
+        DEEP,
+        aliases=("DeepEmbeddingClusterModel", "DeepEmbeddingCluster"),
+        task="clustering",
+        frameworks=("torch",),
+        architecture=Architecture("deep_clusters", assemble, size=_deep_size, values=_deep_values),
+        defaults={**_DEEP_DEFAULTS, "loss": "cluster_divergence"},
+        length=_DEEP_LENGTH,
     ),
 )

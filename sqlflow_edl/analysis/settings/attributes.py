@@ -27,7 +27,7 @@ TRAIN = (
         "Stop after this many optimizer steps; 0 sets no limit.",
         0,
         low=0,
-        aliases=("max_steps", "train.max_step"),
+        aliases=("max_steps", "train.max_step", "model.train_max_iters"),
     ),
     Attribute(
         "train.early_stopping",

@@ -45,6 +45,11 @@ WITHOUT_EFFECT = {
     "dist_strategy": "the strategy is chosen automatically",
     "gpus": "devices are found automatically",
     "train.verbose": "progress is always shown",
+    "model.update_interval": "targets follow each minibatch",
+    **dict.fromkeys(
+        ("model.pretrain_batch_size", "model.train_batch_size"), "train.batch_size is that of a training"
+    ),
+    "model.train_use_tol": "train.tolerance = 0 never ends a training early",
 }
 
 

@@ -9,6 +9,7 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import row_weights
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
@@ -60,7 +61,7 @@ _DEFAULTS = {
 
 
 def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
-    found = catalog.LOSSES.entries[settings.loss or _DEFAULTS.get(model.task or "", "cross_entropy")]
+    found = catalog.LOSSES.entries[settings.loss or _usual(model)]
     if settings.framework not in found.frameworks:
         fitting = [each.name for each in _of(model) if settings.framework in each.frameworks]
         errors.append(
@@ -74,7 +75,9 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
         fitting = [entry.name for entry in _of(model) if settings.framework in entry.frameworks]
         errors.append(
             SemanticError(
-                f"the loss {found.name} is for {found.task}, {model.name} does {model.task}",
+                f"the loss {found.name} is for {found.task}, {model.name} does {model.task}"
+                if found.task != model.task
+                else f"{model.name} has no loss {found.name}",
                 span=settings.span("loss"),
                 hint="there are " + ", ".join(fitting),
             )
@@ -82,7 +85,14 @@ def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entr
     return found
 
 
+def _usual(model: Entry) -> str:
+    own = model.defaults.get("loss") if isinstance(model, Model) else None
+    return str(own or _DEFAULTS.get(model.task or "", "cross_entropy"))
+
+
 def _of(model: Entry) -> list[Entry]:
+    if model.task == "clustering":
+        return [catalog.LOSSES.entries[_usual(model)]]
     if model.task == "forecasting":
         return [catalog.LOSSES.entries[name] for name in ("mean_absolute_error", "mean_squared_error")]
     return [entry for entry in catalog.LOSSES.entries.values() if entry.task == model.task]

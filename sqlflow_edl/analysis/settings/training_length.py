@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from edl import spec
 from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.settings import trees
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def training(
         return default if value is None else value
 
     held_out = rows.validation > 0
+    of_model = catalog.parameters(settings.choice.example, settings.resolved)
     if settings.is_trees:
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
         length, default = "train.num_boost_round", trees.MOST_ROUNDS if held_out else trees.ROUNDS
@@ -46,6 +48,7 @@ def training(
         validation_fraction=validation_fraction,
         early_stopping=get("train.early_stopping", patience if held_out and not length_is_written else 0),
         min_delta=get("train.min_delta", 0.0),
+        tolerance=float(of_model.get("tolerance") or 0.0),  # type: ignore[arg-type]  # a number
         keep=get("train.keep", "best" if held_out else "last"),
         time_limit=get("train.time_limit", 0.0),
         calibration=get("validation.calibration", ""),

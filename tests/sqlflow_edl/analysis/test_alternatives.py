@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from edl.errors import SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.alternatives import alternative
+from sqlflow_edl.analysis.train_settings import checked_settings
+from sqlflow_edl.syntax.parse import parse
 
 
 @pytest.mark.parametrize(
@@ -17,7 +22,6 @@ from sqlflow_edl.analysis.alternatives import alternative
         ("RandomForestRegressor", "train a BoostedTreesRegressor"),
         ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("DBSCAN", "train a KMeans"),
-        ("DeepEmbeddingClusterModel", "train a KMeans"),
         ("OneClassSVM", "IsolationForest"),
         ("LogisticRegression", "train a LinearClassifier"),
         ("LINEAR_REG", "train a LinearRegressor"),
@@ -54,3 +58,22 @@ def test_a_name_of_no_system_has_none(name: str) -> None:
 )
 def test_a_common_ending_makes_no_models_alike(name: str, near: str | None) -> None:
     assert catalog.nearest_model(name) == near
+
+
+def chosen(name: str) -> str:
+    text = f"SELECT * FROM iris TO TRAIN {name} LABEL species INTO m"
+    [statement] = parse(text)
+    return checked_settings(statement).choice.example.name
+
+
+@pytest.mark.parametrize("name", ["DNNClassifier", "DNN"])
+def test_a_name_of_sqlflow_s_zoo_is_that_model_here(name: str) -> None:
+    assert chosen(f"sqlflow_models.{name}") == "DNNClassifier"
+
+
+def test_a_module_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sqlflow_models.py").write_text("OTHER = 1\n")
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SQLFlowError, match="sqlflow_models"):
+        chosen("sqlflow_models.DNNClassifier")

@@ -376,6 +376,19 @@ def test_a_program_of_clusters_measures_distances(golden: Callable[[str, bytes],
         metrics=("inertia", "silhouette"),
     )
     golden("programs/kmeans_torch.py", generate(clusters).files["model.py"])
+    params = {
+        "pretrain_dims": (10, 3),
+        "run_pretrain": True,
+        "pretrain_epochs": 30,
+        "pretrain_lr": 1.0,
+        "kmeans_init": 20,
+    }
+    deep = msgspec.structs.replace(
+        clusters,
+        model=spec.Component("DeepEmbeddedClustering", params),
+        loss=spec.Component("cluster_divergence"),
+    )
+    golden("programs/deep_clusters_torch.py", generate(deep).files["model.py"])
 
 
 def test_a_program_of_anomalies_trains_the_threshold(golden: Callable[[str, bytes], None]) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 STARTS = 4  # of which the best is taken
-ITERATIONS = 10
+ITERATIONS = 100  # at most; they end when no row changes its cluster
 
 
 class Centres(nn.Module):
@@ -43,9 +43,9 @@ def squared_distances(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor
         return (lengths - 2 * rows @ centres.T).clamp(min=0)
 
 
-def first_centres(rows: torch.Tensor, clusters: int) -> torch.Tensor:
-    """Return centres for these rows, (clusters, width): of `STARTS` starts those with the least squared distance."""
-    found = [_improved(rows, _chosen(rows, clusters)) for _ in range(STARTS)]
+def first_centres(rows: torch.Tensor, clusters: int, starts: int = STARTS) -> torch.Tensor:
+    """Return centres for these rows, (clusters, width): of several starts those with the least squared distance."""
+    found = [_improved(rows, _chosen(rows, clusters)) for _ in range(starts)]
     return min(found, key=lambda centres: float(_to_nearest(rows, centres).sum()))
 
 
@@ -60,9 +60,13 @@ def _chosen(rows: torch.Tensor, clusters: int) -> torch.Tensor:
 
 
 def _improved(rows: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
-    """Move each centre to the mean of its rows, repeatedly; one without rows stays."""
+    """Move each centre to the mean of its rows until no row changes its cluster; one without rows stays."""
+    before = None
     for _ in range(ITERATIONS):
-        members = nn.functional.one_hot(squared_distances(rows, centres).argmin(dim=1), len(centres)).T
+        nearest = squared_distances(rows, centres).argmin(dim=1)
+        if before is not None and torch.equal(nearest, before):
+            break
+        before, members = nearest, nn.functional.one_hot(nearest, len(centres)).T
         counts = members.sum(dim=1, keepdim=True)
         means = members.to(rows.dtype) @ rows / counts.clamp(min=1)
         centres = torch.where(counts > 0, means, centres)
