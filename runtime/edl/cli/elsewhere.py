@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,7 @@ from edl.run import job_runner
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
+MODEL = Path("model.zip")  # output of a training by default
 Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]
 
 
@@ -32,8 +34,18 @@ def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finis
         with job_runner.loaded(job.program, spec, threads=available_cores()) as program:
             spec = with_checkpoints(travelling.fill(job, program, options, place.most), options)
             (job.program / SPEC_FILE).write_bytes(to_json(spec))
-        if submit(job, spec, place, options, tell, later=f"`edl fetch {job.id}` gets its output"):
+        if submit(
+            job, spec, place, options, tell, later=f"`edl fetch {job.id}{_again(options)}` gets its output"
+        ):
             _finish(place.follow(job, tell, cancels=True), job, options, finish)
+
+
+def _again(options: argparse.Namespace) -> str:
+    """Return the argument by which `edl fetch` writes the same file: fetch knows nothing of this command."""
+    output: Path | None = getattr(options, "output", None)
+    if output is None or output == MODEL or str(output).startswith(IN_PODS):
+        return ""
+    return f" --output {shlex.quote(str(output))}"
 
 
 def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
@@ -47,7 +59,7 @@ def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
         )
     options.kind, options.on = kind, place
     if options.output is None and kind == "train":
-        options.output = Path("model.zip")
+        options.output = MODEL
     _check_output(options)
     _finish(place_named(place).follow(job, tell, cancels=False), job, options, finish)
 

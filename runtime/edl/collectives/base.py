@@ -32,7 +32,7 @@ class Group(Protocol):
     rank: int
     size: int
     timeout: float  # seconds to wait for the other members in a call
-    host: str  # name or address at which the others reach rank 0
+    host: str  # name or address at which the others reach this member
 
     @property
     def store(self) -> Store: ...
@@ -72,10 +72,13 @@ class Group(Protocol):
 
 
 class Host(Protocol):
-    """Rendezvous point of this worker. `address` is the host:port where other members reach it when it is rank 0."""
+    """Rendezvous point of this worker. `address` is the host:port of its store, where the others meet it."""
 
     address: str
 
     def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
-        """Wait for the members of group `number` at the address of rank 0. Raises GroupError if they don't come."""
+        """Wait for the members of group `number` at the address of one of them, of any rank.
+
+        Raises GroupError if they don't come.
+        """
         ...

@@ -36,23 +36,24 @@ class Host:
         listening = socket.create_server((host, 0), family=family)
         port = listening.getsockname()[1]
         self.address = f"{host}:{port}"
+        self._host = host.strip("[]")
         self._device = distributed.ProcessGroupGloo.create_device(hostname=host)
         self._server = distributed.TCPStore(
             host, port, is_master=True, wait_for_workers=False, master_listen_fd=listening.detach()
         )
 
     def meet(self, address: str, number: int, rank: int, size: int, timeout: float) -> Group:
-        return Group(self._device, address, number, rank, size, timeout)
+        return Group(self._device, self._host, address, number, rank, size, timeout)
 
 
 class Group:
     def __init__(
-        self, device: object, address: str, number: int, rank: int, size: int, timeout: float
+        self, device: object, host: str, address: str, number: int, rank: int, size: int, timeout: float
     ) -> None:
         self.rank = rank
         self.size = size
         self.timeout = timeout
-        self.host = address.rpartition(":")[0].strip("[]")
+        self.host = host
         self.store = Store(address, number, timeout)
         self._summing = distributed.AllreduceOptions()  # the quickest way to pass a timeout
         options = distributed.ProcessGroupGloo._Options()

@@ -179,6 +179,29 @@ def test_what_xgboost_trains_on_one_worker_is_an_error_on_several(
         pair.grow(xgboosts(2, **{name: value}), rows(), 1)
 
 
+def test_the_tracker_of_xgboost_listens_where_its_own_worker_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The group meets at its first member, and ranks of trees are in the order of names: rank 0 may be another."""
+    said: list[str] = []
+
+    class Tracker:
+        def __init__(self, size: int, host: str, **_: object) -> None:
+            said.append(host)
+            raise GroupError
+
+    monkeypatch.setattr("edl.frameworks.trees.xgboost_network.RabitTracker", Tracker)
+    hosts = Host("127.0.0.1"), Host("127.0.0.2")
+    with ThreadPoolExecutor(2) as pool:
+        begun = [
+            pool.submit(host.meet, hosts[1].address, 0, rank, 2, 10.0) for rank, host in enumerate(hosts)
+        ]
+        groups = [each.result(30) for each in begun]
+    with pytest.raises(GroupError):
+        XGBoostNetwork(groups[0])
+    for group in groups:
+        group.close()
+    assert said == ["127.0.0.1"]
+
+
 def test_a_worker_that_is_lost_before_the_ring_of_xgboost_has_formed_is_noticed(
     pair: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,9 +64,10 @@ def test_a_detached_training_on_files_of_pods_is_fetched_measured_and_used_as_on
 ) -> None:
     rows = f"pod:{folder / 'line.csv'}"
     train = ("--training_data", rows, "--validation_data", rows, "--num_epochs", 2, "--num_workers", 2)
-    assert edl("train", *on_kubernetes(namespace, "--detach"), *train) == exit_codes.OK
+    on = on_kubernetes(namespace, "--detach", "--output", "my line.zip")
+    assert edl("train", *on, *train) == exit_codes.OK
     job = job_folder.jobs()[-1]
-    assert f"edl fetch {job.id}" in capsys.readouterr().err
+    assert f"`edl fetch {job.id} --output 'my line.zip'` gets" in capsys.readouterr().err
     assert sqlflow(["attach", job.id]) == exit_codes.OK
     assert f"`edl fetch {job.id}`" in capsys.readouterr().err
     assert main(["fetch", job.id, "--output", "line.zip"]) == exit_codes.OK
