@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import signal
 import subprocess
@@ -134,6 +135,22 @@ def test_a_column_of_each_type_is_pinned_and_read(
     shown = source.execute("SELECT * FROM t")
     assert shown is not None
     assert shown.read_all().schema == found.schema
+
+
+def test_flags_of_set_reach_the_statements_behind_them(source: MaxComputeSource) -> None:
+    assert source.execute("-- small splits\nSET odps.sql.mapper.split.size = 64;") is None
+    source.execute("set odps.sql.reshuffle=true")
+    [task] = source.run("SELECT 1 AS a").get_tasks()
+    flags = json.loads(task.properties["settings"])
+    wanted = {
+        "odps.sql.mapper.split.size": "64",
+        "odps.sql.reshuffle": "true",
+        "odps.sql.type.system.odps2": "true",
+    }
+    assert flags.items() >= wanted.items()
+    with pytest.raises(SourceError, match="odps.sql.timezone cannot be SET") as raised:
+        source.execute("SET odps.sql.timezone = UTC")
+    assert raised.value.hint == "the option timezone of the URL sets it"
 
 
 def test_json_is_text(source: MaxComputeSource) -> None:

@@ -77,6 +77,7 @@ class Client:
             tunnel_endpoint=options.get("tunnel"),
             logview_host=endpoint,  # otherwise pyodps requests it from the service
         )
+        self.settings: dict[str, str] = {}  # of SET statements, for each statement behind them
         self._tunnel = TableTunnel(self.odps)
         self._running: Any = None
 
@@ -86,10 +87,17 @@ class Client:
         with odps_config.option_context(short):
             again(lambda: self.odps.get_project().reload(), attempts=3)
 
+    def set(self, name: str, value: str) -> None:
+        """Set a flag of all later statements. Raises SourceError for one that this package sets itself."""
+        if name in _HINTS or name == "odps.sql.timezone":
+            hint = "the option timezone of the URL sets it" if name not in _HINTS else "leave it out"
+            raise SourceError(f"{name} cannot be SET: rows are read with a fixed value of it", hint=hint)
+        self.settings[name] = value
+
     def run(self, sql: str) -> Any:
         """Run one statement of SQL to its end. Return its instance. Raises `ERRORS`."""
         key = uuid.uuid4().hex
-        hints = {**_HINTS, "odps.sql.timezone": self.zone}
+        hints = {**self.settings, **_HINTS, "odps.sql.timezone": self.zone}
         instance = again(lambda: self.odps.run_sql(sql, hints=hints, unique_identifier_id=key))
         self._running = instance
         try:

@@ -28,7 +28,7 @@ from edl.sources.maxcompute.client import ERRORS, Client, again, utc
 from edl.sources.maxcompute.download import TableRows, record_batches
 from edl.sources.maxcompute.errors import translated
 from edl.sources.maxcompute.results import MaxComputeResults
-from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quoted
+from edl.sources.maxcompute.sql import LEXICON, bound, is_query, partition, quoted, setting
 from edl.sources.maxcompute.upload import upload
 from edl.sources.words import ended
 from edl.spec import Split
@@ -109,6 +109,9 @@ class MaxComputeSource(BaseSource):
 
     def execute(self, sql: str, parameters: Sequence[object] = ()) -> pa.RecordBatchReader | None:
         LEXICON.one_statement(sql)
+        if flag := setting(sql):
+            self.client.set(*flag)
+            return None
         instance = self.run(bound(sql, parameters).rstrip().rstrip(";"), sql)
         if not is_query(sql):
             return _shown(instance.get_task_results())

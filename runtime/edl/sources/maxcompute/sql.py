@@ -22,6 +22,14 @@ _QUERIES = ("SELECT", "WITH", "VALUES", "FROM", "(")
 _NAME = re.compile(r"[A-Za-z]\w{0,127}", re.ASCII)
 _COLUMN = re.compile(r"\w{1,128}")
 LEXICON = Lexicon(_TOKEN, "`")
+_SETTING = re.compile(r"SET\s+([\w.]+)\s*=\s*(.*?)[\s;]*", re.IGNORECASE | re.DOTALL)
+
+
+def setting(sql: str) -> tuple[str, str] | None:
+    """Return the name and the value of a SET statement, or None of another one."""
+    first = next(LEXICON.tokens(sql), None)
+    found = _SETTING.fullmatch(sql, first.start()) if first is not None else None
+    return (found[1], found[2]) if found else None
 
 
 def is_query(sql: str) -> bool:
