@@ -15,6 +15,7 @@ from edl.spec import (
     DatePart,
     Embedding,
     Feature,
+    Function,
     HashBucket,
     JobSpec,
     ListOf,
@@ -100,8 +101,19 @@ def _source(source: Source | float) -> Expression:
     """Return the name of a column, a number, or `fc.computed(…)`."""
     if not isinstance(source, Computed):
         return literal(source)
-    path = (("path", literal(source.path)),) if source.path else ()
-    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands), *path))
+    more: list[tuple[str, Expression]] = [("path", literal(source.path))] if source.path else []
+    if source.function is not None:
+        more.append(("function", _function(source.function)))
+    return Call("fc.computed", (literal(source.operator), *map(_source, source.operands), *more))
+
+
+def _function(found: Function) -> Expression:
+    """Return `fc.function(…)`, a function of a user's own."""
+    params = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in found.params)
+    given = (("params", f"{{{params}}}"),) if params else ()
+    return Call(
+        "fc.function", (literal(found.name), literal(found.digest), *given, ("state", literal(found.state)))
+    )
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:

@@ -26,7 +26,7 @@ from edl.spec import (
     Vocabulary,
     source_columns,
 )
-from edl.spec.computed import DEEPEST, depth, json_columns
+from edl.spec.computed import DEEPEST, depth, is_portable
 from sqlflow_edl.model_sql.computed import computed
 from sqlflow_edl.model_sql.dialects import TARGETS, Target
 from sqlflow_edl.model_sql.expressions import (
@@ -45,7 +45,7 @@ from sqlflow_edl.model_sql.expressions import (
 from sqlflow_edl.model_sql.stages import Stages
 
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # form of a part -> its value of id 0
-_OF_JSON = "reads a JSON text, which is written in no SQL"
+_OF_JSON = "is computed in Python, and written in no SQL"
 _WORDS = {
     "HashBucket": "HASH",
     "Cross": "CROSS",
@@ -107,7 +107,7 @@ class Columns:
         if isinstance(source, str):
             made = numbered("n", self._numbers_of[source], source)
             return self._numbers.add(made, self._as_number(self.raw(source), source))
-        if any(json_columns(source)):
+        if not is_portable(source):
             raise SemanticError(f"{source} {_OF_JSON}", hint=_OTHERWISE)
         if source not in self._computed:
             operands = [

@@ -19,14 +19,16 @@ import pyarrow.compute as pc
 from edl import data, spec
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned, write_pinned
-from edl.errors import SemanticError, SQLFlowError
-from edl.features.computed import with_computed
+from edl.errors import SemanticError, Span, SQLFlowError
+from edl.features import own_functions
+from edl.features.computed import arguments, with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
+from edl.spec.computed import functions
 from sqlflow_edl.analysis import forecasts, labels
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
-from sqlflow_edl.analysis.columns.computed import fixed, is_fixed
+from sqlflow_edl.analysis.columns.computed import fixed, is_fixed, state_of
 from sqlflow_edl.analysis.columns.decisions import fitting, summaries
 from sqlflow_edl.analysis.columns.derive import delimited
 from sqlflow_edl.analysis.columns.drafts import Statistics
@@ -141,6 +143,7 @@ def _statistics(
     first = {name: want for name, want in wants.items() if name not in later}
     found = collect(rows, first, seed=plan.seed, lists=plan.lists())
     if later:
+        found |= _states(plan, [computed[name] for name in later], found, read)
         numbered = dict(_numbered({name: computed[name] for name in later}, found))
         found |= collect(
             _with_computed(plan, read(), numbered), {name: wants[name] for name in numbered}, seed=plan.seed
@@ -158,14 +161,40 @@ def _statistics(
     return found
 
 
+def _states(
+    plan: TrainPlan,
+    sources: Iterable[spec.Computed],
+    statistics: Statistics,
+    read: Callable[[], Iterable[pa.RecordBatch]],
+) -> dict[str, ColumnStatistics]:
+    """Fit the functions of a user's own to the training rows; return their states by their texts.
+
+    A function holds its columns of all rows in memory.
+    """
+    found: dict[str, ColumnStatistics] = {}
+    for node in (each for source in sources for each in functions(source)):
+        if node.function is None or (state := state_of(node)) in found:
+            continue
+        numbered = fixed(node, {**statistics, **found})
+        with at(_places(plan).get(str(node))):
+            rows = pa.concat_tables([arguments(batch, numbered) for batch in read()])
+            found[state] = ColumnStatistics(state=own_functions.fit(node.function, rows))
+    return found
+
+
+def _places(plan: TrainPlan) -> dict[str, Span | None]:
+    """Map columns to the place of the first item that reads them."""
+    drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first.drafts
+    return {
+        column: draft.span for draft in reversed(drafts) for part in draft.leaves for column in part.columns
+    }
+
+
 def _with_computed(
     plan: TrainPlan, batches: Iterable[pa.RecordBatch], computed: Mapping[str, spec.Computed]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with computed columns, whose errors have the places of the items that read them."""
-    drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first.drafts
-    places = {
-        column: draft.span for draft in reversed(drafts) for part in draft.leaves for column in part.columns
-    }
+    places = _places(plan)
     for batch in batches:
         for name, source in computed.items():
             with at(places.get(name)):

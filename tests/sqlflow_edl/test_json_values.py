@@ -112,5 +112,5 @@ def test_raw_texts_are_sent_to_a_server_and_to_python(session: Session, tmp_path
     assert model.predictor.predict(batch)["spent"].to_pylist() == wanted["spent"].to_pylist()
     seen = sqlflow_edl.load_transform(file).transform(pa.table({"payload": ['{"user": {"age": "7"}}', None]}))
     assert seen.column(0).to_pylist() == ["below 12.25", None]
-    with pytest.raises(SQLFlowError, match="reads a JSON text, which is written in no SQL"):
+    with pytest.raises(SQLFlowError, match="is computed in Python, and written in no SQL"):
         model_query(read_archive(file), "m@1", Wanted("duckdb", "events"), lambda: None)  # type: ignore[arg-type,return-value]

@@ -42,7 +42,7 @@ from edl.features.columns import (
     weekday,
     year,
 )
-from edl.features.computed import computed
+from edl.features.computed import computed, function
 from edl.features.inputs import Inputs
 from edl.features.labels import (
     ClassTarget,
@@ -90,6 +90,7 @@ __all__ = [
     "day",
     "embedding",
     "forecast",
+    "function",
     "hash_bucket",
     "hour",
     "label",

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
-from edl.features import json_values
+from edl.features import json_values, own_functions
 from edl.features.arrays import Floats, numbers, texts
-from edl.spec import Computed, Source
-from edl.spec.computed import DEEPEST, JSON_PATH, OF_JSON, OPERATORS, depth, table_columns
+from edl.spec import Computed, Function, Source
+from edl.spec.computed import DEEPEST, FUNCTION, JSON_PATH, OF_JSON, OPERATORS, depth, table_columns
 
 
-def computed(operator: str, *operands: Source | float, path: str = "") -> Computed:
+def function(
+    name: str, digest: str, params: Mapping[str, Any] | None = None, state: str | None = None
+) -> Function:
+    """Return a column function of a user's own with the state that its training rows gave."""
+    return Function(name, digest, tuple((params or {}).items()), state)
+
+
+def computed(
+    operator: str, *operands: Source | float, path: str = "", function: Function | None = None
+) -> Computed:
     """Return the column that an operator makes of columns, numbers and other operators: + - * / LN EXP SQRT ABS LEAST
-    GREATEST COALESCE; or JSON and JSON_TEXT, of a column and a path.
+    GREATEST COALESCE; or JSON and JSON_TEXT, of a column and a path; or FUNCTION, of columns.
     """
     made = tuple(float(each) if isinstance(each, int) else each for each in operands)
-    return check(Computed(operator, made, path))
+    return check(Computed(operator, made, path, function))
 
 
 def check(found: Computed) -> Computed:
     """Return the computed column itself. Raises SemanticError for an operator that is not one, or its operands."""
+    if found.function is not None:
+        return _checked_function(found)
     known = {**OPERATORS, **OF_JSON}
     if found.operator not in known:
         raise SemanticError(
@@ -34,11 +46,7 @@ def check(found: Computed) -> Computed:
     count, most = len(found.operands), known[found.operator]
     if (count != most) if most else count < 2:
         raise SemanticError(f"{found.operator} takes {most or 'two or more'} operands, here are {count}")
-    if found.operator in OF_JSON:
-        if not isinstance(found.operands[0], str) or not JSON_PATH.fullmatch(found.path):
-            raise SemanticError(f"{found.operator} takes a column and a path such as $.user.ages[0]")
-    elif found.path:
-        raise SemanticError(f"{found.operator} takes no path")
+    _check_path(found)
     if depth(found) > DEEPEST:
         raise SemanticError(f"there are more than {DEEPEST} operators within one another")
     for operand in found.operands:
@@ -49,6 +57,25 @@ def check(found: Computed) -> Computed:
         ):
             raise SemanticError(f"{found.operator} takes names of columns and numbers, not {operand!r}")
     return found
+
+
+def _checked_function(found: Computed) -> Computed:
+    if found.operator != FUNCTION or not found.operands:
+        raise SemanticError(
+            f"{found.operator} takes no function of a user's own, and {FUNCTION} takes columns"
+        )
+    for operand in found.operands:
+        if isinstance(operand, Computed):
+            check(operand)
+    return found
+
+
+def _check_path(found: Computed) -> None:
+    if found.operator not in OF_JSON:
+        if found.path:
+            raise SemanticError(f"{found.operator} takes no path")
+    elif not isinstance(found.operands[0], str) or not JSON_PATH.fullmatch(found.path):
+        raise SemanticError(f"{found.operator} takes a column and a path such as $.user.ages[0]")
 
 
 def column(batch: pa.RecordBatch, source: Source) -> pa.Array:
@@ -73,6 +100,8 @@ def with_computed(
 def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
     if isinstance(source, Computed) and source.operator in OF_JSON:
         found = json_values.numbers(_text(batch, source), source)
+    elif isinstance(source, Computed) and source.function is not None:
+        found = own_functions.values(source.function, arguments(batch, source))
     elif isinstance(source, Computed):
         operands = [_values(batch, operand) for operand in source.operands]
         with np.errstate(all="ignore"):
@@ -83,6 +112,12 @@ def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
         return np.float64(source)  # type: ignore[return-value]  # a scalar, which broadcasts
     finite = np.isfinite(found)
     return found if finite.all() else np.where(finite, found, np.nan)
+
+
+def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
+    """Return the operands of a function of a user's own, as columns under their names."""
+    named = {str(each): column(batch, each) for each in source.operands if not isinstance(each, float)}
+    return pa.table(named)
 
 
 def _text(batch: pa.RecordBatch, source: Computed) -> pa.Array:

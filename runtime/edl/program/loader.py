@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from edl.errors import JobError
+from edl.program import column_functions as column_functions  # which programs may name
 from edl.program.contract import check
 from edl.program.digest import is_edited
 from edl.program.importing import CompilingLoader, always_compile

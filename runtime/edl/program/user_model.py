@@ -123,8 +123,8 @@ def _is_name(part: str) -> bool:
     return part.isidentifier() and not keyword.iskeyword(part) and not dunder
 
 
-def check_permitted(found: OwnModel) -> None:
-    """Check by the sources alone that SQL text may use the model. Raises SemanticError with the reason if not."""
+def check_origin(found: OwnModel) -> None:
+    """Check by the sources alone that SQL text may name the object. Raises SemanticError with the reason if not."""
     sources = model_sources()
     if not sources.allows(found.name, found.module_file):
         raise _not_allowed(found, sources)
@@ -134,6 +134,12 @@ def check_permitted(found: OwnModel) -> None:
             f"{found.module} does not define {found.attribute}, it imports it from {defined.origin}",
             hint=f"define the model in {found.module}: a class of yours, or a function that returns the model",
         )
+
+
+def check_permitted(found: OwnModel) -> None:
+    """Check by the sources alone that SQL text may use the model. Raises SemanticError with the reason if not."""
+    check_origin(found)
+    defined = found.definition
     if defined.kind == "class" and defined.is_model is False:
         raise SemanticError(
             f"{found.name} is not a model: it derives from no class of Keras or PyTorch",

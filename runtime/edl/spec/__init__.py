@@ -1,7 +1,7 @@
 """JobSpec and its feature columns: plain typed data, light to import."""
 
 from edl.spec.calibration import Calibration, ScoreCurve
-from edl.spec.computed import Computed, Source
+from edl.spec.computed import Computed, Function, Source
 from edl.spec.features import (
     Bucket,
     Category,
@@ -130,6 +130,7 @@ __all__ = [
     "Field",
     "Forecast",
     "ForecastLabel",
+    "Function",
     "HashBucket",
     "Increment",
     "Interval",

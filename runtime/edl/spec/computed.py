@@ -12,6 +12,7 @@ them in ONNX and in SQL.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -34,6 +35,7 @@ OF_JSON: Mapping[str, int] = {
     "JSON": 1,
     "JSON_TEXT": 1,
 }  # the same of operators that read a JSON text at a path
+FUNCTION = "FUNCTION"  # of a user's own
 JSON_PATH = re.compile(r"""\$(?:\.\w+|\."[^"\\]+"|\[\d+\])+""")
 DEEPEST = 20  # operators within one another
 MOST_OPERATORS = 50  # of one expression
@@ -42,15 +44,29 @@ _CALL = 4
 _WORD = re.compile(r"[^\W\d]\w*")
 
 
+class Function(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Class of a user's own with `fit` and `transform`, by its dotted name.
+
+    digest: SHA-256 of the source that defines it. params: keyword arguments of the class. state: what `fit` returned
+    for the training rows, as JSON; None before the rows are known.
+    """
+
+    name: str
+    digest: str
+    params: tuple[tuple[str, str | bool | int | float], ...] = ()
+    state: str | None = None
+
+
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Operator of OPERATORS with its operands: columns of the table by name, numbers, and other operators.
 
-    path: in a JSON text, such as `$.user.ages[0]`.
+    path: in a JSON text, such as `$.user.ages[0]`. function: of a user's own, whose operator is FUNCTION.
     """
 
     operator: str
     operands: tuple[Computed | str | float, ...]
     path: str = ""
+    function: Function | None = None
 
     def __str__(self) -> str:
         """Return the expression as COLUMN has it, with LN for a natural logarithm."""
@@ -63,6 +79,20 @@ Source = str | Computed  # of a feature: a column of the table, or what is compu
 def depth(source: Source | float) -> int:
     """Return the number of operators that are within one another; 0 of a column or a number."""
     return 1 + max(map(depth, source.operands)) if isinstance(source, Computed) else 0
+
+
+def functions(source: Source | float) -> Iterator[Computed]:
+    """Yield the functions of a user's own in the source."""
+    if isinstance(source, Computed):
+        if source.function is not None:
+            yield source
+        for operand in source.operands:
+            yield from functions(operand)
+
+
+def is_portable(source: Source | float) -> bool:
+    """Return True if other programs can compute the source: it has no JSON and no function of a user's own."""
+    return not any(json_columns(source)) and not any(functions(source))
 
 
 def json_columns(source: Source | float) -> Iterator[str]:
@@ -97,6 +127,9 @@ def _written(source: Source | float) -> str:
     operator, operands = source.operator, source.operands
     if operator in OF_JSON:
         return f"{operator}({_written(operands[0])}, '{source.path}')"
+    if source.function is not None:
+        params = (f"{name}={json.dumps(value)}" for name, value in source.function.params)
+        return f"{source.function.name}({', '.join([*map(_written, operands), *params])})"
     if operator == "-":
         return f"-{_within(operands[0], _BINDING['-'] + 1)}"  # two of them would begin a comment
     if operator == "+":

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, did_you_mean
-from edl.spec.computed import DEEPEST, JSON_PATH, MOST_OPERATORS, OF_JSON, depth, table_columns
+from edl.program import column_functions
+from edl.spec.computed import (
+    DEEPEST,
+    FUNCTION,
+    JSON_PATH,
+    MOST_OPERATORS,
+    OF_JSON,
+    depth,
+    functions,
+    table_columns,
+)
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.statistics.fitting import Want
+from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
-Column = Callable[
-    [ast.Name, bool], spec.Source
-]  # resolves a name to the column of a number, or of a text if True
+Kind = Literal["number", "text", "any"]  # of column that an operand may be
+Column = Callable[[ast.Name, Kind], spec.Source]  # resolves a name to a column of the kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +84,17 @@ def is_computed(value: ast.Value, *, nested: bool = True) -> bool:
     if not isinstance(value, ast.Call):
         return False
     name = value.function.casefold()
+    if "." in name:  # a function of a user's own
+        return True
     of_column = len(value.args) == 1 and not isinstance(value.args[0], ast.Operation | ast.Call)
     return name in BY_NAME or (name == _LOGARITHM and (nested or not of_column) and not value.kwargs)
 
 
 def check_call(call: ast.Call) -> None:
     """Raise SemanticError for a wrong number of arguments."""
+    if "." in call.function:
+        own_function(call)
+        return
     function = _function(call)
     if call.kwargs or not function.least <= len(call.args) <= function.most:
         count = f"{function.least} to {function.most}" if function.most > 1 else "one"
@@ -91,7 +107,9 @@ def check_call(call: ast.Call) -> None:
 def computed(value: ast.Value, column: Column) -> spec.Computed:
     """Return the expression with its columns. Raises SemanticError, with the place, for what no expression has."""
     found = _source(value, column)
-    if not isinstance(found, spec.Computed) or not any(table_columns(_with_numbers(found, lambda _: 0.0))):
+    if not isinstance(found, spec.Computed) or not any(
+        table_columns(_with_numbers(found, lambda _: 0.0, {}))
+    ):
         raise SemanticError("this expression has no column", span=value.span, hint="such as x / 2")
     if depth(found) > DEEPEST or sum(1 for _ in _operators(found)) > MOST_OPERATORS:
         raise SemanticError(
@@ -106,37 +124,50 @@ def wants(source: spec.Source | float) -> Iterator[tuple[str, Want]]:
     """Yield the columns of the table with the statistics that the expression needs of them."""
     if isinstance(source, str):
         yield source, Want.MOMENTS
-    elif isinstance(source, spec.Computed) and source.operator in OF_JSON:
-        yield from ((column, Want.NONE) for column in table_columns(source))
     elif isinstance(source, spec.Computed):
+        of_any = source.operator in OF_JSON or source.function is not None
         for operand in source.operands:
-            yield from wants(operand)
+            yield from [(operand, Want.NONE)] if of_any and isinstance(operand, str) else wants(operand)
             if isinstance(operand, str):
                 yield operand, _WANTS.get(source.operator, Want.NONE)
 
 
 def is_fixed(source: spec.Computed) -> bool:
-    """Return True if the expression has no statistics of the training rows."""
-    return not _WANTS.keys() & set(_operators(source))
+    """Return True if the expression has no statistics of the training rows, nor a function that is fitted to them."""
+    fitted = all(each.function.state is not None for each in functions(source) if each.function)
+    return fitted and not _WANTS.keys() & set(_operators(source))
+
+
+def state_of(source: spec.Computed) -> str:
+    """Return the name under which statistics have the state of a function of a user's own."""
+    return f"state of {source}"
 
 
 def fixed(source: spec.Computed, statistics: Statistics) -> spec.Computed:
     """Return the expression with the numbers of its statistics. Raises SemanticError where there is none."""
-    found = _with_numbers(source, lambda each: _statistic(each, statistics))
+    found = _with_numbers(source, lambda each: _statistic(each, statistics), statistics)
     if not isinstance(found, spec.Computed):
         raise TypeError("an expression has a column")
     return found
 
 
 def _with_numbers(
-    source: spec.Source | float, number: Callable[[spec.Computed], float]
+    source: spec.Source | float, number: Callable[[spec.Computed], float], states: Statistics
 ) -> spec.Source | float:
+    """Return the source with numbers for statistics, and with the states of functions by their texts."""
     if not isinstance(source, spec.Computed):
         return source
     if source.operator in _WANTS:
         return number(source)
-    operands = tuple(_with_numbers(each, number) for each in source.operands)
-    return msgspec.structs.replace(source, operands=operands)
+    operands = tuple(_with_numbers(each, number, states) for each in source.operands)
+    function = source.function
+    if (
+        function is not None
+        and function.state is None
+        and (fitted := states.get(state_of(source))) is not None
+    ):
+        function = msgspec.structs.replace(function, state=fitted.state)
+    return msgspec.structs.replace(source, operands=operands, function=function)
 
 
 def _statistic(node: spec.Computed, statistics: Statistics) -> float:
@@ -169,7 +200,7 @@ def _source(value: ast.Value, column: Column) -> spec.Source | float:
         case ast.Constant(value=int() | float() as number):
             return float(number)
         case ast.Name():
-            return column(value, False)
+            return column(value, "number")
         case ast.Operation():
             return _operation(value, column)
         case ast.Call():
@@ -190,23 +221,59 @@ def _operation(node: ast.Operation, column: Column) -> spec.Source | float:
 
 
 def _call(call: ast.Call, column: Column) -> spec.Computed:
+    if "." in call.function:
+        operands = (
+            column(each, "any") if isinstance(each, ast.Name) else _source(each, column) for each in call.args
+        )
+        return spec.Computed(FUNCTION, tuple(operands), function=own_function(call))
     check_call(call)
     function = _function(call)
     if function.name == "IMPUTE":
         return _imputed(call, column)
     if function.name == "JSON":
         return _json(call, column)
-    operands = [_source(each, column) for each in call.args]
+    values = [_source(each, column) for each in call.args]
     if function.name in _WANTS:
-        return _of_rows(function.name, operands[0], call)
+        return _of_rows(function.name, values[0], call)
     if function is _LOG:
         if isinstance(call.args[0], ast.Name):
-            operands = [spec.Computed("+", (operands[0], 1.0))]
-        return spec.Computed("LN", tuple(operands))
-    found, *rest = operands
+            values = [spec.Computed("+", (values[0], 1.0))]
+        return spec.Computed("LN", tuple(values))
+    found, *rest = values
     for each in rest:
         found = spec.Computed(function.name, (found, each))
     return found if rest and isinstance(found, spec.Computed) else spec.Computed(function.name, (found,))
+
+
+def own_function(call: ast.Call) -> spec.Function:
+    """Return the column function of a user's own that the call names, found by its source.
+
+    Raises SemanticError, with the place, if there is none that SQL may name, or it lacks its parameters.
+    """
+    with at(call.function_span):
+        found = column_functions.look_up(call.function)
+    if not call.args:
+        raise SemanticError(
+            f"{found.attribute} takes a column or more",
+            span=call.span,
+            hint=f"such as {call.function}(price)",
+        )
+    params = []
+    for name, value in call.kwargs:
+        constant = value.value if isinstance(value, ast.Constant) else getattr(value, "text", None)
+        if not isinstance(constant, str | bool | int | float):
+            raise SemanticError("a parameter is a number, a text, TRUE or FALSE", span=value.span)
+        if name not in found.signature.names and not found.signature.anything:
+            hint = did_you_mean(name, found.signature.names, list_up_to=8)
+            raise SemanticError(f"{found.attribute} has no parameter {name}", span=value.span, hint=hint)
+        params.append((name, constant))
+    if lacking := [each for each in found.signature.required if each not in dict(params)]:
+        raise SemanticError(
+            f"{found.attribute} needs its parameter {lacking[0]}",
+            span=call.span,
+            hint=f"write {lacking[0]}=…; it is {found.attribute}({found.signature})",
+        )
+    return spec.Function(found.name, found.digest, tuple(params))
 
 
 def _json(call: ast.Call, column: Column) -> spec.Computed:
@@ -222,7 +289,7 @@ def _json(call: ast.Call, column: Column) -> spec.Computed:
             span=path.span,
             hint="such as '$.user.ages[0]' or '$.\"a key\".b', without wildcards",
         )
-    return spec.Computed("JSON", (column(name, True),), written)
+    return spec.Computed("JSON", (column(name, "text"),), written)
 
 
 def _imputed(call: ast.Call, column: Column) -> spec.Computed:

@@ -21,7 +21,7 @@ from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
 from sqlflow_edl.analysis.columns.cells import Cells
 from sqlflow_edl.analysis.columns.computed import BY_NAME as COMPUTED_BY_NAME
 from sqlflow_edl.analysis.columns.computed import FUNCTIONS as COMPUTED
-from sqlflow_edl.analysis.columns.computed import check_call, computed, fixed, is_computed
+from sqlflow_edl.analysis.columns.computed import Kind, check_call, computed, fixed, is_computed
 from sqlflow_edl.analysis.columns.derive import calendar, lists, text
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft, Function, Parameter, Statistics
 from sqlflow_edl.analysis.columns.functions import BY_NAME, FUNCTIONS
@@ -311,11 +311,13 @@ class Resolver:
             self.schema = self.schema.with_column(name, text=found.operator == "JSON_TEXT")
         return name
 
-    def _operand(self, name: ast.Name, text: bool) -> spec.Source:
-        """Return the column of a number, or of a text, in an expression; dates and times count in seconds."""
+    def _operand(self, name: ast.Name, wanted: Kind) -> spec.Source:
+        """Return the column of a number, a text or any type in an expression; dates and times count in seconds."""
         column = self._column(name)
         kind = self.schema.type(column)
-        if text:
+        if wanted == "any":
+            return self.computed.get(column, column)
+        if wanted == "text":
             if kind is not ColumnType.TEXT:
                 raise SemanticError(f"JSON takes texts, {column} is {kind.words}", span=name.span)
             return column
@@ -373,7 +375,7 @@ def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
 
 
 def _check_call(call: ast.Call) -> None:
-    if call.function.casefold() in COMPUTED_BY_NAME:
+    if call.function.casefold() in COMPUTED_BY_NAME or "." in call.function:
         check_call(call)
         return
     function = BY_NAME.get(call.function.casefold())

@@ -116,6 +116,7 @@ class ColumnStatistics:
     vector: Vector = ((), ())  # mean and deviation of each element, if cells hold vectors
     error: SemanticError | None = None  # of the first cell of several values that cannot be read
     lists: Mapping[Cells, ColumnStatistics] = field(default_factory=dict)  # of the items in such cells
+    state: str = ""  # of a function of a user's own, fitted to the rows
 
     def quantiles(self, probabilities: Sequence[float]) -> tuple[float, ...]:
         """Return the quantiles of the sample, in the order of `probabilities`; empty without values."""

@@ -31,7 +31,7 @@ from edl.spec import (
     source_columns,
     sources,
 )
-from edl.spec.computed import json_columns
+from edl.spec.computed import is_portable
 from edl.spec.features import Category, category_of
 
 _CATEGORIES = (Bucket, CategoryId, DatePart, Vocabulary)
@@ -42,7 +42,7 @@ _DAY = 86_400
 def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,)) -> str:
     """Return the column whose feature has no operator, or that is needed as text and as a number; empty if none.
 
-    A value in a JSON text has none.
+    A value in a JSON text and a function of a user's own have none.
 
     `numbers` are types of features that are made of a number.
     """
@@ -51,7 +51,7 @@ def unsupported(features: Sequence[Feature], numbers: tuple[type, ...] = (Raw,))
         names = tuple(source_columns(feature))
         if not isinstance(feature, numbers) and not isinstance(category_of(feature), _CATEGORIES):
             return " and ".join(names)
-        if any(True for each in sources(feature) for _ in json_columns(each)):
+        if not all(map(is_portable, sources(feature))):
             return " and ".join(names)
         if not is_text(feature) and (also := [name for name in names if name in text]):
             return also[0]
