@@ -78,13 +78,15 @@ _KINDS = (
         hint="write TO TRAIN Forecast, or the network TiDE, WITH forecast.time = day, forecast.series = store, "
         "forecast.horizon = 14",
     ),
+    _Kind("score_?card", "a score card is a linear model of bins here", "Linear"),
+    _Kind("elastic_?dl", "every model is trained elastically here, WITH train.num_workers = 2", "DNN"),
     _Kind("factori[sz]ation|^fm$", _RENAMED, "DeepFM"),
     _Kind("logistic|logit|^svc|^svm|svr|linear_?svc|naive_?bayes|perceptron$", _RENAMED, "Linear"),
     _Kind("linear_?reg(ression)?$|^ols|ridge|lasso|elastic_?net", _RENAMED, "Linear"),
     _Kind("mlp|multi_?layer|neural|sequential|neighbo|^knn", _RENAMED, "DNN"),
     _Kind(
-        "cnn|rnn|lstm|gru|transformer|resnet|bert",
-        "models of images, texts and sequences are your own",
+        "cnn|gcn|rnn|lstm|gru|transformer|resnet|bert",
+        "models of images, texts, graphs and sequences are your own",
         hint="write it in Keras or PyTorch, and name it with its module: my_module.MyModel",
     ),
 )  # fmt: skip

@@ -16,6 +16,11 @@ from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
 _OF_SQLFLOW = "sqlflow_models."  # package of SQLFlow's own models
+_EXAMPLES = (
+    "dnnclassifier_functional_model",
+    "RawDNNClassifier",
+    "CustomClassifier",
+)  # of it, as DNNClassifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,19 +90,23 @@ def _built_in(name: str) -> Choice | None:
 def _of_sqlflow(name: str) -> Choice | None:
     """Return the model of a name of SQLFlow's zoo, unless a module of that name is there."""
     package, _, model = name.partition(".")
-    known = _built_in(model) if f"{package}." == _OF_SQLFLOW else None
+    if f"{package}." != _OF_SQLFLOW:
+        return None
+    known = _built_in("DNNClassifier" if model in _EXAMPLES else model)
     return known if known and not has_module(package) else None
 
 
 def _own(name: ast.Name, statement: ast.Statement) -> Choice:
-    other = alternatives.alternative(name.text.removeprefix(_OF_SQLFLOW))
-    if "." in name.text and not (other and name.text.startswith(_OF_SQLFLOW)):
+    of_sqlflow = name.text.startswith(_OF_SQLFLOW)
+    model = name.text.removeprefix(_OF_SQLFLOW)
+    other = alternatives.alternative(model)
+    if "." in name.text and not (of_sqlflow and (other or not has_module(_OF_SQLFLOW[:-1]))):
         found = user_model.look_up(name)
         return Choice(user_model.entry(str(name), found, statement.attributes), own=found)
     if other:
         raise SemanticError(
             f"there is no model {name.text}: {other.missing}", span=name.span, hint=other.hint
         )
-    near = catalog.nearest_model(name.text)
+    near = catalog.nearest_model(model)
     hint = f"did you mean {near}?" if near else alternatives.HINT
     raise SemanticError(f"unknown model {name.text}", span=name.span, hint=hint)

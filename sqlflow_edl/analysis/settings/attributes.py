@@ -100,7 +100,7 @@ TRAIN = (
         0,
         low=0,
         high=1000,
-        aliases=("num_workers", "train.workers"),
+        aliases=("num_workers", "train.workers", "engine.worker_num", "exec.worker_num"),
     ),
     Attribute(
         "train.num_ps",
@@ -109,7 +109,7 @@ TRAIN = (
         "tables; by default one for two workers if the strategy needs them.",
         low=0,
         high=1000,
-        aliases=("num_ps", "train.num_ps_pods"),
+        aliases=("num_ps", "train.num_ps_pods", "engine.ps_num"),
     ),
     Attribute(
         "train.strategy",
@@ -214,7 +214,7 @@ TRAIN = (
         "Steps between two checkpoints of a job with a master; 0 uses train.checkpoint_secs alone.",
         0,
         low=0,
-        aliases=("checkpoint_steps",),
+        aliases=("checkpoint_steps", "train.save_checkpoints_steps"),
     ),
     Attribute(
         "train.checkpoint_secs",

@@ -45,6 +45,9 @@ WITHOUT_EFFECT = {
     "dist_strategy": "the strategy is chosen automatically",
     "gpus": "devices are found automatically",
     "train.verbose": "progress is always shown",
+    "train.log_every_n_iter": "progress is always shown",
+    "engine.type": "a job runs on this machine, or on Kubernetes by --on kubernetes",
+    "model.label_dimension": "the label decides the outputs of a model",
     "model.update_interval": "targets follow each minibatch",
     **dict.fromkeys(
         ("model.pretrain_batch_size", "model.train_batch_size"), "train.batch_size is that of a training"

@@ -23,6 +23,9 @@ from sqlflow_edl.syntax.parse import parse
         ("CatBoostRanker", "train a BoostedTreesRanker WITH train.group_column"),
         ("DBSCAN", "train a KMeans"),
         ("OneClassSVM", "IsolationForest"),
+        ("ScoreCard", "train a LinearClassifier"),
+        ("ElasticDLKerasClassifier", "train a DNNClassifier"),
+        ("GCN", "my_module.MyModel"),
         ("LogisticRegression", "train a LinearClassifier"),
         ("LINEAR_REG", "train a LinearRegressor"),
         ("FactorizationMachine", "train a DeepFMClassifier"),
@@ -66,9 +69,16 @@ def chosen(name: str) -> str:
     return checked_settings(statement).choice.example.name
 
 
-@pytest.mark.parametrize("name", ["DNNClassifier", "DNN"])
+@pytest.mark.parametrize("name", ["DNNClassifier", "DNN", "dnnclassifier_functional_model"])
 def test_a_name_of_sqlflow_s_zoo_is_that_model_here(name: str) -> None:
     assert chosen(f"sqlflow_models.{name}") == "DNNClassifier"
+
+
+def test_a_name_that_is_near_one_of_the_zoo_gets_it_as_a_hint() -> None:
+    with pytest.raises(SQLFlowError, match="unknown model") as caught:
+        chosen("sqlflow_models.DNNClasifier")
+
+    assert caught.value.hint == "did you mean DNNClassifier?"
 
 
 def test_a_module_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
