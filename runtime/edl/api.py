@@ -18,6 +18,7 @@ from edl.arrays import Array, Features, checked_features, count_rows, map_arrays
 from edl.callbacks import Callback
 from edl.cli import distributed
 from edl.cli.progress import Narrator
+from edl.cluster.local.client import OnEvent
 from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
@@ -160,7 +161,7 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     started = None if chosen(spec.cluster).strategy == "local" else script.this()
-    tell: distributed.Tell = Narrator(sys.stderr) if options.get("verbose", True) else _silent
+    on_event: OnEvent = Narrator(sys.stderr) if options.get("verbose", True) else _silent
     job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
@@ -170,7 +171,7 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
         if started is None:
             cancelled = threading.Event()
             outcome, adapter = train_here(
-                program, reader, rows, observer=tell, cancelled=cancelled, export=_in_place
+                program, reader, rows, observer=on_event, cancelled=cancelled, export=_in_place
             )
         else:
             adapter = _built(program, reader, rows)
@@ -179,7 +180,7 @@ def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
             full = msgspec.structs.replace(spec, rows=kept, cluster=shared)
             script.write(job, started)
             try:
-                outcome = _with_workers(job, full, adapter, options, tell)
+                outcome = _with_workers(job, full, adapter, options, on_event)
             finally:
                 script.forget(job)
         return _trained(called.model, outcome, adapter)
@@ -195,13 +196,13 @@ def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
 
 
 def _with_workers(
-    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, tell: distributed.Tell
+    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, on_event: OnEvent
 ) -> Outcome:
     """Train with workers, starting from the model's current weights, and load the trained ones into it."""
     weight_files.save(adapter.get_weights(), job.weights)
     quota = options.get("quota")
     folder = None if quota is None else Path(quota)
-    outcome = distributed.follow(job, spec, options.get("threads"), tell, folder)
+    outcome = distributed.follow(job, spec, options.get("threads"), on_event, folder)
     adapter.set_weights(read_archive(job.archive).weights())
     return outcome
 

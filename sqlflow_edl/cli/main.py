@@ -210,7 +210,7 @@ def _add_ways(run: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=duration,
         default=0.0,
-        help="stop a job that has not ended so long after its start, such as 90m or 2h; a training can be resumed",
+        help="stop a job that is still running after this time, such as 90m or 2h; a training can be resumed",
     )
     backend.add_options(run)
 
@@ -345,7 +345,7 @@ def _add_fmt(commands: Commands) -> None:
 
 def _add_language_server(commands: Commands) -> None:
     server = add_command(
-        commands, "language-server", "tell an editor errors, completions and layout, see docs/editor.md"
+        commands, "language-server", "serve errors, completion and layout to an editor, see docs/editor.md"
     )
     model_store(server)
     model_packages(server)
@@ -380,7 +380,7 @@ def _add_job_commands(commands: Commands) -> None:
         "--remove-after",
         metavar="TIME",
         type=duration,
-        help="first remove all of the jobs that ended so long ago, such as 30d, with their logs",
+        help="first remove the folders and logs of jobs that ended at least this long ago, such as 30d",
     )
     job = _job_command(commands, "job", "show the progress of a job, with its tasks and processes")
     job.add_argument("--format", choices=("table", "json"), default="table")

@@ -79,7 +79,9 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that only `edl train` has."""
     group = parser.add_argument_group("training of a module of a model zoo")
     group.add_argument(
-        "--precision", choices=get_args(Precision), help="of a network's arithmetic (default: float32)"
+        "--precision",
+        choices=get_args(Precision),
+        help="precision of a network's arithmetic (default: float32)",
     )
     group.add_argument("--num_minibatches_per_task", type=positive, metavar="N", help="minibatches per task")
     group.add_argument("--max_step", type=positive, metavar="N", help="limit of optimizer steps")
@@ -89,7 +91,7 @@ def add_training(parser: argparse.ArgumentParser) -> None:
         "--evaluation_throttle_secs",
         type=seconds,
         metavar="S",
-        help="measure it also every S seconds",
+        help="measure --validation_data also every S seconds",
     )
     group.add_argument(
         "--evaluation_start_delay_secs",

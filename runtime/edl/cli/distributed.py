@@ -5,14 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
 from edl import reachability
-from edl.cluster.local.client import SupervisedJob
+from edl.cluster.local.client import OnEvent, SupervisedJob
 from edl.cluster.quota.quota import use_of
-from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder, Spec, master_timeout
@@ -22,21 +20,15 @@ from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
 
-class Tell(Protocol):
-    """Observer of a job's events."""
-
-    def __call__(self, event: JobEvent) -> None: ...
-
-
-def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, tell: Tell) -> Outcome:
+def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: OnEvent) -> Outcome:
     """Run the program in the job folder, whose rows are pinned, with the workers of the JobSpec."""
     if options.weights is not None:
         take(job, options.weights)
-    return follow(job, with_checkpoints(spec, options), options.threads, tell, options.quota)
+    return follow(job, with_checkpoints(spec, options), options.threads, on_event, options.quota)
 
 
 def follow(
-    job: JobFolder, spec: JobSpec, threads: int | None, tell: Tell, quota: Path | None = None
+    job: JobFolder, spec: JobSpec, threads: int | None, on_event: OnEvent, quota: Path | None = None
 ) -> Outcome:
     """Run the job of the spec in its folder, which is complete.
 
@@ -52,18 +44,18 @@ def follow(
         quota=use_of(spec.cluster, quota),
         master_timeout=master_timeout(os.environ),
     )
-    return _follow(job, how, tell)
+    return _follow(job, how, on_event)
 
 
-def follow_again(job: JobFolder, tell: Tell) -> Outcome:
+def follow_again(job: JobFolder, on_event: OnEvent) -> Outcome:
     """Run a job that `edl.master.resume` has prepared."""
     how = msgspec.structs.replace(ClusterFolder(job.path).spec(), detached=False)
-    return _follow(job, how, tell)
+    return _follow(job, how, on_event)
 
 
-def _follow(job: JobFolder, how: Spec, tell: Tell) -> Outcome:
+def _follow(job: JobFolder, how: Spec, on_event: OnEvent) -> Outcome:
     with SupervisedJob.start(job, how) as running:
-        return running.follow(tell)
+        return running.follow(on_event)
 
 
 def with_checkpoints(spec: JobSpec, options: argparse.Namespace) -> JobSpec:

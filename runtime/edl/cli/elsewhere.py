@@ -26,7 +26,7 @@ MODEL = Path("model.zip")  # output of a training by default
 Finish = Callable[[Outcome, jobs.JobFolder, argparse.Namespace], None]
 
 
-def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
+def run_module(spec: JobSpec, options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
     """Submit the job of a module, and follow it; with --detach only until it runs."""
     _check_output(options)
     place = open_place(options)
@@ -35,9 +35,14 @@ def run_module(spec: JobSpec, options: argparse.Namespace, tell: Narrator, finis
             spec = with_checkpoints(travelling.fill(job, program, options, place.most), options)
             (job.program / SPEC_FILE).write_bytes(to_json(spec))
         if submit(
-            job, spec, place, options, tell, later=f"`edl fetch {job.id}{_again(options)}` gets its output"
+            job,
+            spec,
+            place,
+            options,
+            narrator,
+            later=f"`edl fetch {job.id}{_again(options)}` gets its output",
         ):
-            _finish(place.follow(job, tell, cancels=True), job, options, finish)
+            _finish(place.follow(job, narrator, cancels=True), job, options, finish)
 
 
 def _again(options: argparse.Namespace) -> str:
@@ -48,7 +53,7 @@ def _again(options: argparse.Namespace) -> str:
     return f" --output {shlex.quote(str(output))}"
 
 
-def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
+def fetch(options: argparse.Namespace, narrator: Narrator, finish: Finish) -> None:
     """Follow a job to its end, and write its output."""
     job = jobs.find(options.job)
     place, kind = job.status().place.partition(" ")[0], job.status().kind
@@ -61,7 +66,7 @@ def fetch(options: argparse.Namespace, tell: Narrator, finish: Finish) -> None:
     if options.output is None and kind == "train":
         options.output = MODEL
     _check_output(options)
-    _finish(place_named(place).follow(job, tell, cancels=False), job, options, finish)
+    _finish(place_named(place).follow(job, narrator, cancels=False), job, options, finish)
 
 
 def _finish(outcome: Outcome, job: jobs.JobFolder, options: argparse.Namespace, finish: Finish) -> None:

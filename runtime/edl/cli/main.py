@@ -133,7 +133,7 @@ _COMMANDS = {
     "evaluate": "evaluate a trained model",
     "predict": "predict with a trained model",
     "export": "write a trained model for use without this package",
-    "fetch": "follow a job of train, evaluate or predict with --on to its end, and write what it made",
+    "fetch": "follow a job of train, evaluate or predict with --on to its end, and write its output",
     "run": "run a script in several workers, with the variables that torchrun sets, and restart them",
     "quota": "create or resize a quota of slots that jobs share, and list the jobs with their slots",
 }
@@ -154,7 +154,9 @@ def _add_common(parser: argparse.ArgumentParser, kind: str) -> None:
     )
     if kind != "export":
         parser.add_argument(
-            "--device", choices=get_args(Device), help="of a network (default: auto, a GPU if there is one)"
+            "--device",
+            choices=get_args(Device),
+            help="device of a network (default: auto, a GPU if there is one)",
         )
     parser.add_argument(
         "--debug",
@@ -198,10 +200,10 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, metavar="N", help="random seed (default for programs: that of job.json)"
     )
     for name, text in (
-        ("embedding_min_count", "steps that train with an id before it gets a row in an embedding table"),
+        ("embedding_min_count", "steps that train with an id before it gets a row in a row table"),
         (
             "embedding_max_rows",
-            "rows of an embedding table, beyond which the least recently trained are dropped",
+            "rows of a row table, beyond which the least recently trained are dropped",
         ),
         ("embedding_ttl_steps", "steps after which a row that none of them has trained is dropped"),
     ):

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--on", metavar="kubernetes[:PROFILE]", help="run the job on Kubernetes, see docs/kubernetes.md"
     )
-    group.add_argument("--namespace", metavar="NAME", help="its namespace (default: that of the context)")
+    group.add_argument("--namespace", metavar="NAME", help="namespace (default: the context's)")
     group.add_argument("--image", metavar="IMAGE", help="image of every container")
     group.add_argument(
         "--set",
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a setting of docs/kubernetes.md, such as worker_memory=4Gi; may be repeated",
     )
     group.add_argument(
-        "--detach", action="store_true", help="return when the job runs; edl fetch ID gets what it makes"
+        "--detach", action="store_true", help="return when the job runs; edl fetch ID gets its output"
     )
     group.add_argument("--dry-run", action="store_true", help="print the job's objects, and submit nothing")
 

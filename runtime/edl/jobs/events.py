@@ -103,7 +103,7 @@ StatementEvent = JobEvent | Output
 class Observer(Protocol):
     """Receiver of events. Called from the training loop's own thread, so it must return quickly."""
 
-    def __call__(self, event: ProcessEvent) -> None: ...
+    def __call__(self, event: ProcessEvent, /) -> None: ...
 
 
 def finite(value: float) -> float | None:

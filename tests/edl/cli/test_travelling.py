@@ -88,7 +88,7 @@ def test_rows_that_only_pods_see_are_named_and_not_read(zoo: Path) -> None:
     ("more", "said"),
     [
         (("--training_data", "pod:/x.csv", "--validation_data", "rows.csv"), "only one begins with pod:"),
-        (("--training_data", "rows.csv", "--output", "pod:m.zip"), "no absolute path of pods"),
+        (("--training_data", "rows.csv", "--output", "pod:m.zip"), "not an absolute path in pods"),
     ],
 )
 def test_paths_of_pods_that_cannot_be_meant_are_refused(zoo: Path, more: tuple[str, ...], said: str) -> None:
