@@ -482,7 +482,7 @@ def test_the_secret_may_stand_in_the_environment_and_the_url_in_the_file_of_conn
     [
         ("maxcompute://id@127.0.0.1:1/api", "names no project"),
         ("maxcompute://id@127.0.0.1:1/api?curr_project=p&zone=x", "have no option zone"),
-        ("maxcompute://id@127.0.0.1:1/api?curr_project=p&timezone=Nowhere", "no time zone"),
+        ("maxcompute://id@127.0.0.1:1/api?curr_project=p&timezone=Nowhere", "not a time zone"),
         ("maxcompute:/x", "names no host"),
         ("maxcompute://id@127.0.0.1:1/api?curr_project=p&scheme=http", "the service cannot be reached"),
     ],

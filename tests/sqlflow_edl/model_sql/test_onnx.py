@@ -73,7 +73,7 @@ def test_activations_are_those_of_predict(activation: str, tmp_path: Path) -> No
     [
         ({"inputs": {"features": (spec.OneHot(spec.HashBucket("ci ty", 9)),)}}, "a feature of column ci ty"),
         ({"inputs": {"features": (spec.OneHot(CITY), spec.Numeric("ci ty"))}}, "a feature of column ci ty"),
-        ({"model": spec.Component("DeepFMClassifier", {})}, "no built-in dense network"),
+        ({"model": spec.Component("DeepFMClassifier", {})}, "not a built-in dense network"),
     ],
 )
 def test_a_model_without_a_graph_says_why(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
