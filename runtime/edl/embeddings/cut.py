@@ -18,7 +18,9 @@ Floats = npt.NDArray[np.float32]
 Cells = npt.NDArray[np.uint8]
 
 PIECE = 65_536  # rows that are copied at a time, with the table's lock held
+ALL = -1  # step before which no row changed
 _LEAST_ROWS = 1024
+NO_IDS: Ids = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -38,24 +40,32 @@ class Rows(NamedTuple):
         """Overwrite the rows at an index of NumPy."""
         self.ids[where], self.data[where], self.used[where] = rows
 
-    def copy(self) -> Rows:
-        return Rows(self.ids.copy(), self.data.copy(), self.used.copy())
-
 
 class TableCut:
     """Cut of a table with `count` rows and so many steps, and its counts of ids without a row.
 
-    `arrays` returns the table's present arrays; it and `keep` are called with `lock` held.
+    `pieces` yields `rows` of them: all, or those that changed after the step `since`; `gone` are ids whose rows were
+    evicted after it, and may be there again. `arrays` returns the table's present arrays; it and `keep` are called with
+    `lock` held.
     """
 
     def __init__(
-        self, lock: threading.Lock, arrays: Callable[[], Rows], count: int, steps: int, counts: Cells
+        self,
+        lock: threading.Lock,
+        arrays: Callable[[], Rows],
+        count: int,
+        steps: int,
+        counts: Cells,
+        since: int = ALL,
+        gone: Ids = NO_IDS,
     ) -> None:
         self.count, self.steps, self.counts = count, steps, counts
+        self.gone = gone
+        self._since = since
         self._lock = lock
         self._arrays = arrays
         self._done = 0  # rows before it were read
-        self.rows = count  # that `pieces` yields
+        self.rows = count if since == ALL else int(np.count_nonzero(arrays().used[:count] > since))
         self.like = _room(arrays(), 0)  # arrays of the types and widths of those
         self._places = np.zeros(count, np.int32)  # of each row in `_kept`, + 1; 0 if it is unchanged
         self._kept = _room(arrays(), 0)
@@ -76,18 +86,32 @@ class TableCut:
         self._filled = end
 
     def pieces(self) -> Iterator[Rows]:
-        """Yield copies of all rows, once."""
+        """Yield copies of the rows, once."""
         for first in range(0, self.count, PIECE):
             with self._lock:
                 if self.closed:
                     return
-                some = slice(first, min(first + PIECE, self.count))
-                found = self._arrays().at(some).copy()
-                places = self._places[some]
+                end = min(first + PIECE, self.count)
+                places, used = self._places[first:end], self._arrays().used[first:end].copy()
+                changed = np.flatnonzero(places)
+                used[changed] = self._kept.used[places[changed] - 1]
+                wanted = np.flatnonzero(used > self._since)
+                found = self._arrays().at(first + wanted)
+                places = places[wanted]
                 changed = np.flatnonzero(places)
                 found.put(changed, self._kept.at(places[changed] - 1))
-                self._done = some.stop
-            yield found
+                self._done = end
+            if len(wanted):
+                yield found
+
+    @property
+    def is_whole(self) -> bool:
+        """True if all rows are yielded, whatever has changed."""
+        return self._since == ALL
+
+    def widen(self) -> None:
+        """Yield all rows, before the first of them."""
+        self._since, self.rows, self.gone = ALL, self.count, NO_IDS
 
     @property
     def kept(self) -> int:
@@ -104,6 +128,35 @@ class TableCut:
         with self._lock:
             self._done = self.count
             self._kept = _room(self._kept, 0)
+
+
+class Evictions:
+    """Ids whose rows were evicted, by step, from the first cut on. Called with the table's lock held."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, Ids]] = []
+        self._since: int | None = None  # the evictions after this step are known
+
+    def add(self, step: int, ids: Ids, rows: int) -> None:
+        """Remember ids. If they are more than the rows of the table, the next cut has to be whole in any case."""
+        if self._since is not None:
+            self._found.append((step, ids))
+            if sum(len(ids) for _, ids in self._found) > rows:
+                self._found, self._since = [], None
+
+    def after(self, since: int, now: int) -> Ids | None:
+        """Return the ids evicted after a step, each once, or None if that is not known. All from `now` on will be."""
+        if self._since is None:
+            self._since = now
+        if since < self._since:
+            return None
+        return np.unique(np.concatenate([NO_IDS, *(ids for step, ids in self._found if step > since)]))
+
+    def forget(self, step: int) -> None:
+        """Forget the evictions up to a step."""
+        self._found = [(at, ids) for at, ids in self._found if at > step]
+        if self._since is not None:
+            self._since = max(self._since, step)
 
 
 def _room(like: Rows, rows: int) -> Rows:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from edl.embeddings.cut import Rows, TableCut
+from edl.embeddings.cut import ALL, NO_IDS, Evictions, Rows, TableCut
 from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.limits import Cells, CountingFilter, expired, surplus
 from edl.embeddings.optimizers import Optimizer
@@ -105,6 +105,7 @@ class RowTable:
         self._data: Floats
         self._index: Ids
         self._cuts: list[TableCut]
+        self._evictions: Evictions
         self._order: Ids  # rows by ascending id, as of the last `chunk`
         self._clear()
 
@@ -195,18 +196,35 @@ class RowTable:
             numbers = self._order[start : start + limit]
             return known[numbers], self._data[numbers, : self.spec.dim], start + limit < self._count
 
-    def cut(self) -> TableCut:
-        """Return the present content, to be read while the table changes. Close it."""
+    def cut(self, since: int = ALL) -> TableCut:
+        """Return the present content, to be read while the table changes. Close it.
+
+        `since`: only what changed after that step, the one of an earlier cut, as far as that is known.
+        """
         with self._lock:
             self._cuts = [cut for cut in self._cuts if not cut.closed]
-            cut = TableCut(self._lock, self._arrays, self._count, self.steps, self._counts().copy())
+            gone = self._evictions.after(since, self.steps)
+            since, gone = (ALL, NO_IDS) if gone is None else (since, gone)
+            counts = self._counts().copy()
+            cut = TableCut(self._lock, self._arrays, self._count, self.steps, counts, since, gone)
             self._cuts.append(cut)
             return cut
+
+    def forget(self, step: int) -> None:
+        """Forget the evictions up to a step: no cut asks for changes since an earlier one."""
+        with self._lock:
+            self._evictions.forget(step)
+
+    def drop(self, ids: Ids) -> None:
+        """Remove the rows of these distinct ids, as far as there are any."""
+        with self._lock:
+            numbers, _ = self._find(ids)
+            self._remove(np.sort(numbers[numbers >= 0]))
 
     def copied(self) -> Copied:
         """Return a copy of everything."""
         with self._lock:
-            ids, data, used = self._arrays().at(slice(self._count)).copy()
+            ids, data, used = self._arrays().at(np.arange(self._count))
             return Copied(ids, data, self.steps, used, self._counts().copy())
 
     def adopt(self, copied: Copied) -> None:
@@ -289,6 +307,7 @@ class RowTable:
         self._index = np.zeros((2 * _LEAST_ROWS, 2), np.int64)
         self._order = np.empty(0, np.int64)
         self._cuts = []
+        self._evictions = Evictions()
         least = self.limits.min_count
         self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
 
@@ -308,6 +327,14 @@ class RowTable:
             self._filter.merge(counts)
 
     def _evict(self, numbers: Ids) -> None:
+        """Remove the rows with these ascending numbers, and remember their ids for the next cut."""
+        if not len(numbers):
+            return
+        self._evictions.add(self.steps, self._known[numbers], self._count)
+        self._remove(numbers)
+        self.evicted += len(numbers)
+
+    def _remove(self, numbers: Ids) -> None:
         """Remove the rows with these ascending numbers, with their slots."""
         if len(numbers):
             if self._cuts:  # the last rows take the places of the removed ones
@@ -316,7 +343,6 @@ class RowTable:
                 self._index, self._known, self._data, self._used, self._count, numbers
             )
             self._order = np.empty(0, np.int64)
-            self.evicted += len(numbers)
 
     def _find(self, ids: Ids) -> tuple[Ids, int]:
         numbers = np.empty(len(ids), np.int64)

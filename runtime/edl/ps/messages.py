@@ -293,9 +293,18 @@ class Exported(msgspec.Struct, frozen=True):
 # Calls of the master, and of server 0 to the others --------------------------------------------------------
 
 
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """Earlier file of a shard."""
+
+    file: str
+    bytes: int
+    crc: int
+
+
 class Shard(msgspec.Struct, frozen=True):
     """File of one server in a checkpoint. `crc` is the CRC-32 of its bytes. `error` is the reason if it could not be
-    written.
+    written. `earlier` are files that it adds to, a whole one and others with what changed after the one before; then
+    this one has the rows that changed after the last of them.
     """
 
     index: int
@@ -303,6 +312,12 @@ class Shard(msgspec.Struct, frozen=True):
     bytes: int = 0
     crc: int = 0
     error: str = ""
+    earlier: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All files, the oldest first."""
+        return (*self.earlier, Part(self.file, self.bytes, self.crc))
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.locks import RWLock
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.staleness import StalenessMeter
-from edl.ps.store import Gradients, RowGradients, Store, StoreCut, mean
+from edl.ps.store import Gradients, RowGradients, Store, StoreCut, Written, mean
 from edl.ps.update_log import UpdateLog
 from edl.ps.wire import Array
 
@@ -276,10 +276,11 @@ class Replica:
             applied.get(instance, (-1, 0)) >= last for instance, last in self._admitted.items()
         )
 
-    def cut(self, name: str = "", *, reported: bool = True) -> ReplicaSnapshot:
+    def cut(self, name: str = "", *, reported: bool = True, after: Written | None = None) -> ReplicaSnapshot:
         """Return the content between two pushes, for the checkpoint of that name. Its `store` has to be closed.
 
-        See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log.
+        See `PushLog.snapshot` for `reported`; only these checkpoints are restored with the update log. `after`: see
+        `Store.cut`.
         """
         store = self.trained()
         room = store.flat.room()  # allocated before the lock stops all calls
@@ -288,7 +289,7 @@ class Replica:
                 self.updates.begin(name)
             if name == self.sealed:
                 self._admitted = {}  # nothing is applied after the last copy
-            content = store.cut(room)
+            content = store.cut(room, after)
             push_log, states = self.push_log.snapshot(reported=reported)
             return ReplicaSnapshot(
                 self.arranged, self.version, store.definition, content, push_log, self.push_log.first, states

@@ -165,7 +165,8 @@ class Server:
             pending = [] if alone else peers.begin(order, _CUT_SECONDS)
             # A worker takes this checkpoint, not the master; or no process continues with it.
             reported = not (asked.wait or asked.last)
-            taken = writer.take(asked.folder, write, reported=reported)
+            changes = self._store.shared and not asked.memory
+            taken = writer.take(asked.folder, write, reported=reported, changes=changes)
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")
@@ -360,7 +361,7 @@ class Server:
 
     def _write(self, name: str, snapshot: ReplicaSnapshot) -> msg.Shard:
         """Write the shard as a file and publish it. Raises OSError or SQLFlowError if that fails."""
-        shard = shard_file.write(self._store.folder / name, snapshot)
+        shard = shard_file.write(self._store.folder, name, snapshot)
         self._store.publish(name, shard.file)
         return shard
 

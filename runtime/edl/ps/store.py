@@ -15,8 +15,11 @@ from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
 from edl.ps.dense import FlatCopy, FlatParameters
-from edl.ps.messages import Definition
+from edl.ps.messages import Definition, Shard
 from edl.ps.partitioning import Layout, Placement, owned
+
+MOST_CHANGES = 8  # files with changes that follow a whole one
+LARGEST_CHANGE = 0.5  # rows in them, relative to those of the tables
 
 
 class RowGradients(NamedTuple):
@@ -35,11 +38,35 @@ class Gradients(NamedTuple):
     rows: int
 
 
+class Written(NamedTuple):
+    """Written shard: the checkpoint's name, the steps of the tables, and how many rows its changes have."""
+
+    name: str
+    shard: Shard
+    steps: tuple[int, ...]
+    changed: int
+
+
 class StoreCut(NamedTuple):
-    """Content of a store at one moment. `tables` are in the order of the definition, read while training goes on."""
+    """Content of a store at one moment. `tables` are in the order of the definition, read while training goes on.
+
+    If it follows a written shard, they have the rows that changed since.
+    """
 
     flat: FlatCopy
     tables: tuple[TableCut, ...]
+    follows: Written | None = None
+
+    @property
+    def changed(self) -> int:
+        """Number of changed rows, with those of the earlier files."""
+        return sum(table.rows for table in self.tables) + self.follows.changed if self.follows else 0
+
+    def whole(self) -> StoreCut:
+        """Return all of the content, before any of it is read."""
+        for table in self.tables:
+            table.widen()
+        return self._replace(follows=None)
 
     def close(self) -> None:
         for table in self.tables:
@@ -104,9 +131,24 @@ class Store:
         for name, (ids, values) in gradients.tables.items():
             self.tables[name].update(ids, values, gradients.rate, distinct=True)
 
-    def cut(self, room: FlatCopy) -> StoreCut:
-        """Return the present content; flat parameters are copied into `room`. Close it."""
-        return StoreCut(self.flat.copied(room), tuple(table.cut() for table in self.tables.values()))
+    def cut(self, room: FlatCopy, after: Written | None = None) -> StoreCut:
+        """Return the present content; flat parameters are copied into `room`. Close it.
+
+        With `after`, tables have what changed since, unless that is too much or not known any more.
+        """
+        tables = self.tables.values()
+        if after is None or len(after.shard.earlier) == MOST_CHANGES:
+            return StoreCut(self.flat.copied(room), tuple(table.cut() for table in tables))
+        cuts = tuple(table.cut(step) for table, step in zip(tables, after.steps, strict=True))
+        found = StoreCut(self.flat.copied(room), cuts, after)
+        rows = sum(table.count for table in cuts)
+        whole = any(table.is_whole for table in cuts) or found.changed > rows * LARGEST_CHANGE
+        return found.whole() if whole else found
+
+    def forget(self, written: Written) -> None:
+        """Forget what cuts after this shard do not need."""
+        for table, step in zip(self.tables.values(), written.steps, strict=True):
+            table.forget(step)
 
     def adopt(self, copied: StoreCopy) -> None:
         """Restore a copy, and take ownership of its arrays."""

@@ -154,10 +154,10 @@ def test_a13_a_job_that_is_over_leaves_the_last_checkpoints_and_no_half_of_anoth
 def test_a15_a_disk_that_is_full_is_not_filled_with_what_came_to_nothing(
     machines: servers.Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def write(folder: Path, copied: ReplicaSnapshot) -> Shard:
-        if copied.arranged.index == 1:
+    def write(folder: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
+        if snapshot.arranged.index == 1:
             raise OSError("no space is left")
-        return write_shard(folder, copied)
+        return write_shard(folder, name, snapshot)
 
     write_shard = shard_file.write
     monkeypatch.setattr(shard_file, "write", write)

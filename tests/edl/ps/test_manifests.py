@@ -13,6 +13,7 @@ from edl.checkpoints.folder import SharedFolder
 from edl.embeddings import Optimizer
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
+from edl.ps import store
 from edl.ps.checkpoint import manifests
 from edl.spec import RowLimits
 from tests.edl.ps.servers import (  # fmt: skip
@@ -61,6 +62,12 @@ def made(tmp_path: Path) -> Path:
     return tmp_path / "checkpoints" / "one"
 
 
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checkpoints have what changed since the one before, although that is much in these small tables."""
+    monkeypatch.setattr(store, "LARGEST_CHANGE", 10.0)
+
+
 @pytest.mark.parametrize("optimizer", [ADAM, MOMENTUM, ADAGRAD], ids=["adam", "momentum", "adagrad"])
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (3, 1), (2, 3), (2, 2)])
 def test_a14_training_goes_on_with_another_number_of_servers(
@@ -86,6 +93,76 @@ def test_a14_training_goes_on_with_another_number_of_servers(
     assert figures.version.step == 6
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Path, changes: None) -> None:
+    """Each can be read when all others are removed."""
+    model = definition(ADAM, limits=RowLimits(max_rows=60))
+    with trained(2, model) as running:
+        for number in range(5):
+            step(running, model, number)
+            shards = cut(running, tmp_path / f"{number}").shards
+            shutil.rmtree(tmp_path / f"{number - 1}", ignore_errors=True)
+        expected = running.pull(model, EVERY)
+        evicted = running.call(0, msg.Status(), msg.Figures)[0].evicted
+    assert [[part.file for part in shard.parts][::4] for shard in shards] == [
+        [f"server-{index}.safetensors", f"server-{index}-4.safetensors"] for index in range(2)
+    ]
+    assert evicted
+    with servers(after) as running:
+        running.arrange(restore=str(tmp_path / "4"))
+        found = running.pull(model, EVERY)
+        cut(running, tmp_path / "again")
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+    weights, again = (manifests.read_weights(tmp_path / name) for name in ("4", "again"))
+    assert weights.keys() == again.keys()
+    for name, array in again.items():
+        np.testing.assert_array_equal(weights[name], array)
+
+
+def test_a_checkpoint_whose_predecessor_is_gone_is_written_whole(tmp_path: Path, changes: None) -> None:
+    model = definition(ADAM)
+    with trained(1, model) as running:
+        step(running, model, 0)
+        cut(running, tmp_path / "0")
+        step(running, model, 1)
+        shutil.rmtree(tmp_path / "0")
+        (shard,) = cut(running, tmp_path / "1").shards
+        expected = running.pull(model, EVERY)
+    assert not shard.earlier
+    assert sorted(path.name for path in (tmp_path / "1").iterdir()) == [manifests.MANIFEST, shard.file]
+    with servers(1) as running:
+        running.arrange(restore=str(tmp_path / "1"))
+        found = running.pull(model, EVERY)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_every_ninth_checkpoint_is_written_whole_and_those_of_much_that_has_changed(
+    tmp_path: Path, changes: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = definition(SGD)
+    with trained(1, model) as running:
+        step(running, model, 0)
+        earlier = [len(cut(running, tmp_path / f"{number}").shards[0].earlier) for number in range(11)]
+        assert earlier == [*range(9), 0, 1]
+        monkeypatch.setattr(store, "LARGEST_CHANGE", 0.5)
+        step(running, model, 1)  # of half of the ids
+        step(running, model, 2)
+        assert not cut(running, tmp_path / "much").shards[0].earlier
+
+
+def test_a_file_of_changes_that_is_damaged_is_named(tmp_path: Path, changes: None) -> None:
+    with trained(1, definition(SGD)) as running:
+        for number in range(3):
+            step(running, definition(SGD), number)
+            cut(running, tmp_path / f"{number}")
+    damage(tmp_path / "2" / "server-0-1.safetensors")
+    with pytest.raises(SpecError, match=r"server-0-1\.safetensors cannot be read"):
+        manifests.read_weights(tmp_path / "2")
+    manifests.read_weights(tmp_path / "0")
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 2), (2, 2)])
@@ -240,7 +317,7 @@ def test_a_file_that_is_damaged_is_named(made: Path, spoil: Callable[[Path], obj
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"version": 2}', "has version 2; this program reads version 1"),
+        (b'{"version": 3}', "has version 3; this program reads 1 and 2"),
         (b"{}", "has version none"),
         (b"not JSON", "cannot be read"),
         (b'{"version": 1}', "cannot be read"),

@@ -18,7 +18,7 @@ from edl.checkpoints.object_store import ObjectStore
 from edl.embeddings import RowTable, TableSpec
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
-from edl.ps import update_log
+from edl.ps import store, update_log
 from edl.ps.channel import NotReadyError
 from edl.ps.checkpoint import manifests
 from edl.ps.server import Server
@@ -102,9 +102,10 @@ class Place:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("durable", [True, False])
 def test_rows_are_admitted_and_evicted_as_if_no_server_had_died(
-    tmp_path: Path, durable: bool, seed: int
+    tmp_path: Path, durable: bool, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without update logs a server dies where there is a checkpoint; its replacement knows all that it knew."""
+    monkeypatch.setattr(store, "LARGEST_CHANGE", 10.0)  # checkpoints have changes, although these are many
     drawn, limits = random.Random(seed), RowLimits(min_count=2, max_rows=9, ttl_steps=8)  # noqa: S311
     spec = msgspec.structs.replace(MODEL.tables[0], num_ids=IDS)
     model = msgspec.structs.replace(MODEL, tables=(spec,), limits=limits)
@@ -116,7 +117,7 @@ def test_rows_are_admitted_and_evicted_as_if_no_server_had_died(
         undisturbed.update(arrays[1], arrays[2], 1.0)
         for _ in range(drawn.choice([1, 1, 2])):
             place.server.answer(header, arrays)
-        action = drawn.choices(["", "checkpoint", "kill"], [6, 1, 1])[0]
+        action = drawn.choices(["", "checkpoint", "kill"], [6, 2, 1])[0]
         if action == "checkpoint" or (action and not durable):
             place.checkpoint()
         if action == "kill":
@@ -127,6 +128,7 @@ def test_rows_are_admitted_and_evicted_as_if_no_server_had_died(
         assert place.figures.rows == {"items": len(undisturbed)}
         assert place.updates() == [round(-value) for value in undisturbed.read(np.arange(IDS))[:, 0].tolist()]
     assert undisturbed.evicted > 20
+    assert list(tmp_path.glob("*/server-0-1.safetensors"))
     if not durable:
         assert evicted + place.figures.evicted == undisturbed.evicted
         assert refused + place.figures.refused == undisturbed.refused

@@ -102,7 +102,7 @@ class MetricsServer:
         if checkpoint is None:
             return None
         if checkpoint.manifest is not None:
-            return sum(shard.bytes for shard in checkpoint.manifest.shards)
+            return sum(part.bytes for shard in checkpoint.manifest.shards for part in shard.parts)
         try:
             return sum(file.stat().st_size for file in (self._checkpoints / checkpoint.folder).iterdir())
         except OSError:

@@ -1,6 +1,7 @@
 """Checkpoints on disk: the files of all servers, and a manifest that makes them one checkpoint.
 
     <checkpoints>/<name>/server-0.safetensors …   `edl.ps.checkpoint.shard_file`
+    <checkpoints>/<name>/server-0-1.safetensors   changes after it, if the checkpoint is not a whole one
     <checkpoints>/<name>/manifest.json            written last: without it the checkpoint is incomplete
 
 Any number of servers can restore a checkpoint: each reads its part of all files.
@@ -17,12 +18,13 @@ import numpy.typing as npt
 
 from edl.checkpoints import CheckpointStore
 from edl.checkpoints.folder import sync
-from edl.embeddings.table import Floats
+from edl.embeddings import Copied
+from edl.embeddings.table import Floats, Ids
 from edl.errors import SpecError
 from edl.jobs.run_folder import replace_file
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
-from edl.ps.checkpoint.shard_file import ShardFile, opened
+from edl.ps.checkpoint.shard_file import ShardFiles, opened
 from edl.ps.dense import FlatCopy
 from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
 from edl.ps.partitioning import Layout, Placement, owned
@@ -40,7 +42,8 @@ def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> 
         if shard.error:
             raise SpecError(f"the checkpoint {name} lacks {shard.file}: {shard.error}")
     ordered = tuple(sorted(shards, key=lambda shard: shard.index))
-    return Manifest(at, mode, ordered, consistent=mode.kind == "sync")
+    version = 2 if any(shard.earlier for shard in ordered) else 1
+    return Manifest(at, mode, ordered, consistent=mode.kind == "sync", version=version)
 
 
 def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:
@@ -58,9 +61,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         data = (folder / MANIFEST).read_bytes()
         version = msgspec.json.decode(data, type=dict[str, msgspec.Raw]).get("version")
-        if version is None or bytes(version) != b"1":
+        if version is None or bytes(version) not in (b"1", b"2"):
             found = bytes(version).decode() if version else "none"
-            raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads version 1")
+            raise SpecError(f"the checkpoint {folder.name} has version {found}; this program reads 1 and 2")
         manifest = msgspec.json.decode(data, type=Manifest)
     except FileNotFoundError:
         raise SpecError(f"the checkpoint {folder} is not complete") from None
@@ -100,7 +103,7 @@ def _written(folder: Path) -> int:
 def files_for(manifest: Manifest, index: int, servers: int) -> list[str]:
     """Return the names of the files of a checkpoint that server `index` of `servers` reads."""
     own = [manifest.shards[index]] if len(manifest.shards) == servers else manifest.shards
-    return [shard.file for shard in own]
+    return [part.file for shard in own for part in shard.parts]
 
 
 def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_leases: bool) -> Start:
@@ -110,20 +113,18 @@ def restore(folder: Path, manifest: Manifest, index: int, servers: int, *, same_
     checkpoint is damaged, or of another version.
     """
     if len(manifest.shards) == servers:
-        own = opened(folder / manifest.shards[index].file, manifest.shards[index])
-        return start_of(own, same_leases=same_leases)
+        return start_of(opened(folder, manifest.shards[index]), same_leases=same_leases)
     files = _files(folder, manifest)
     store = Store(files[0].header.definition, index, servers, None)
     store.flat.adopt(_flat(files, index, servers))
     for number, table in enumerate(store.tables.values()):
         for file in files:
-            copied = file.table(number)
-            for start in range(0, len(copied.ids), CHUNK):
-                ids = np.array(copied.ids[start : start + CHUNK])
-                mine = owned(ids, index, servers)
-                some = slice(start, start + CHUNK)
-                table.put(ids[mine], copied.data[some][mine], copied.used[some][mine])
-            table.merge_counts(copied.counts)
+            for gone, rows in file.table(number):
+                table.drop(np.array(gone))
+                for ids, data, used in _chunks(rows):
+                    mine = owned(ids, index, servers)
+                    table.put(ids[mine], data[mine], used[mine])
+            table.merge_counts(rows.counts)
         table.steps = max(file.header.table_steps[number] for file in files)
     push_log = _push_log(files[0], same_leases=False) if index == 0 else PushLog(np.empty(0, np.float32))
     return Start(store, push_log, max(file.header.at.step for file in files))
@@ -134,11 +135,22 @@ def goes_on(asked: Arrange, manifest: Manifest) -> bool:
     return asked.epoch > 0 and manifest.at.generation == asked.generation
 
 
-def start_of(own: ShardFile, *, same_leases: bool) -> Start:
+def _chunks(rows: Copied) -> Iterator[tuple[Ids, Floats, Ids]]:
+    for first in range(0, len(rows.ids), CHUNK):
+        some = slice(first, first + CHUNK)
+        yield np.array(rows.ids[some]), rows.data[some], rows.used[some]
+
+
+def start_of(own: ShardFiles, *, same_leases: bool) -> Start:
     """Return the initial state of a server from its own shard, for an unchanged number of servers."""
     header = own.header
     store = Store(header.definition, header.index, header.servers, None)
     store.adopt(own.store())
+    for number, table in enumerate(store.tables.values()):
+        for gone, rows in own.table(number)[1:]:
+            table.drop(np.array(gone))
+            for ids, data, used in _chunks(rows):
+                table.put(ids, data, used)
     return Start(store, _push_log(own, same_leases=same_leases), header.at.step)
 
 
@@ -158,9 +170,12 @@ def stream_weights(folder: Path) -> Stream:
     own = {name: np.array(parameter[0]) for name, parameter in _parameters(files, definition).items()}
     own |= Layout(definition.state).unflat(_push_log(files[0], same_leases=False).state())
     kinds = {name: Kind(array.dtype, array.shape) for name, array in own.items()}
-    tables = {spec: [file.table(number) for file in files] for number, spec in enumerate(definition.tables)}
+    tables = {
+        spec: [part for file in files for part in file.visible(number)]
+        for number, spec in enumerate(definition.tables)
+    }
     for spec, parts in tables.items():
-        rows = sum(len(part.ids) for part in parts)
+        rows = sum(len(numbers) for _, numbers in parts)
         kinds[f"{spec.name}:ids"] = Kind(np.dtype(np.int64), (rows,))
         kinds[f"{spec.name}:rows"] = Kind(np.dtype(np.float32), (rows, spec.dim))
         kinds[f"{spec.name}:seed"] = Kind(np.dtype(np.int64), (1,))
@@ -169,21 +184,21 @@ def stream_weights(folder: Path) -> Stream:
         yield from own.items()
         for spec, parts in tables.items():
             yield f"{spec.name}:seed", np.array([definition.seed], np.int64)
-            for ids, rows in merged([ordered(part, spec.dim) for part in parts]):
+            for ids, rows in merged([ordered(part, numbers, spec.dim) for part, numbers in parts]):
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
     return Stream(kinds, pieces())
 
 
-def _files(folder: Path, manifest: Manifest) -> list[ShardFile]:
-    files = [opened(folder / shard.file, shard) for shard in manifest.shards]
+def _files(folder: Path, manifest: Manifest) -> list[ShardFiles]:
+    files = [opened(folder, shard) for shard in manifest.shards]
     if any(file.header.definition != files[0].header.definition for file in files):
         raise SpecError(f"the files of the checkpoint {folder} are of different models")
     return files
 
 
-def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str, list[Floats]]:
+def _parameters(files: Sequence[ShardFiles], definition: Definition) -> dict[str, list[Floats]]:
     """Return the value and the optimizer slots of each parameter."""
     placement = Placement(definition.dense, len(files))
     found: dict[str, list[Floats]] = {}
@@ -194,7 +209,7 @@ def _parameters(files: Sequence[ShardFile], definition: Definition) -> dict[str,
     return found
 
 
-def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
+def _flat(files: Sequence[ShardFiles], index: int, servers: int) -> FlatCopy:
     """Return the flat parameters and slots of server `index`, from the files of any number of servers."""
     definition = files[0].header.definition
     parameters = _parameters(files, definition)
@@ -206,7 +221,7 @@ def _flat(files: Sequence[ShardFile], index: int, servers: int) -> FlatCopy:
     return FlatCopy(np.stack(vectors), max(file.header.flat_steps for file in files))
 
 
-def _push_log(file: ShardFile, *, same_leases: bool) -> PushLog:
+def _push_log(file: ShardFiles, *, same_leases: bool) -> PushLog:
     push_log = PushLog(file.first())
     push_log.restore(file.header.push_log, file.states(), same_leases=same_leases)
     return push_log

@@ -28,17 +28,17 @@ def merged(sources: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
         yield ids[order], np.concatenate([rows for _, rows in taken])[order]
 
 
-def ordered(copied: Copied, dim: int) -> Iterator[Rows]:
-    """Yield the rows of a table without their slots, by ascending id.
+def ordered(copied: Copied, numbers: Ids, dim: int) -> Iterator[Rows]:
+    """Yield the rows with these numbers of a table, without their slots, by ascending id.
 
     Their order, 8 bytes a row, is kept in a temporary file: a machine may have room for the order of one server's rows,
     and not for that of all. Arrays of a mapped file are read as they are needed.
     """
-    if not len(copied.ids):
+    if not len(numbers):
         return
     with tempfile.TemporaryFile() as file:
-        order = np.memmap(file, np.int64, "w+", shape=copied.ids.shape)
-        order[:] = np.argsort(copied.ids)
+        order = np.memmap(file, np.int64, "w+", shape=numbers.shape)
+        order[:] = numbers[np.argsort(copied.ids[numbers])]
         for first in range(0, len(order), CHUNK):
             some = order[first : first + CHUNK]
             yield np.array(copied.ids[some]), np.array(copied.data[some, :dim])

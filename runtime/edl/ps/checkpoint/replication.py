@@ -125,8 +125,11 @@ class ShardReplication:
         before = (asked.index - 1) % servers
         own = self._found(asked, manifest.shards[asked.index], _after(asked.index, servers))
         self._found(asked, manifest.shards[before], before)
-        file = shard_file.ShardFile(Path(asked.restore) / own.shard.file, own.data, own.shard)
-        return manifests.start_of(file, same_leases=manifests.goes_on(asked, manifest))
+        (part,) = own.shard.parts
+        file = shard_file.ShardFile(Path(asked.restore) / part.file, own.data, part)
+        return manifests.start_of(
+            shard_file.ShardFiles([file]), same_leases=manifests.goes_on(asked, manifest)
+        )
 
     def _found(self, asked: msg.Arrange, shard: msg.Shard, holder: int) -> Held:
         """Return the shard, fetched from server `holder` unless it is in memory."""

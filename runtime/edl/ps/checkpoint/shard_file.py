@@ -4,6 +4,7 @@
     table.I.ids     int64 (n,), table.I.data float32 (n, dim x (1 + slots)): rows with their slots, in no order
     table.I.used    int64 (n,): the last step of each row
     table.I.counts  uint8: counts of ids without a row (`edl.embeddings.limits`), of size 0 for none
+    table.I.gone    int64: ids whose rows were evicted after the file before; they may be there again
     first, state.I  float32: the initial state, and the state that each worker pushed last
 
 User-defined names are in the metadata only, so that none can collide with these. A file is renamed to its final name
@@ -15,7 +16,7 @@ from __future__ import annotations
 import os
 import secrets
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -25,11 +26,11 @@ import numpy.typing as npt
 
 from edl.embeddings import Copied
 from edl.embeddings.cut import Rows
-from edl.embeddings.table import Floats
+from edl.embeddings.table import Floats, Ids
 from edl.errors import SpecError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
 from edl.ps.dense import FlatCopy
-from edl.ps.messages import Definition, Shard, Version
+from edl.ps.messages import Definition, Part, Shard, Version
 from edl.ps.push_log import PushLogState
 from edl.ps.replica import ReplicaSnapshot
 from edl.ps.store import StoreCopy
@@ -59,11 +60,18 @@ class _Entry(msgspec.Struct):
     data_offsets: tuple[int, int]
 
 
-def write(folder: Path, snapshot: ReplicaSnapshot) -> Shard:
-    """Write the file and return its description. Raises OSError if that fails."""
-    index = snapshot.arranged.index
+def write(checkpoints: Path, name: str, snapshot: ReplicaSnapshot) -> Shard:
+    """Write the file into the folder of the checkpoint and return its description. Raises OSError if that fails.
+
+    Files that it follows are linked to, so that each checkpoint can be read and removed by itself; if they cannot be,
+    the file is a whole one.
+    """
+    index, folder = snapshot.arranged.index, checkpoints / name
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name_of(index)
+    earlier = _linked(checkpoints, folder, snapshot)
+    if not earlier:
+        snapshot = snapshot._replace(store=snapshot.store.whole())
+    path = folder / name_of(index, len(earlier))
     partial = folder / f"{path.name}.{secrets.token_hex(4)}.partial"
     size, pieces = contents(snapshot)
     try:
@@ -77,7 +85,24 @@ def write(folder: Path, snapshot: ReplicaSnapshot) -> Shard:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-    return Shard(index, path.name, size, crc)
+    return Shard(index, path.name, size, crc, earlier=earlier)
+
+
+def _linked(checkpoints: Path, folder: Path, snapshot: ReplicaSnapshot) -> tuple[Part, ...]:
+    """Link to the files that the snapshot follows and return them, or nothing if that is not possible."""
+    follows = snapshot.store.follows
+    if follows is None:
+        return ()
+    linked: list[Path] = []
+    try:
+        for part in follows.shard.parts:
+            os.link(checkpoints / follows.name / part.file, folder / part.file)
+            linked.append(folder / part.file)
+    except OSError:  # the checkpoint was removed, or the file system has no links
+        for path in linked:
+            path.unlink(missing_ok=True)
+        return ()
+    return follows.shard.parts
 
 
 def _crc(file: BinaryIO) -> int:
@@ -89,9 +114,9 @@ def _crc(file: BinaryIO) -> int:
     return crc
 
 
-def name_of(index: int) -> str:
-    """Return the name of a server's file."""
-    return f"server-{index}.safetensors"
+def name_of(index: int, earlier: int = 0) -> str:
+    """Return the name of a server's file, which follows so many earlier ones."""
+    return f"server-{index}-{earlier}.safetensors" if earlier else f"server-{index}.safetensors"
 
 
 def contents(snapshot: ReplicaSnapshot) -> tuple[int, Iterator[tuple[int, memoryview]]]:
@@ -143,31 +168,83 @@ def _arrays(snapshot: ReplicaSnapshot) -> dict[str, Any]:
     """Return the arrays of the file that are in memory."""
     return {
         **{f"table.{i}.counts": table.counts for i, table in enumerate(snapshot.store.tables)},
+        **{f"table.{i}.gone": table.gone for i, table in enumerate(snapshot.store.tables)},
         "flat": snapshot.store.flat.data,
         "first": snapshot.first,
         **{f"state.{i}": state for i, state in enumerate(snapshot.states.values())},
     }
 
 
-def opened(path: Path, shard: Shard) -> ShardFile:
-    """Open a file as a memory map. Raises SpecError if it is damaged, or of another version."""
-    try:
-        raw = np.memmap(path, np.uint8, "r")
-    except (OSError, ValueError) as error:  # ValueError: an empty file
-        raise _unreadable(path, error) from None
-    return ShardFile(path, raw, shard)
+def opened(folder: Path, shard: Shard) -> ShardFiles:
+    """Open the files of a shard as memory maps. Raises SpecError if one is damaged, or of another version."""
+    files = []
+    for part in shard.parts:
+        path = folder / part.file
+        try:
+            raw = np.memmap(path, np.uint8, "r")
+        except (OSError, ValueError) as error:  # ValueError: an empty file
+            raise _unreadable(path, error) from None
+        files.append(ShardFile(path, raw, part))
+    return ShardFiles(files)
+
+
+class ShardFiles:
+    """Files of a shard, the oldest first: a whole one, and those with the rows that changed after the one before.
+
+    Everything but rows is in the last one.
+    """
+
+    def __init__(self, files: Sequence[ShardFile]) -> None:
+        self.header = files[-1].header
+        self._files = files
+
+    def flat(self) -> FlatCopy:
+        return self._files[-1].flat()
+
+    def first(self) -> Floats:
+        return self._files[-1].first()
+
+    def states(self) -> dict[str, Floats]:
+        return self._files[-1].states()
+
+    def table(self, number: int) -> list[tuple[Ids, Copied]]:
+        """Return the table with that index in the definition, by file: ids to remove, and then rows to set."""
+        return [(file.gone(number), file.table(number)) for file in self._files]
+
+    def visible(self, number: int) -> list[tuple[Copied, Ids]]:
+        """Return the table by file: its rows, and the numbers of those that later files do not replace."""
+        found: list[tuple[Copied, Ids]] = []
+        hidden = np.empty(0, np.int64)
+        for gone, rows in reversed(self.table(number)):
+            found.append((rows, np.flatnonzero(np.isin(rows.ids, hidden, invert=True))))
+            hidden = (
+                np.union1d(hidden, np.concatenate([gone, rows.ids]))
+                if len(found) < len(self._files)
+                else hidden
+            )
+        return found[::-1]
+
+    def store(self) -> StoreCopy:
+        """Return a copy in arrays of its own, with the rows of the first file."""
+        flat = self.flat()
+        tables = []
+        for number in range(len(self.header.definition.tables)):
+            rows, last = self._files[0].table(number), self._files[-1].table(number)
+            ids, data, used = np.array(rows.ids), np.array(rows.data), np.array(rows.used)
+            tables.append(Copied(ids, data, last.steps, used, last.counts))
+        return StoreCopy(FlatCopy(np.array(flat.data), flat.steps), tuple(tables))
 
 
 class ShardFile:
-    """Shard read from its bytes; its arrays are views of them. `path` names it in errors.
+    """File read from its bytes; its arrays are views of them. `path` names it in errors.
 
     Raises SpecError if it is damaged, or of another version.
     """
 
-    def __init__(self, path: Path, raw: npt.NDArray[np.uint8], shard: Shard) -> None:
+    def __init__(self, path: Path, raw: npt.NDArray[np.uint8], part: Part) -> None:
         try:
             length = int.from_bytes(raw[:8].tobytes(), "little")
-            if len(raw) != shard.bytes or zlib.crc32(raw.data) != shard.crc:
+            if len(raw) != part.bytes or zlib.crc32(raw.data) != part.crc:
                 raise ValueError("its size or checksum is wrong")
             if length > min(MOST_HEADER_BYTES, len(raw)):
                 raise ValueError(f"a header of {length:,} bytes")
@@ -190,17 +267,10 @@ class ShardFile:
             used, counts = np.zeros(len(ids), np.int64), np.empty(0, np.uint8)
         return Copied(ids, data, steps, used, counts)
 
-    def store(self) -> StoreCopy:
-        """Return a copy of parameters and tables in arrays of its own."""
-        tables = [self.table(number) for number in range(len(self.header.definition.tables))]
-        flat = self.flat()
-        return StoreCopy(
-            FlatCopy(np.array(flat.data), flat.steps),
-            tuple(
-                table._replace(ids=np.array(table.ids), data=np.array(table.data), used=np.array(table.used))
-                for table in tables
-            ),
-        )
+    def gone(self, number: int) -> Ids:
+        """Return the ids whose rows were evicted after the file before."""
+        gone: Ids = self._arrays.get(f"table.{number}.gone", np.empty(0, np.int64))
+        return gone
 
     def first(self) -> Floats:
         return np.array(self._arrays["first"])

@@ -15,6 +15,7 @@ from edl.logs import log
 from edl.ps.checkpoint import shard_file
 from edl.ps.messages import Progress, Shard, Version
 from edl.ps.replica import Replica, ReplicaSnapshot
+from edl.ps.store import Written
 from edl.rpc.channel import AwayError
 
 _REMEMBERED = 8  # checkpoints
@@ -43,21 +44,23 @@ class CheckpointWriter:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
+        self._last: Written | None = None  # the last shard to which changes can be added
         self._taking = threading.Lock()
         self._lock = threading.Lock()  # guards `_taken`; readers must not wait for a copy
         self._writer = ThreadPoolExecutor(1, "edl-checkpoint")
         self._taken: dict[str, Taken] = {}
 
-    def take(self, name: str, write: Write, *, reported: bool = True) -> Taken:
+    def take(self, name: str, write: Write, *, reported: bool = True, changes: bool = False) -> Taken:
         """Take the present content, and write it in the background; return the known one if it was taken already.
 
-        See `PushLog.snapshot` for `reported`.
+        See `PushLog.snapshot` for `reported`. `changes`: what was written before may be added to.
         """
         with self._taking:
             if (known := self._taken.get(name)) is not None:
                 return known
-            snapshot = self._replica.cut(name, reported=reported)
-            shard = self._writer.submit(_written, write, name, snapshot)
+            after = self._last if changes else None
+            snapshot = self._replica.cut(name, reported=reported, after=after)
+            shard = self._writer.submit(self._write, write, name, snapshot, changes)
             taken = Taken(snapshot.version, snapshot.push_log.progress, shard)
             with self._lock:
                 self._taken[name] = taken
@@ -75,13 +78,17 @@ class CheckpointWriter:
         """Stop; pending checkpoints are not written."""
         self._writer.shutdown(wait=False, cancel_futures=True)
 
-
-def _written(write: Write, name: str, snapshot: ReplicaSnapshot) -> Shard:
-    try:
-        return write(name, snapshot)
-    except (OSError, SQLFlowError) as error:  # training continues without it
-        log(f"the checkpoint {name} could not be written: {error}")
-        index = snapshot.arranged.index
-        return Shard(index, shard_file.name_of(index), error=str(error))
-    finally:
-        snapshot.store.close()
+    def _write(self, write: Write, name: str, snapshot: ReplicaSnapshot, changes: bool) -> Shard:
+        try:
+            shard = write(name, snapshot)
+        except (OSError, SQLFlowError) as error:  # training continues without it
+            log(f"the checkpoint {name} could not be written: {error}")
+            index = snapshot.arranged.index
+            return Shard(index, shard_file.name_of(index), error=str(error))
+        finally:
+            snapshot.store.close()
+        if changes:
+            steps = tuple(table.steps for table in snapshot.store.tables)
+            self._last = Written(name, shard, steps, snapshot.store.changed if shard.earlier else 0)
+            self._replica.trained().forget(self._last)
+        return shard
