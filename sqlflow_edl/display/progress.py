@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from edl.jobs.events import EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.snapshot import WAITING
+from edl.spec.forecast import BASELINES
 from sqlflow_edl.reports.text import figures, number
 
 BAR = 10  # cells
@@ -63,8 +64,9 @@ def bar(share: float) -> str:
 
 
 def epoch(event: EpochEnd) -> str:
-    """Format the training loss and the validation metrics of an epoch."""
-    validation = f"; validation {figures(event.metrics)}" if event.metrics else ""
+    """Format the training loss and the validation metrics of an epoch, without those that no training changes."""
+    changing = {name: value for name, value in event.metrics.items() if not name.startswith(BASELINES)}
+    validation = f"; validation {figures(changing)}" if changing else ""
     at = "" if event.final else f", step {event.step:,}"
     return f"  epoch {event.epoch}{at}: loss {number(event.loss)}{validation}"
 

@@ -14,6 +14,10 @@ NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
 SHIFTS = "shifts"  # weight that calibrates the quantiles
 AUTO_ETS = f"{PREFIX}auto_ets"
 BESIDE = (NAIVE, NAIVE_ERROR, SCALE, AUTO_ETS)  # the value in the labels of examples
+BASELINES = (
+    "seasonal_naive_",
+    "auto_ets_",
+)  # prefixes of the names of metrics that are those of other forecasts
 
 DECODED, TEMPORAL_UNITS = (
     8,

@@ -59,6 +59,14 @@ def test_a_distributed_job_says_where_its_tasks_and_instances_stand(tally: Tally
     assert progress.live(reached, {}, tally) == f"{progress.live(reached, {})}  {wanted}"
 
 
+def test_an_epoch_leaves_out_what_no_training_changes() -> None:
+    measured = {"loss": 0.4, "mase": 0.75, "seasonal_naive_mase": 0.9, "auto_ets_mase": 0.7}
+    assert (
+        progress.epoch(EpochEnd(1, 10, 0.5, measured, 1.0))
+        == "  epoch 1: loss 0.5; validation loss 0.4, mase 0.75"
+    )
+
+
 def test_an_epoch_says_what_was_learnt_and_what_is_not_defined() -> None:
     event = EpochEnd(4, 40, None, {"loss": 0.5, "auc": None}, 1.0)
     assert progress.epoch(event) == "  epoch 4: loss not defined; validation loss 0.5, auc not defined"
