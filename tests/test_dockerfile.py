@@ -24,6 +24,7 @@ PLAIN = ("ARG", "CMD", "ENV", "LABEL", "USER", "WORKDIR")
 
 # Modules that no pod of a job imports, or that it can do without.
 NOT_IN_PODS = {
+    "adbc_driver_snowflake",
     "clickhouse_connect",
     "connectorx",
     "deltalake",
@@ -32,6 +33,7 @@ NOT_IN_PODS = {
     "onnx",
     "pyiceberg",
     "sqlglot",
+    "trino",
 }
 
 

@@ -28,6 +28,9 @@ class Dialect:
     e_strings: bool = False  # E'…' has backslash escapes
     raw_strings: bool = False  # r'…' has none
     dollar_quotes: bool = False  # $tag$ … $tag$
+    dollar_tags: bool = True  # the tag may have letters
+    slash_comments: bool = False  # // … to the end of the line
+    triple_quotes: bool = False  # ''' … ''', with quotes and line ends inside
     small_names: bool = False  # a name without quotation marks is read in small letters
 
     @property
@@ -59,6 +62,36 @@ DIALECTS: dict[str, Dialect] = {
             nested_comments=False,
             return_ends_comment=False,
             backslash_escapes=True,
+        ),
+        Dialect(
+            "redshift",
+            "redshift",
+            name_quotes='"',
+            backslash_escapes=True,
+            dollar_quotes=True,
+            small_names=True,
+        ),
+        Dialect("trino", "trino", name_quotes='"', nested_comments=False),
+        Dialect(
+            "snowflake",
+            "snowflake",
+            name_quotes='"',
+            nested_comments=False,
+            backslash_escapes=True,
+            dollar_quotes=True,
+            dollar_tags=False,
+            slash_comments=True,
+        ),
+        Dialect(
+            "bigquery",
+            "bigquery",
+            string_quotes="'\"",
+            name_quotes="`",
+            hash_comments=True,
+            nested_comments=False,
+            backslash_escapes=True,
+            raw_strings=True,
+            triple_quotes=True,
         ),
         Dialect("clickhouse", "clickhouse", hash_comments=True, backslash_escapes=True, dollar_quotes=True),
         Dialect("hive", "hive", string_quotes="'\"", name_quotes="`", backslash_escapes=True),

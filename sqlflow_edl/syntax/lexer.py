@@ -60,19 +60,30 @@ def _sql_pattern(dialect: Dialect) -> re.Pattern[str]:
     line = r"[^\n\r]*" if dialect.return_ends_comment else r"[^\n]*"
     dashes = r"--(?=[\s\x00-\x20]|\Z)" if dialect.dash_needs_space else "--"
     comments = [dashes + line] + (["#" + line] if dialect.hash_comments else [])
+    comments += ["//" + line] if dialect.slash_comments else []
     strings = [_quoted(quote, backslash=dialect.backslash_escapes) for quote in dialect.string_quotes]
     if dialect.e_strings:
         strings.append("[eE]" + _quoted("'", backslash=True))
     if dialect.raw_strings:
         strings[:0] = [rf"[rR]{quote}[^{quote}]*+{quote}" for quote in dialect.string_quotes]
+    if dialect.triple_quotes:
+        strings[:0] = [
+            form
+            for quote in dialect.string_quotes
+            for form in (
+                rf"[rR]{quote * 3}.*?{quote * 3}",
+                rf"{quote * 3}(?:[^{quote}\\]|\\.|{quote}{{1,2}}(?!{quote}))*+{quote * 3}",
+            )
+        ]
     if dialect.dollar_quotes:
-        strings.append(rf"\$(?P<tag>(?!\d)(?:{_CHAR})*+)\$.*?\$(?P=tag)\$")
+        tag = rf"(?!\d)(?:{_CHAR})*+" if dialect.dollar_tags else ""
+        strings.append(rf"\$(?P<tag>{tag})\$.*?\$(?P=tag)\$")
     names = [_quoted(quote) for quote in dialect.name_quotes.replace("[", "")]
     if dialect.bracket_quotes_name:
         names.append(r"\[[^\]]*+\]")
     unclosed = ["[" + re.escape(dialect.string_quotes + dialect.name_quotes) + "]"]
     if dialect.dollar_quotes:
-        unclosed.append(rf"\$(?:(?!\d){_CHAR}++)?\$")
+        unclosed.append(rf"\${tag}\$")
     kinds = {
         "comment": comments,
         "block": [r"/\*"],

@@ -49,10 +49,23 @@ SOURCES = {
     "postgresql": ("edl.sources.postgresql.source", "PostgreSQLSource"),
     "maxcompute": ("edl.sources.maxcompute.source", "MaxComputeSource"),
     "clickhouse": ("edl.sources.warehouse.clickhouse", "ClickHouseSource"),
+    "redshift": ("edl.sources.warehouse.redshift", "RedshiftSource"),
+    "snowflake": ("edl.sources.warehouse.snowflake", "SnowflakeSource"),
+    "bigquery": ("edl.sources.warehouse.bigquery", "BigQuerySource"),
+    "trino": ("edl.sources.warehouse.trino", "TrinoSource"),
 }
 PLANNED = ("recordio",)
 # schemes of databases on servers -> default port
-SERVERS: dict[str, int | None] = {"mysql": 3306, "postgresql": 5432, "maxcompute": None, "clickhouse": 8123}
+SERVERS: dict[str, int | None] = {
+    "mysql": 3306,
+    "postgresql": 5432,
+    "maxcompute": None,
+    "clickhouse": 8123,
+    "redshift": 5439,
+    "snowflake": None,
+    "bigquery": None,
+    "trino": 8080,
+}
 # scheme -> module of the reader of rows pinned in the source
 ROWS = {
     "mysql": "edl.sources.mysql.pinning",

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
-from collections.abc import Iterator
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
 
+from edl.data import connect
 from edl.data.url import SourceURL
 from edl.errors import SourceError
-from edl.sources.warehouse.sql import ESCAPING, STANDARD, Texts
+from edl.sources.warehouse.errors import Asked, translated
+from edl.sources.warehouse.source import Parts, WarehouseSource
+from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
 from tests.fixtures.databases.quarry import PitSource
 
-TEXTS = {"bigquery": Texts("bigquery", "`", ESCAPING, {}), "trino": Texts("trino", '"', STANDARD, {})}
+TEXTS = {"bigquery": Texts("bigquery", "`", BIGQUERY, {}), "trino": Texts("trino", '"', STANDARD, {})}
 
 
 @pytest.fixture
@@ -78,7 +87,7 @@ def test_a_swap_that_ended_between_its_renames_is_undone_by_an_abort(
     pit.commit("result", "one", 1)
     pit.stage("result", "two", 0, 0, [pa.record_batch({"n": [2]})])
 
-    def half(new: str, target: str, old: str, *, exists: bool) -> list[str]:
+    def half(new: Parts, target: Parts, old: Parts, *, exists: bool) -> list[str]:
         pit.run([pit.rename(target, old)])
         raise KeyboardInterrupt
 
@@ -88,3 +97,150 @@ def test_a_swap_that_ended_between_its_renames_is_undone_by_an_abort(
     assert pit.tables() == []
     pit.abort("result", "two")
     assert pit.stream("SELECT n FROM result").read_all().to_pylist() == [{"n": 1}]
+
+
+# Statements ----------------------------------------------------------------------------------------------------
+
+SOURCES = {
+    "clickhouse": "ClickHouseSource",
+    "redshift": "RedshiftSource",
+    "snowflake": "SnowflakeSource",
+    "trino": "TrinoSource",
+    "bigquery": "BigQuerySource",
+}
+MADE = pa.schema(
+    [
+        ("whole", pa.int64()),
+        ("small", pa.int8()),
+        ("large", pa.uint64()),
+        ("x", pa.float64()),
+        ("near", pa.float32()),
+        ("exact", pa.decimal128(10, 2)),
+        ("yes", pa.bool_()),
+        ("text", pa.string()),
+        ("raw", pa.binary()),
+        ("day", pa.date32()),
+        ("clock", pa.time64("us")),
+        ("at", pa.timestamp("us")),
+        ("moment", pa.timestamp("us", "UTC")),
+        ("numbers", pa.list_(pa.float64())),
+        ("Größe \\ 'x'", pa.string()),
+    ]
+)
+
+
+def sent(name: str) -> list[str]:
+    """Return the statements that a source sends, without a connection."""
+    base = getattr(importlib.import_module(f"edl.sources.warehouse.{name}"), SOURCES[name])
+    found: list[str] = []
+
+    class Recording(base):  # type: ignore[misc,valid-type]
+        def __init__(self) -> None:
+            WarehouseSource.__init__(self, f"{name}://host/shop")
+            self.driver_errors = ()
+
+        def rows(self, sql: str) -> pa.RecordBatchReader:
+            found.append(sql)
+            return pa.table({"name": ["a"], "type": ["DateTime"]}).to_reader()
+
+        def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+            assert batches.schema.names[0] in ("whole", "WHOLE")
+
+    source = Recording()
+    target, new, old = (source.place(f"shop.{table}") for table in ("guesses", "new", "old"))
+    if name != "bigquery":  # which asks by other requests
+        source.schema("SELECT a FROM visits")
+        source.tables()
+        source.databases()
+        source.existing(target)
+        source.existing(source.place("guesses"))
+    source.make(new, "made by sqlflow-edl, job it's", MADE.empty_table().to_reader())
+    for exists in (False, True):
+        source.run(source.swap(new, target, old, exists=exists))
+    source.run([source.rename(old, target)])
+    source.drop(old)
+    source.execute(
+        "SELECT a FROM visits WHERE day > ? AND text = ? AND x < ?", (dt.date(2024, 1, 2), "it's \\", 0.5)
+    )
+    return found
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_statements_of_a_warehouse_are_sqlglots(name: str, golden: Callable[[str, bytes], None]) -> None:
+    """sqlglot reads all of them in the warehouse's dialect, but for those that no dialect of it has."""
+    found = sent(name)
+    golden(f"warehouses/{name}.sql", "".join(f"{statement};\n" for statement in found).encode())
+    unread = []
+    for statement in found:
+        with contextlib.suppress(ParseError):
+            if not isinstance(sqlglot.parse_one(statement, read=name), exp.Command):
+                continue
+        unread.append(statement.split(" ")[0])
+    assert set(unread) == ({"CREATE", "EXCHANGE", "RENAME"} if name == "clickhouse" else set())
+
+
+@pytest.mark.parametrize(
+    ("url", "package", "message"),
+    [
+        (
+            "snowflake://me@acme-shop/SHOP",
+            "adbc_driver_snowflake.dbapi",
+            "Snowflake needs adbc-driver-snowflake",
+        ),
+        ("snowflake://me@acme-shop/SHOP?auth=key", "adbc_driver_snowflake.dbapi", "auth is 'key'"),
+        ("bigquery://acme/shop", "google.cloud.bigquery", "BigQuery needs google-cloud-bigquery"),
+        ("trino://me@host/a/b", "trino", "Trino needs trino"),
+    ],
+)
+def test_a_missing_driver_and_a_wrong_option_are_told(
+    url: str, package: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(SourceError, match=message):
+        connect(url)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "query", "found"),
+    [
+        (
+            "snowflake",
+            "002003 (42S02): SQL compilation error:\nObject 'IRS' does not exist or not authorized.",
+            "SELECT * FROM irs",
+            ("Object 'IRS' does not exist or not authorized", "irs"),
+        ),
+        (
+            "snowflake",
+            "000904 (42000): SQL compilation error: error line 2 at position 7\ninvalid identifier 'NN'",
+            "SELECT nn FROM iris",
+            ("invalid identifier 'NN'", "nn"),
+        ),
+        (
+            "bigquery",
+            "400 Unrecognized name: nn; Did you mean n? at [2:3]; reason: invalidQuery",
+            "SELECT 1,\n  nn FROM iris",
+            ("Unrecognized name: nn", "nn"),
+        ),
+        (
+            "bigquery",
+            '400 Syntax error: Unexpected identifier "FORM" at [1:10]',
+            "SELECT n FORM iris",
+            ('Syntax error: Unexpected identifier "FORM"', "FORM"),
+        ),
+        (
+            "bigquery",
+            "404 Not found: Table acme:shop.irs was not found in location EU",
+            "SELECT * FROM irs",
+            ("Not found: Table acme:shop.irs", "irs"),
+        ),
+    ],
+)
+def test_messages_of_a_warehouse_have_their_place(
+    name: str, message: str, query: str, found: tuple[str, str]
+) -> None:
+    base = getattr(importlib.import_module(f"edl.sources.warehouse.{name}"), SOURCES[name])
+    asked = Asked(query, query, list, list)
+    error = translated(message, base.patterns, base.lexicon, asked)
+    assert error.message == found[0]
+    assert error.span is not None
+    assert query[error.span.start : error.span.end] == found[1]

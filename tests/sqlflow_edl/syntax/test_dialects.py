@@ -14,7 +14,14 @@ from sqlflow_edl.syntax.lexer import sql_tokens
 
 ATOMS = ["'", '"', "\\", "-- x", "-", "/*", "*/", "\n", " ", ";", "a", "(", ")", "$$", "$a$", " E'", " r'"]
 # Where we know better than sqlglot: DuckDB 1.4 and later read `x` as a name.
-OWN = {"duckdb": [], "postgres": [], "sqlite": ["`", "["], "mysql": ["`", "#"]}
+OWN = {
+    "snowflake": ["//"],
+    "bigquery": ["`", "#", "'''"],
+    "duckdb": [],
+    "postgres": [],
+    "sqlite": ["`", "["],
+    "mysql": ["`", "#"],
+}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS.values(), ids=str)
@@ -32,6 +39,8 @@ def test_semicolons_are_where_sqlglot_finds_them(dialect: Dialect, data: st.Data
         return  # sqlglot lets some nested comments end at the end of the text
     if dialect.nested_comments and "/*/*" in text:
         return  # sqlglot overlooks a comment that begins where the one around it does; DuckDB does not
+    if dialect.name == "clickhouse" and "a$" in text:
+        return  # sqlglot begins a text inside of a name
 
     assert [token.start for token in tokens if token.kind == "semicolon"] == theirs
 

@@ -20,8 +20,8 @@ from edl.data.arrow_types import rechunked
 from edl.data.server_url import ServerURL
 from edl.data.source import UnreachableError
 from edl.errors import SourceError
-from edl.sources.warehouse.source import WarehouseSource
-from edl.sources.warehouse.sql import ESCAPING
+from edl.sources.warehouse.source import Parts, WarehouseSource
+from edl.sources.warehouse.sql import CLICKHOUSE
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -49,7 +49,7 @@ class ClickHouseSource(WarehouseSource):
     label = "ClickHouse"
     extra = "clickhouse"
     dialect = "clickhouse"
-    lexicon = ESCAPING
+    lexicon = CLICKHOUSE
     options = ("secure", "verify", "ca_cert")
     declared: ClassVar = {
         "BOOLEAN": "Nullable(Bool)",
@@ -138,7 +138,7 @@ class ClickHouseSource(WarehouseSource):
         reader = pa.ipc.open_stream(body)
         return pa.RecordBatchReader.from_batches(reader.schema, map(_checked, reader))
 
-    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+    def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         self._end_stream()
         for batch in rechunked(batches, batches.schema, UPLOADED):
             self._client.insert_arrow(self.texts.name(*parts), pa.Table.from_batches([batch]))
@@ -188,26 +188,27 @@ class ClickHouseSource(WarehouseSource):
 
     # Tables ----------------------------------------------------------------------------------------------
 
-    def place(self, target: str) -> tuple[str, ...]:
+    def place(self, target: str) -> Parts:
         if len(parts := super().place(target)) > 2:
             raise SourceError(f"the name {target} has {len(parts)} parts", hint="write it as database.table")
         return parts
 
-    def existing_query(self, parts: tuple[str, ...]) -> str:
+    def existing_query(self, parts: Parts) -> str:
         database = self.texts.text(parts[0]) if len(parts) == 2 else "currentDatabase()"
         name = self.texts.text(parts[-1])
         return f"SELECT engine, comment FROM system.tables WHERE database = {database} AND name = {name}"
 
-    def create(self, parts: tuple[str, ...], columns: str, mark: str) -> Sequence[str]:
+    def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         table = f"CREATE TABLE {self.texts.name(*parts)} ({columns})"
         return [f"{table} ENGINE = MergeTree ORDER BY tuple() COMMENT {self.texts.text(mark)}"]
 
-    def rename(self, table: str, name: str) -> str:
-        return f"RENAME TABLE {table} TO {name}"
+    def rename(self, table: Parts, name: Parts) -> str:
+        return f"RENAME TABLE {self.texts.name(*table)} TO {self.texts.name(*name)}"
 
-    def swap(self, new: str, target: str, old: str, *, exists: bool) -> Sequence[str]:
+    def swap(self, new: Parts, target: Parts, old: Parts, *, exists: bool) -> Sequence[str]:
         """Return one statement, which other readers see done or not, in a database of the engine Atomic."""
-        return [f"EXCHANGE TABLES {new} AND {target}" if exists else self.rename(new, target)]
+        exchange = f"EXCHANGE TABLES {self.texts.name(*new)} AND {self.texts.name(*target)}"
+        return [exchange if exists else self.rename(new, target)]
 
     # Errors ----------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from edl.data.arrow_types import rechunked
 from edl.errors import SourceError
 from edl.sources.cursors import FETCH_ROWS
-from edl.sources.warehouse.source import WarehouseSource
+from edl.sources.warehouse.source import Parts, WarehouseSource
 
 INSERTED = 1000  # rows of one INSERT
 
@@ -34,7 +34,7 @@ class ADBCSource(WarehouseSource):
             return None
         return self._cursor.fetch_record_batch()
 
-    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+    def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         self._end_cursor()
         places = dict(zip(("db_schema_name", "catalog_name"), reversed(parts[:-1]), strict=False))
         with self.connection.cursor() as cursor:
@@ -73,10 +73,9 @@ class DBAPISource(WarehouseSource):
         cursor.execute(sql)
         if not cursor.description:
             return None
-        schema = pa.schema([(column[0], self.arrow_type(column)) for column in cursor.description])
-        return pa.RecordBatchReader.from_batches(schema, self._fetched(cursor, schema))
+        return self._reader(cursor.description, lambda: cursor.fetchmany(FETCH_ROWS))
 
-    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+    def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         """Insert the rows as literals, a thousand in each statement: drivers of the DB-API have nothing faster."""
         self._end_cursor()
         insert = f"INSERT INTO {self.texts.name(*parts)} VALUES\n"
@@ -95,11 +94,18 @@ class DBAPISource(WarehouseSource):
         self._end_cursor()
         self.connection.close()
 
-    def _fetched(self, cursor: Any, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        while rows := cursor.fetchmany(FETCH_ROWS):
-            columns = zip(*rows, strict=True)
-            arrays = [_array(values, field) for values, field in zip(columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def _reader(self, description: Sequence[Any], fetch: Callable[[], Sequence[Any]]) -> pa.RecordBatchReader:
+        """Return the rows, which `fetch` returns some thousands at a time."""
+        schema = pa.schema([(column[0], self.arrow_type(column)) for column in description])
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            while rows := fetch():
+                columns = zip(zip(*rows, strict=True), schema, strict=True)
+                yield pa.RecordBatch.from_arrays(
+                    [_array(values, field) for values, field in columns], schema=schema
+                )
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
 
     def _end_cursor(self) -> None:
         if self._cursor is not None:

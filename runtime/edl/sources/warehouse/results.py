@@ -114,8 +114,7 @@ class WarehouseResults:
             self._source.drop(new)
             raise SourceError(f"{counted.rows:,} rows were uploaded, but {found:,} of them were found")
         exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
-        name = self._source.texts.name
-        self._source.run(self._source.swap(name(*new), name(*record.target), name(*old), exists=exists))
+        self._source.run(self._source.swap(new, record.target, old, exists=exists))
         return counted.rows
 
     def _count(self, parts: Parts) -> int:
@@ -128,8 +127,7 @@ class WarehouseResults:
         if self._recorded(record):
             new, old = _beside(record, _NEW), _beside(record, _OLD)
             if self._source.existing(old) and not self._source.existing(record.target):
-                name = self._source.texts.name
-                self._source.run([self._source.rename(name(*old), name(*record.target))])
+                self._source.run([self._source.rename(old, record.target)])
             self._source.drop(old)
             self._source.drop(new)
         self._staged(record).clear()

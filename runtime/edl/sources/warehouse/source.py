@@ -33,6 +33,8 @@ from edl.spec import Split
 
 OURS = "sqlflow_edl_"
 
+Parts = tuple[str, ...]  # of a table's name
+
 
 class WarehouseSource(EmbeddedSource):
     """`edl.data.source.Source` for one warehouse: what is abstract here, and the class variables, are its own."""
@@ -69,30 +71,36 @@ class WarehouseSource(EmbeddedSource):
         """Run one statement. Return its rows as they come, or None if it has none. Raises one of `driver_errors`."""
 
     @abstractmethod
-    def append(self, parts: tuple[str, ...], batches: pa.RecordBatchReader) -> None:
+    def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
         """Append rows to a table with these columns. Raises one of `driver_errors`."""
 
     @abstractmethod
     def interrupt(self) -> None: ...
 
-    @abstractmethod
-    def existing_query(self, parts: tuple[str, ...]) -> str:
+    def existing_query(self, parts: Parts) -> str:
         """Return the query of a table's kind (it has VIEW in it for a view) and comment, of no row without a table."""
+        raise NotImplementedError
 
-    def create(self, parts: tuple[str, ...], columns: str, mark: str) -> Sequence[str]:
+    def create(self, parts: Parts, columns: str, mark: str) -> Sequence[str]:
         """Return the statements that make a table with `mark` as its comment."""
         return (f"CREATE TABLE {self.texts.name(*parts)} ({columns}) COMMENT {self.texts.text(mark)}",)
 
-    def rename(self, table: str, name: str) -> str:
-        """Return the statement that gives a table another name; both are full names in quotation marks."""
-        return f"ALTER TABLE {table} RENAME TO {name}"
+    def rename(self, table: Parts, name: Parts) -> str:
+        """Return the statement that gives a table another name in its schema."""
+        return f"ALTER TABLE {self.texts.name(*table)} RENAME TO {self.texts.name(*name)}"
 
-    def swap(self, new: str, target: str, old: str, *, exists: bool) -> Sequence[str]:
+    def swap(self, new: Parts, target: Parts, old: Parts, *, exists: bool) -> Sequence[str]:
         """Return the statements that rename `new` to `target`, and a table that `exists` there to `old` or `new`.
 
         Other readers find no table between the two renames; a warehouse that can exchange tables has its own `swap`.
         """
         return [self.rename(target, old)] * exists + [self.rename(new, target)]
+
+    def probe(self, query: str) -> pa.Schema:
+        """Return the columns of a text that begins like one query, without its rows. In parentheses it cannot write."""
+        found = self._run(f"SELECT * FROM (\n{self.plain(query)}\n) AS edl_query LIMIT 0", query)
+        self._end_result()
+        return found.schema
 
     def plain(self, query: str) -> str:
         """Return the query with columns of types that its rows can have in Arrow."""
@@ -107,13 +115,9 @@ class WarehouseSource(EmbeddedSource):
     def schema(self, query: str) -> pa.Schema:
         query = self.lexicon.one_query(query)
         if query not in self._schemas:
-            probe = f"SELECT * FROM (\n{self.plain(query)}\n) AS edl_query LIMIT 0"
-            found = self._run(probe, query)
-            if found is None:
-                raise SourceError("this statement is not a query, it has no rows", hint="write a SELECT")
-            check_unique(found.schema.names)
-            self._schemas[query] = normal_schema(found.schema)
-            self._end_result()
+            found = self.probe(query)
+            check_unique(found.names)
+            self._schemas[query] = normal_schema(found)
         return self._schemas[query]
 
     def column_types(self, table: str) -> list[tuple[str, str]]:
@@ -164,17 +168,17 @@ class WarehouseSource(EmbeddedSource):
 
     # Tables ----------------------------------------------------------------------------------------------
 
-    def place(self, target: str) -> tuple[str, ...]:
+    def place(self, target: str) -> Parts:
         """Return the parts of a target's name as the warehouse stores them."""
         return tuple(self.stored_name(part) for part in split_name(target))
 
-    def existing(self, parts: tuple[str, ...]) -> Existing | None:
+    def existing(self, parts: Parts) -> Existing | None:
         """Return the table or view of this name."""
         for kind, mark in few_rows(self, self.existing_query(parts)):
             return Existing("VIEW" in str(kind).upper(), str(mark or ""))
         return None
 
-    def make(self, parts: tuple[str, ...], mark: str, batches: pa.RecordBatchReader) -> None:
+    def make(self, parts: Parts, mark: str, batches: pa.RecordBatchReader) -> None:
         """Make a table of these rows, in place of one of that name."""
         schema = normal_schema(batches.schema)
         named = pa.schema([field.with_name(self.stored_name(field.name)) for field in schema])
@@ -185,7 +189,7 @@ class WarehouseSource(EmbeddedSource):
         with self._errors("", ""):
             self.append(parts, pa.RecordBatchReader.from_batches(named, plain))
 
-    def drop(self, parts: tuple[str, ...]) -> None:
+    def drop(self, parts: Parts) -> None:
         self.run([f"DROP TABLE IF EXISTS {self.texts.name(*parts)}"])
 
     def stage_temporary(self, name: str, batches: pa.RecordBatchReader) -> None:

@@ -10,19 +10,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from edl.data.names import dotted
 from edl.errors import SourceError
 from edl.sources.words import Lexicon
 
-# with backslash escapes in texts and names, and comments after #
-_ESCAPING = re.compile(
-    r"""(?P<skip>\s+|(?:--|\#)[^\n]*|/\*.*?(?:\*/|\Z))
-      | (?P<text>'(?:[^'\\]|\\.|'')*'?)
-      | (?P<name>"(?:[^"\\]|\\.|"")*"?|`(?:[^`\\]|\\.)*`?|[^\W\d][\w$]*)
-      | (?P<other>\d[\w.]*|.)""",
-    re.VERBOSE | re.DOTALL | re.IGNORECASE,
-)
+
+def _escaping(comment: str, name: str, text: str = "") -> re.Pattern[str]:
+    """Return the words of a dialect with backslash escapes in texts. `comment` begins one that a line ends."""
+    return re.compile(
+        rf"""(?P<skip>\s+|(?:{comment})[^\n]*|/\*.*?(?:\*/|\Z))
+          | (?P<text>'(?:[^'\\]|\\.|'')*'?{text})
+          | (?P<name>{name}|[^\W\d][\w$]*)
+          | (?P<other>\d[\w.]*|.)""",
+        re.VERBOSE | re.DOTALL | re.IGNORECASE,
+    )
+
+
+_PLAIN_NAME = r'"(?:[^"]|"")*"?'
 STANDARD = Lexicon(quotes='"`')
-ESCAPING = Lexicon(_ESCAPING, '"`')
+BACKSLASHES = Lexicon(_escaping("--", _PLAIN_NAME), '"')
+SNOWFLAKE = Lexicon(_escaping("--|//", _PLAIN_NAME, r"|\$\$.*?(?:\$\$|\Z)"), '"')
+BIGQUERY = Lexicon(_escaping(r"--|\#", r"`(?:[^`\\]|\\.)*`?", r'|"(?:[^"\\]|\\.)*"?'), "`")
+CLICKHOUSE = Lexicon(_escaping(r"--|\#", r'"(?:[^"\\]|\\.|"")*"?|`(?:[^`\\]|\\.)*`?'), '"`')
+_ESCAPED_NAMES = ("bigquery", "clickhouse")  # dialects whose names have backslash escapes
 _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 
 # Arrow's test of a type -> the type that sqlglot writes in each dialect
@@ -52,12 +62,10 @@ class Texts:
 
     def name(self, *parts: str) -> str:
         """Return a dotted name, each part in quotation marks."""
-        escaped = (part.replace("\\", "\\\\") if self.lexicon is ESCAPING else part for part in parts)
-        return ".".join(f"{self.quote}{self._doubled(part)}{self.quote}" for part in escaped)
-
-    def _doubled(self, part: str) -> str:
-        """Return the part with its quotation marks escaped."""
-        return part.replace(self.quote, ("\\" if self.lexicon is ESCAPING else self.quote) + self.quote)
+        if self.dialect in _ESCAPED_NAMES:
+            parts = tuple(part.replace("\\", "\\\\").replace(self.quote, "\\" + self.quote) for part in parts)
+            return ".".join(f"{self.quote}{part}{self.quote}" for part in parts)
+        return dotted(parts, self.quote)
 
     def bound(self, sql: str, parameters: Sequence[object]) -> str:
         """Replace the statement's question marks by the values."""
@@ -92,7 +100,7 @@ class Texts:
         return written.fill_null("NULL")
 
     def _texts(self, column: pa.Array) -> pa.Array:
-        for letter, escaped in _ESCAPED.items() if self.lexicon is ESCAPING else (("'", "''"),):
+        for letter, escaped in _ESCAPED.items() if self.lexicon is not STANDARD else (("'", "''"),):
             column = pc.replace_substring(column, letter, escaped)
         return pc.binary_join_element_wise("'", column, "'", "")
 
