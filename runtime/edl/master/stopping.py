@@ -15,7 +15,8 @@ from edl.errors import JobError
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobPausedError
 from edl.logs import log
-from edl.master.instances.instance_manager import STOP_GRACE, InstanceManager
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.slots import STOP_GRACE
 from edl.master.ps.ps_manager import Servers
 from edl.master.tasks.task_manager import TaskManager
 

@@ -7,8 +7,8 @@ import threading
 
 from edl.cluster import Instance
 from edl.errors import ClusterError
-from edl.master.instances.instance_manager import ScaleAction
 from edl.master.instances.scaler import AT_ONCE, Scaler
+from edl.master.instances.slots import ScaleAction
 
 
 class Cluster:

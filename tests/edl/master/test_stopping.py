@@ -9,12 +9,13 @@ import pytest
 
 from edl.cluster import Change, Instance
 from edl.jobs.failure import Failed
-from edl.master.instances.instance_manager import STOP_GRACE, InstanceManager
+from edl.master.instances.instance_manager import InstanceManager
+from edl.master.instances.slots import STOP_GRACE
 from edl.master.stopping import PAUSED, Deadline, Stopper
 from edl.ps.messages import Mode, TakeCheckpoint
 from edl.tasks.protocol import WorkerGroup
+from tests.edl.master.managed import Job, names
 from tests.edl.master.stage import Stage
-from tests.edl.master.test_instance_manager import Job, names
 
 LATE = Failed("job", "it took too long")
 

@@ -4,101 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
-from edl.cluster import Change, Instance, NoRoomError, Reason, Role, Room
+from edl.cluster import Change, Instance, NoRoomError, Role, Room
 from edl.errors import ClusterError
 from edl.jobs.failure import Failed
+from edl.master.instances.slots import LONGEST_WAIT, Backoff, ScaleAction, Slot, describe
 from edl.master.ps.ps_manager import Servers
-from edl.master.tasks.recovery import Gain
 from edl.master.tasks.task_manager import TaskManager
 from edl.reachability import LIMIT
 
-GRACE = 20.0  # seconds for a worker to return its tasks; a server has nothing to return
-STOP_GRACE = 120.0  # the same when the job stops, and the last worker writes a checkpoint first
 START_SECS = 30.0  # time until the cluster must know a requested instance
-LONGEST_WAIT = 5.0  # maximum pause in seconds before a repeatedly failing instance is restarted
 SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
 LEAST_SERVER_SECS = (
     5.0  # least silence after which a server is replaced, otherwise after one lease: all wait for it
 )
 LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
 REGISTER_SECS = 120.0  # time for a running process to register, which it does before it loads anything
-_BLAMELESS: frozenset[Reason] = frozenset({"preempted", "stopped"})
 Kept = Literal["all", "one worker", "servers", "none"]  # instances that a job has while it stops
 _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
-
-
-class ScaleAction(msgspec.Struct, frozen=True):
-    """Request to the cluster to start or stop an instance. `grace` is the seconds that a stopped instance has to
-    exit.
-    """
-
-    instance: Instance
-    stop: bool = False
-    grace: float = 0.0
-
-
-@dataclass
-class _Backoff:
-    """Restart backoff: consecutive ends without progress in between, and the progress (`gained`) at the last end."""
-
-    fruitless: int = 0
-    gained: Gain = ()
-
-    def ended(self, change: Change, gained: Gain) -> None:
-        before = 0 if gained > self.gained else self.fruitless
-        self.fruitless = before + (change.reason not in _BLAMELESS and not change.remedied)
-        self.gained = max(self.gained, gained)
-
-    @property
-    def wait(self) -> float:
-        """Seconds until the next start: none after the first end, then growing exponentially up to LONGEST_WAIT."""
-        return 0.0 if self.fruitless <= 1 else min(LONGEST_WAIT, 0.1 * 2 ** (self.fruitless - 2))
-
-
-@dataclass
-class _Slot:
-    """Named slot of an instance, and its present occupant, which may be a worker that stands in for a server.
-
-    `started` is the second of the last start, `not_before` the earliest second of the next one. `dismissed`: the
-    occupant was asked to stop. `waits`: the cluster has no room for the slot; `refusals` counts its consecutive
-    refusals. `ending` describes why the last occupant ended; it is empty after a deliberate stop. `unregistered`
-    counts the seconds in which the occupant has run without registering, and this master has too.
-    """
-
-    role: Role
-    incarnation: int = -1
-    state: Change | None = None
-    started: float = 0.0
-    not_before: float = 0.0
-    relaunches: int = 0
-    dismissed: bool = False
-    waits: bool = False
-    refusals: int = 0
-    backoff: _Backoff = field(default_factory=_Backoff)
-    ending: str = ""
-    unregistered: float = 0.0
-
-    @property
-    def vacant(self) -> bool:
-        return self.state is None or self.state.state == "ended" or self.waits
-
-    def withdraw(self) -> None:
-        """End the wait for room, as if the incarnation that waits had never been requested."""
-        self.waits, self.refusals, self.not_before = False, 0, 0.0
-        if self.state is not None and self.state.state != "ended":
-            self.relaunches -= self.incarnation > 0
-            self.incarnation -= 1
-            self.state = None
-
-    def saw_incarnation(self, incarnation: int) -> None:
-        """Record a known incarnation. An incarnation that this master did not start was started by an earlier one."""
-        if incarnation > self.incarnation:
-            self.incarnation, self.relaunches = incarnation, max(self.relaunches, incarnation)
 
 
 class InstanceManager:
@@ -133,12 +59,12 @@ class InstanceManager:
         self._servers = servers
         self.wanted = tasks.state.workers if tasks.state.workers is not None else workers
         tasks.want(self.wanted)
-        self._slots: dict[str, _Slot] = {}
+        self._slots: dict[str, Slot] = {}
         self._patience: dict[Role, int] = {
             "worker": patience or max(6, 3 * self.wanted),
             "ps": patience or max(6, 3 * len(servers or ())),
         }
-        self._backoff: dict[Role, _Backoff] = {"worker": _Backoff(), "ps": _Backoff()}
+        self._backoff: dict[Role, Backoff] = {"worker": Backoff(), "ps": Backoff()}
         self._log = log
         self._looked = 0.0  # second of the last look at silent instances
         # Number of instances that ran out of memory, and the last hint.
@@ -157,7 +83,7 @@ class InstanceManager:
             if record.instance.startswith("ps-")
         ]
         for instance in known:
-            slot = self._slots.setdefault(instance.name, _Slot(instance.role))
+            slot = self._slots.setdefault(instance.name, Slot(instance.role))
             slot.saw_incarnation(instance.incarnation)
             if instance.name not in listed and slot.state is None:  # it ended while no master was watching
                 self.changed(Change(instance, "ended", reason="lost"), now)
@@ -189,7 +115,7 @@ class InstanceManager:
             slot.not_before = now + LONGEST_WAIT
             self._wait_for_room(slot)
             return
-        why = _describe(change)
+        why = describe(change)
         slot.ending = "" if change.reason == "stopped" else why
         if change.reason == "out of memory":  # logged also for instances without tasks
             self._starved[slot.role] = (self._starved.get(slot.role, (0, ""))[0] + 1, change.hint)
@@ -210,13 +136,13 @@ class InstanceManager:
         names += [(f"worker-{number}", "worker") for number in range(self._limit)]
         free = math.inf if self.room is None else self.room.slots - len(self._there)
         for name, role in names:
-            slot = self._slots.setdefault(name, _Slot(role))
+            slot = self._slots.setdefault(name, Slot(role))
             if not slot.vacant or (role == "ps" and self._is_stood_in(name)):
                 continue
             if now < slot.not_before:
                 free -= role == "ps"  # its slot is not available to a worker
                 continue
-            instance = _next(slot, name)
+            instance = slot.next(name)
             if free > 0:
                 free -= 1
                 slot.waits, slot.started = False, now
@@ -347,15 +273,15 @@ class InstanceManager:
                 self._wait_for_registration(slot, passed)
             if slot.unregistered > self._register_secs:
                 self._tasks.log(f"{who[0]} has not registered for {self._register_secs:.0f} s and is stopped")
-                found.append(_dismiss(slot, slot.state.instance, now=True))
+                found.append(slot.dismiss(slot.state.instance, now=True))
             elif silence > (max(self._tasks.lease_secs, LEAST_SERVER_SECS) if is_server else longest):
                 self._tasks.log(
                     f"{slot.state.instance.name} has not answered for {silence:.0f} s and is stopped"
                 )
-                found.append(_dismiss(slot, slot.state.instance))
+                found.append(slot.dismiss(slot.state.instance))
         return found
 
-    def _wait_for_registration(self, slot: _Slot, passed: float) -> None:
+    def _wait_for_registration(self, slot: Slot, passed: float) -> None:
         """Count the seconds that the occupant has run without registering."""
         before, slot.unregistered = slot.unregistered, slot.unregistered + passed
         if slot.state is not None and before <= self._unreachable_secs < slot.unregistered:
@@ -376,23 +302,23 @@ class InstanceManager:
         """Stop the workers beyond the wanted number that were not asked yet, but never one in a server's place, and the
         servers that others have followed.
         """
-        seated, homes = {record.instance for record in self._tasks.state.servers}, self._homes
+        stand_ins, homes = {record.instance for record in self._tasks.state.servers}, self._homes
         found = []
         for name, slot in self._slots.items():
             wanted = name in homes if slot.role == "ps" else _number(name) < self._limit
-            stays = wanted or name in seated
+            stays = wanted or name in stand_ins
             if stays and self.kept != "none":
                 continue
             if slot.waits:
                 slot.withdraw()
             elif slot.state is not None and not slot.vacant and not slot.dismissed:
-                found.append(_dismiss(slot, slot.state.instance, stops=self.kept != "all"))
+                found.append(slot.dismiss(slot.state.instance, stops=self.kept != "all"))
         return found
 
     # Room -----------------------------------------------------------------------------------------------------
 
     @property
-    def _there(self) -> dict[str, tuple[_Slot, Instance]]:
+    def _there(self) -> dict[str, tuple[Slot, Instance]]:
         """Slots with an occupant that has not ended, as far as is known."""
         return {
             name: (slot, slot.state.instance)
@@ -412,22 +338,24 @@ class InstanceManager:
         if self.room is None:
             return []
         staying = [(slot, instance) for slot, instance in self._there.values() if not slot.dismissed]
-        seated = {record.instance for record in self._tasks.state.servers}
-        workers = [each for each in staying if each[0].role == "worker" and each[1].name not in seated]
+        stand_ins = {record.instance for record in self._tasks.state.servers}
+        workers = [each for each in staying if each[0].role == "worker" and each[1].name not in stand_ins]
         workers.sort(key=lambda each: (each[0].started, _number(each[1].name)), reverse=True)
-        return [_dismiss(*each) for each in workers[: max(0, len(staying) - self.room.slots)]]
+        return [
+            slot.dismiss(instance) for slot, instance in workers[: max(0, len(staying) - self.room.slots)]
+        ]
 
-    def _wait_for_room(self, slot: _Slot) -> None:
+    def _wait_for_room(self, slot: Slot) -> None:
         """Mark the slot as waiting; a worker stands in for a server that has no room."""
         slot.waits = True
         if slot.role == "ps" and slot.state is not None:
             self._find_stand_in(slot.state.instance)
 
-    def _slot_of(self, instance: Instance) -> _Slot | None:
+    def _slot_of(self, instance: Instance) -> Slot | None:
         """Return the slot of an instance, or None if a later incarnation has it or the instance is known to have
         ended.
         """
-        slot = self._slots.setdefault(instance.name, _Slot(instance.role))
+        slot = self._slots.setdefault(instance.name, Slot(instance.role))
         for each in (slot, *self._server_slots):  # a worker may be in a server's slot
             if each.state is not None and each.state.instance.key == instance.key:
                 return each if each.state.state != "ended" else None
@@ -444,7 +372,7 @@ class InstanceManager:
         return self._tasks.state.homes if self._servers is not None else []
 
     @property
-    def _server_slots(self) -> list[_Slot]:
+    def _server_slots(self) -> list[Slot]:
         return [slot for slot in self._slots.values() if slot.role == "ps"]
 
     def _is_stood_in(self, name: str) -> bool:
@@ -473,10 +401,10 @@ class InstanceManager:
             if slot is None or slot.role == "ps" or slot.state is None or not record.address:
                 continue
             if slot.state.instance.key == who and slot.state.state == "running":
-                ours = self._slots.setdefault(self._homes[index], _Slot("ps"))
+                ours = self._slots.setdefault(self._homes[index], Slot("ps"))
                 ours.state, ours.waits, slot.state = slot.state, False, None
 
-    def _count(self, slot: _Slot, change: Change, why: str) -> None:
+    def _count(self, slot: Slot, change: Change, why: str) -> None:
         """Count the end of an instance, and fail the job after too many ends without progress.
 
         A name that keeps ending backs off even if the others of its role make progress.
@@ -492,38 +420,5 @@ class InstanceManager:
             self._tasks.fail(Failed(ClusterError.code, f"{message}; the last, {name}, {why}", hint))
 
 
-def _next(slot: _Slot, name: str) -> Instance:
-    """Return the next incarnation of the name. A waiting slot keeps the incarnation that it waits for, unless that has
-    ended.
-    """
-    if not slot.waits:
-        slot.relaunches += slot.incarnation >= 0
-    if not slot.waits or (slot.state is not None and slot.state.state == "ended"):
-        slot.incarnation += 1
-    slot.dismissed = False
-    instance = Instance(name, slot.role, slot.incarnation)
-    slot.state = Change(instance, "pending")
-    return instance
-
-
-def _dismiss(slot: _Slot, instance: Instance, *, now: bool = False, stops: bool = False) -> ScaleAction:
-    """Return the stop of an instance. `now`: it has nothing to return. `stops`: the job does."""
-    slot.dismissed = True
-    grace = STOP_GRACE if stops else GRACE
-    return ScaleAction(instance, stop=True, grace=grace if slot.role == "worker" and not now else 0.0)
-
-
 def _number(name: str) -> int:
     return int(name.rpartition("-")[2])
-
-
-def _describe(change: Change) -> str:
-    if change.reason == "done":
-        return "exited before the end of the job"
-    ran = "ran " if change.reason == "out of memory" else ""
-    reason, code = change.reason or "ended", f"exit code {change.exit_code}"
-    if change.detail.startswith(reason):
-        return f"{ran}{change.detail}"
-    known = f" ({code})" if change.exit_code is not None and change.exit_code > 0 else ""
-    more = "" if change.detail in ("", code) else f": {change.detail}"
-    return f"{ran}{reason}{known}{more}"

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from edl.cluster import Cluster, Instance
 from edl.errors import ClusterError
-from edl.master.instances.instance_manager import ScaleAction
+from edl.master.instances.slots import ScaleAction
 
 AT_ONCE = 32
 RETRY_SECS = 5.0  # time until a stop that did not reach the cluster is repeated
