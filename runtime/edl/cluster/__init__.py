@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from typing import Literal, Protocol
 
 import msgspec
@@ -94,10 +95,14 @@ class Cluster(Protocol):
     """Cluster that starts and ends instances. All calls are idempotent and raise ClusterError if it refuses or is
     unreachable.
 
-    `room` is the initial limit of instances, or None for no limit; `watch` reports its changes.
+    `room` is the initial limit of instances, or None for no limit; `watch` reports its changes. `unfit` are instances
+    that run where no other one is started any more.
     """
 
     room: Room | None
+
+    @property
+    def unfit(self) -> AbstractSet[str]: ...
 
     def start(self, instance: Instance) -> None:
         """Request the start of an instance and return at once. An instance that was started before is left as it is,

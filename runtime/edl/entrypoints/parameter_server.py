@@ -24,6 +24,7 @@ from edl.rpc.channel import AwayError, MasterChannel, channel_of_instance
 
 CALL_SECS = 10.0
 RETRY_SECS = 0.1  # between attempts to reach a master
+SILENCE = 20.0  # seconds without a master after which a server that is to end does so
 GRACE = 0.5  # seconds for pending calls when the server ends
 
 
@@ -42,6 +43,8 @@ def main(job: Path, instance: Instance) -> int:
         log("stopping: the master has refused this server")
         return exit_codes.PREEMPTED
     ended.wait()
+    if folder.is_deployed:  # its node is drained, or its pod replaced
+        server.wait_for_another(SILENCE)
     server.close()
     served.stop(GRACE).wait()
     return exit_codes.OK

@@ -312,7 +312,8 @@ class Master:
         if self._instances_due.due(now, len(self._instances)):
             for action in self._instances.actions(now):
                 self._scaler.submit(action)
-        if self._ps_client is not None:
+        if self._ps_client is not None and self._servers is not None:
+            self._servers.replace(self._cluster.unfit, "runs on a node that the job avoids")
             self._ps_client.tick(now)
         self._deadline.tick(now)
         self._reporter.publish(now)

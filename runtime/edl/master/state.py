@@ -5,7 +5,6 @@ New fields are added at the end with a default, so that the stored state of a ru
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection
 
 import msgspec
@@ -148,9 +147,10 @@ class MasterState(msgspec.Struct):
 
     `revoking` holds leases of training tasks whose workers are lost until the parameter servers have reported their
     progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
-    the JobSpec; `server_count` is the number of servers in the same way, and `server_change` one that is under way.
-    `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest`
-    is that of the rows, which all masters of the job have in common.
+    the JobSpec; `server_count` is that of servers in the same way, and `server_change` a change that is under way.
+    Servers that join get names from the number `next_server`, because the cluster knows the incarnations of earlier
+    ones. `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest` is
+    that of the rows, which all masters of the job have in common.
     """
 
     epoch: int = 0  # epoch of the master
@@ -176,6 +176,7 @@ class MasterState(msgspec.Struct):
     digest: str = ""
     server_count: int | None = None
     server_change: ServerChange | None = None
+    next_server: int = 0
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""
@@ -264,12 +265,11 @@ class MasterState(msgspec.Struct):
 
     def begin_server_change(self, count: int, leaving: Collection[str] = ()) -> None:
         """Begin to have `count` servers, without the instances `leaving`."""
-        homes = self.homes
-        free = (name for number in itertools.count() if (name := f"ps-{number}") not in homes)
-        stay = [home for home in homes if home not in leaving][:count]
-        stay += itertools.islice(free, count - len(stay))
-        joining = [ServerRecord(home=home) for home in stay if home not in homes]
-        self.server_change = ServerChange(stay, joining)
+        self.next_server = max(self.next_server, len(self.servers))
+        stay = [home for home in self.homes if home not in leaving][:count]
+        names = [f"ps-{self.next_server + number}" for number in range(count - len(stay))]
+        self.next_server += len(names)
+        self.server_change = ServerChange([*stay, *names], [ServerRecord(home=name) for name in names])
 
     def end_server_change(self) -> None:
         """Begin with the servers that were to come."""

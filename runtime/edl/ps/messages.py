@@ -477,6 +477,7 @@ class Figures(msgspec.Struct, frozen=True):
     `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
     which this one has restored, and their rows. `staleness` is that of asynchronous gradients, `logged` the size of the
     update log since the last checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty.
+    `leaving`: the server is to end, and another one may follow it.
     """
 
     index: int = -1
@@ -500,3 +501,4 @@ class Figures(msgspec.Struct, frozen=True):
     logged: int = 0
     staleness: Staleness = Staleness()
     sealed: str = ""
+    leaving: bool = False

@@ -8,6 +8,7 @@ take their checkpoints with it.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -32,6 +33,7 @@ from edl.ps.wire import Array
 
 Answer = tuple[msgspec.Struct, Sequence[Array]]
 _CUT_SECONDS = 60.0  # timeout of another server that copies or writes
+POLL = 0.1
 REPEAT_SECS = 5.0  # time for workers to repeat pushes that some servers have and others refused
 
 
@@ -54,6 +56,8 @@ class Server:
         self._token = token
         self._store = store
         self._counters = Counters()
+        self._leaving = False
+        self._heard = 0.0  # second of the master's last look
         self._arranging = threading.Lock()
         self._running: Running | None = None
         self._peers = Peers((), token)
@@ -87,6 +91,14 @@ class Server:
         """
         return self.calls[type(header)](header, arrays)
 
+    def wait_for_another(self, silence: float) -> None:
+        """Tell the master that this server is to end, and wait until it does not look any more for so many seconds:
+        another server has followed, or the master is gone.
+        """
+        self._leaving = True
+        while self._running is not None and time.monotonic() - self._heard < silence:
+            time.sleep(POLL)
+
     def close(self) -> None:
         """Refuse all calls, also waiting ones."""
         with self._arranging:
@@ -111,6 +123,7 @@ class Server:
             return msg.Arranged(replica.version, replica.store is not None, replica.open), ()
 
     def _status(self, asked: msg.Status, arrays: Sequence[Array]) -> Answer:
+        self._heard = time.monotonic()
         if self._running is None:
             return self._counters.figures(), ()
         replica, writer, coordinator = self._running
@@ -135,6 +148,7 @@ class Server:
             staleness=replica.staleness.figures(),
             logged=replica.updates.size if replica.updates else 0,
             sealed=max(replica.sealed, coordinator.sealed if coordinator else ""),
+            leaving=self._leaving,
         )
         return figures, ()
 

@@ -581,6 +581,8 @@ class World:
         machine = self.process(home)
         if not machine.alive:
             self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
+            if home not in self.master.state.homes:  # it was to replace another one, which is lost
+                return
             machine = self.processes[home] = Server(home, machine.incarnation + 1)
         place = self.master.state.all_servers[self.master.state.homes.index(home)]
         if (place.incarnation, place.address) != (machine.incarnation, machine.address):
@@ -637,7 +639,8 @@ class World:
             if self.master.finished:
                 return
             for home in list(self.master.state.homes):
-                self.start_server(home)
+                if home in self.master.state.homes:
+                    self.start_server(home)
             self.tick()
             while self.calls or self.answers:
                 self.deliver()

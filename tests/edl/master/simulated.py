@@ -187,6 +187,7 @@ class _Cluster:
     """Starts simulated instances."""
 
     room: Room | None = None
+    unfit: frozenset[str] = frozenset()
 
     def __init__(self, job: SimulatedJob) -> None:
         self._job = job

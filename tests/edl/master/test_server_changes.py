@@ -161,3 +161,39 @@ def test_a_server_is_moved_by_another_one_that_follows_it() -> None:
     assert addresses(stage) == ("ps-1:0", "ps-2:0")
     stage.restart()
     assert addresses(stage) == ("ps-1:0", "ps-2:0")
+
+
+def leaves(stage: Stage, index: int) -> None:
+    """The process of the server is asked to end, and says so."""
+    stage.talk()
+    version = Version(stage.leases.state.generation, 0, stage.step)
+    figures = Figures(index, version.generation, version, open=True, leaving=True)
+    asked = [each for each in stage.asked if isinstance(each.header, Status) and each.index == index]
+    stage.servers.answered(asked[-1], figures, stage.now)
+
+
+def test_a_server_that_is_to_end_is_replaced_before() -> None:
+    stage = opened()
+    stage.talk(1.0)
+    leaves(stage, 1)
+    assert "ps-1 is to end: another server follows" in stage.notes
+    assert stage.servers.change_under_way == "2, without ps-1: waits for ps-2"
+    leaves(stage, 0)  # it waits for its turn
+    stage.servers.scale(2)  # as there are
+    with pytest.raises(JobError, match="a server is being replaced: 2, without ps-1"):
+        stage.servers.scale(3)
+    stage.register(2)
+    stage.talk(0.25)
+    assert complete(stage)
+    assert addresses(stage) == ("ps-0:0", "ps-2:0")
+
+
+def test_a_server_that_ends_too_early_is_followed_by_its_own_replacement() -> None:
+    stage = opened()
+    stage.servers.replace({"ps-1", "worker-0"}, "runs on a node that the job avoids")
+    assert stage.servers.change_under_way.startswith("2, without ps-1")
+    stage.lose(1)
+    assert stage.servers.change_under_way == ""
+    stage.register(1, 1)
+    stage.talk(0.5)
+    assert addresses(stage) == ("ps-0:0", "ps-1:1")

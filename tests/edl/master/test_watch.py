@@ -18,6 +18,7 @@ class Cluster:
     """Runs what it was asked to, and cannot be reached between two seconds. gone: names without any trace."""
 
     room: Room | None = None
+    unfit: frozenset[str] = frozenset()
 
     def __init__(self, stage: GroupStage, away: tuple[float, float], gone: set[str]) -> None:
         self.stage = stage

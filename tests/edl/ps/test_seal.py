@@ -142,3 +142,19 @@ def test_in_sync_no_round_is_committed_after_it(tmp_path: Path) -> None:
         running.call(0, msg.Reopen(0, name), msg.Done)
         answer, _ = running.call(0, msg.Flush(0, SECONDS), msg.Confirmed)
         assert (answer.idle, answer.version.step) == (True, 1)
+
+
+def test_a_server_that_is_to_end_says_so_and_goes_on_until_another_follows() -> None:
+    with trained(1, MODEL) as running:
+        ending = running.servers[0]
+        running.call(0, msg.Status(), msg.Figures)
+        waiting = threading.Thread(target=ending.wait_for_another, args=(SECONDS,))
+        waiting.start()
+        while not running.call(0, msg.Status(), msg.Figures)[0].leaving:
+            pass
+        push(running, 1)
+        assert waiting.is_alive()
+        ending.wait_for_another(0.0)  # the master looks no more
+        ending.close()
+        waiting.join(SECONDS)
+        assert not waiting.is_alive()

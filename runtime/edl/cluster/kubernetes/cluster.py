@@ -96,6 +96,12 @@ class KubernetesCluster:
         with self._lock:
             self._newest[name] = max(incarnation, self._newest.get(name, -1))
 
+    @property
+    def unfit(self) -> frozenset[str]:
+        """Names of the instances on nodes that the job avoids."""
+        with self._lock:
+            return self._cache.unfit
+
     def _avoided(self) -> dict[str, int]:
         """Return the nodes to avoid, and log those that are new."""
         found = self._cache.avoided

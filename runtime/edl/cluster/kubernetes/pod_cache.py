@@ -149,6 +149,18 @@ class PodCache:
         """Nodes that the next pods avoid, with the failures on them."""
         return self._nodes.avoided
 
+    @property
+    def unfit(self) -> frozenset[str]:
+        """Names of the instances that run on nodes to avoid."""
+        if not (avoided := self.avoided):
+            return frozenset()
+        known = self._known.values()
+        return frozenset(
+            each.change.instance.name
+            for each in known
+            if each.pod.spec.node_name in avoided and each.change.state == "running"
+        )
+
     def _inherit(self, instance: Instance, has: Memory) -> None:
         """Remember that a pod has more memory than its manifest, since an earlier one ran out."""
         first = self._growth[instance.role].first

@@ -37,6 +37,8 @@ class ProcessCluster:
     this job that died before this one.
     """
 
+    unfit: frozenset[str] = frozenset()  # there is one machine
+
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._lines = self._socket.makefile("rb")

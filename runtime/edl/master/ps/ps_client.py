@@ -120,8 +120,10 @@ class PsClient:
     def _peer(self, call: Call) -> Peer:
         """Return the server of an index as a peer, at the address of the call."""
         if call.index not in self._peers:
-            self._peers[call.index] = Peer(f"ps-{call.index}", "", tell=self._state_loop.tasks.log)
+            self._peers[call.index] = Peer("", "", tell=self._state_loop.tasks.log)
         found = self._peers[call.index]
+        homes = self._state_loop.tasks.state.homes
+        found.name = homes[call.index] if call.index < len(homes) else found.name
         found.address = call.address
         return found
 

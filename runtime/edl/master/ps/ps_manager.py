@@ -25,6 +25,7 @@ those that follow.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from edl.errors import JobError, SQLFlowError
 from edl.jobs.failure import to_failed
@@ -153,6 +154,7 @@ class Servers:
             record.instance = ""
         if not record.address:
             return
+        self._stop_replacing(self._tasks.state.homes[index])
         record.address = ""
         self._slots[index] = ServerSlot(now)
         self.checkpoints.drop(now, 0.0)  # another one has to be ready first
@@ -332,6 +334,9 @@ class Servers:
 
     def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
         slot.figures = figures
+        if figures.leaving:
+            homes = zip(self._tasks.state.homes, self._slots, strict=True)
+            self.replace({home for home, each in homes if each.figures and each.figures.leaving}, "is to end")
         for loss in self._tasks.state.losses:
             if figures.lost and (loss.index, loss.epoch) == (index, self._records[index].epoch):
                 loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
@@ -349,21 +354,44 @@ class Servers:
 
         Raises JobError if another change is under way.
         """
-        state, now = self._tasks.state, self._tasks.state.seconds
-        if state.server_change is None:
-            if count != len(self) or leaving:
-                state.begin_server_change(count, leaving)
-        elif count == len(self):
-            state.server_change = None
-            if self.checkpoints.closing:
-                self.checkpoints.drop(now)
-        elif count != self.wanted:
-            raise JobError(
-                f"the number of servers is changing from {len(self)} to {self.wanted}",
-                hint=f"wait until it has, or withdraw the change by the number {len(self)}",
-            )
+        state = self._tasks.state
+        if state.server_change is not None:
+            if count == self.wanted:
+                return
+            if self.wanted == len(self):
+                raise JobError(
+                    f"a server is being replaced: {self.change_under_way}", hint="wait until it is"
+                )
+            if count != len(self):
+                raise JobError(
+                    f"the number of servers is changing from {len(self)} to {self.wanted}",
+                    hint=f"wait until it has, or withdraw the change by the number {len(self)}",
+                )
+            self._withdraw()
+        elif count != len(self) or leaving:
+            state.begin_server_change(count, leaving)
+            joining = len(self._places) - len(self)
+            self._slots += [ServerSlot(state.seconds) for _ in range(joining)]
+
+    def _withdraw(self) -> None:
+        self._tasks.state.server_change = None
         del self._slots[len(self) :]
-        self._slots += [ServerSlot(now) for _ in range(len(self._places) - len(self))]
+        if self.checkpoints.closing:
+            self.checkpoints.drop(self._tasks.state.seconds)
+
+    def _stop_replacing(self, home: str) -> None:
+        """Withdraw a change that is to replace a server that is lost: its own replacement follows it."""
+        change = self._tasks.state.server_change
+        if change is not None and home not in change.homes and self.wanted == len(self):
+            self._withdraw()
+
+    def replace(self, leaving: AbstractSet[str], why: str) -> None:
+        """Begin to replace servers, unless the set changes anyway."""
+        state = self._tasks.state
+        found = sorted(leaving & {*state.homes}) if leaving else []
+        if found and state.server_change is None and self.open and not self._tasks.job.over("train"):
+            self._tasks.log(f"{', '.join(found)} {why}: another server follows")
+            self.scale(len(self), found)
 
     def completed(self, taking: PendingCheckpoint, manifest: Manifest) -> bool:
         """Make the checkpoint the one to go back to. Return False if it was dropped meanwhile.
@@ -406,11 +434,14 @@ class Servers:
         change = self._tasks.state.server_change
         if change is None:
             return ""
+        what = f"{len(self)} → {len(change.homes)}"
+        if len(change.homes) == len(self):
+            what = f"{len(self)}, without {', '.join(sorted({*self._tasks.state.homes} - {*change.homes}))}"
         missing = [record.home for record in change.joining if not record.address]
         if missing:
-            return f"{len(self)} → {len(change.homes)}: waits for {', '.join(missing)}"
+            return f"{what}: waits for {', '.join(missing)}"
         closing = "the last checkpoint is written" if self.checkpoints.closing else "waits for a checkpoint"
-        return f"{len(self)} → {len(change.homes)}: {closing}"
+        return f"{what}: {closing}"
 
     @property
     def _has_next(self) -> bool:

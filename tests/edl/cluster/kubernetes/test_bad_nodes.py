@@ -14,7 +14,7 @@ from tests.kubernetes.process import api_server
 
 __all__ = ["followed", "site"]
 
-ON_ONE_NODE = 'if [ "$NODE" = node-1 ]; then exit 1; fi; sleep 100'
+ON_ONE_NODE = 'case "$NODE $EDL_INSTANCE" in node-1*worker*) exit 1;; esac; sleep 100'
 
 
 def worker(incarnation: int = 0, number: int = 0) -> Instance:
@@ -73,6 +73,9 @@ def test_pods_of_a_job_go_to_another_node_after_failures_on_one(
         place = site(ON_ONE_NODE, double=double, env=env)
         cluster = place.cluster()
         following = followed(cluster)
+        server = Instance("ps-0", "ps", 0)
+        cluster.start(server)
+        following.comes_to("running", server)
         for incarnation in range(3):
             cluster.start(worker(incarnation))
             following.comes_to("ended", worker(incarnation))
@@ -80,6 +83,7 @@ def test_pods_of_a_job_go_to_another_node_after_failures_on_one(
         double.add_node("node-2", cpu="4", memory="4Gi", pods="10")
         cluster.start(worker(number=1))
         following.comes_to("running", worker(number=1))
+        assert cluster.unfit == {"ps-0"}
         double.capacity(pods="10")  # the scheduler would take this node, where no pod is
         cluster.start(worker(3))
         [running] = following.comes_to("running", worker(3))

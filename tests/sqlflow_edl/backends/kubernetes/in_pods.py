@@ -165,6 +165,14 @@ class SlowJob:
         path = f"/api/v1/namespaces/{self.deployed.deployment.namespace}/pods/{pod}/eviction"
         self.deployed.double.ask("POST", path, {"metadata": {"name": pod}})
 
+    def wish(self, **wishes: str) -> None:
+        """Annotate the Job, as `sqlflow scale` does."""
+        path = f"/apis/batch/v1/namespaces/{self.deployed.deployment.namespace}/jobs/{self.name}"
+        job = self.deployed.double.ask("GET", path)
+        found = job["metadata"].setdefault("annotations", {})
+        found |= {f"{names.APP}/{name}": value for name, value in wishes.items()}
+        self.deployed.double.ask("PUT", path, job)
+
     def run_out_of_memory(self, name: str) -> None:
         self.deployed.double.run_out_of_memory(self.deployed.deployment.namespace, self.pod(name))
 

@@ -11,6 +11,7 @@ import pytest
 
 from edl.data import Source, connect
 from edl.data.server_url import SECRETS
+from edl.jobs.snapshot import Snapshot
 from edl.spec import Checkpoints
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks.ranges import LEAST_ROWS
@@ -99,6 +100,30 @@ def test_a6_a_server_is_replaced_and_where_no_node_has_room_a_worker_takes_its_p
     job.hurry()
     outcome = job.outcome()
     assert (outcome.rows, outcome.steps) == (MORE, MORE // BATCH)
+
+
+@pytest.mark.soak
+def test_servers_join_and_leave_a_drained_node_and_no_update_is_lost(yard: Yard) -> None:
+    job = yard.slow("moved", MORE, ClusterSpec(2, 2, "async"), grace_secs="60", model=counting.DENSE)
+    job.until(job.trains(2))
+    job.wish(servers="3")
+    job.until(lambda now: now.servers == 3 and job.trains(2)(now))
+    job.wish(servers="2")
+    job.until(lambda now: now.servers == 2 and job.trains(2)(now))
+    job.evict("ps-0")
+    job.until(lambda now: now.generation == 4 and job.trains(2)(now))
+    job.until(lambda now: servers(now) == ["ps-1", "ps-3"])
+    job.hurry()
+    outcome = job.outcome()
+    assert (outcome.rows, outcome.steps, outcome.lost_updates) == (MORE, MORE // BATCH, 0)
+    assert counting.steps(yard.weights("moved")) == (MORE // BATCH, MORE // BATCH)
+    for said in ("servers: 2 → 3", "servers: 3 → 2", "ps-0 is to end: another server follows"):
+        assert said in job.deployed.log()
+
+
+def servers(now: Snapshot) -> list[str]:
+    """Those that run."""
+    return [row.name for row in now.instances if row.role == "ps" and row.state == "running"]
 
 
 @pytest.mark.soak
