@@ -196,11 +196,11 @@ class CheckpointCoordinator:
         ):
             checkpoint.epochs[arranged.index] = arranged.epoch
 
-    def drop(self, now: float, pause: float = AGAIN_SECS) -> None:
-        """Drop the checkpoint in progress; the next one begins after the pause."""
+    def drop(self, now: float, *, at_once: bool = False) -> None:
+        """Drop the checkpoint in progress; the next one may follow `at_once`, or after a pause."""
         if self._taking is not None:
             self._taking = None
-            self._not_before = now + pause
+            self._not_before = now if at_once else now + AGAIN_SECS
 
     def kept(self, complete: Iterable[str]) -> set[str]:
         """Return the names of the folders to keep. `complete` are those of checkpoints with a manifest."""

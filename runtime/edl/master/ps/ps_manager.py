@@ -27,11 +27,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
-from edl.errors import JobError, SQLFlowError
+from edl.errors import SQLFlowError
 from edl.jobs.failure import to_failed
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
+from edl.master.ps.server_set import ServerSet
 from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
-from edl.master.state import ServerLoss, ServerRecord
+from edl.master.state import ServerLoss
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.messages import (
@@ -57,7 +58,7 @@ HASTY_SECS = 0.2  # the same while something depends on the answer
 RETRY_SECS = 0.2  # pause after a call without an answer
 LONG_SECS = 600.0  # timeout of restoring and of a checkpoint; status calls detect a lost server earlier
 LOGGED_BYTES = (
-    64_000_000  # least size of an update log, as that of the parameters, for which a checkpoint is due
+    64_000_000  # least size of an update log, as that of the parameters, for a checkpoint to be due
 )
 _NUMBER = 20  # lower bits of a server list's number; the upper ones are the master's epoch
 
@@ -77,18 +78,18 @@ class Servers:
         when: Callable[[int], Checkpoints] | None = None,
     ) -> None:
         self._tasks = leases
+        self._set = ServerSet(leases.state)
         self._mode = mode
         self.checkpoints = checkpoints
         self._when = when
         state = leases.state
-        if len(state.servers) != (state.server_count or count):
+        if len(self) != (state.server_count or count):
             self._begin_with(count)
         elif state.server_count:
             self._resize_checkpoints()
-        serving = len(state.servers)
         self._slots = [
-            ServerSlot(state.seconds, holds=bool(record.address) and index < serving)
-            for index, record in enumerate(state.all_servers)
+            ServerSlot(state.seconds, holds=bool(record.address) and index < len(self))
+            for index, record in enumerate(self._set.places)
         ]
         self._number = state.epoch << _NUMBER
         self._ticked = state.seconds
@@ -100,12 +101,12 @@ class Servers:
             )
 
     def __len__(self) -> int:
-        return len(self._records)
+        return len(self._set.records)
 
     @property
     def ready(self) -> bool:
         """True if all servers are arranged."""
-        addresses = self._addresses
+        addresses = self._set.addresses
         return all(self._is_arranged(index, addresses) for index in range(len(self)))
 
     def figures(self, instance: str) -> Figures | None:
@@ -115,22 +116,22 @@ class Servers:
     @property
     def all_figures(self) -> dict[str, Figures]:
         """Last reported figures of each server, by name."""
-        pairs = zip(self._places, self._slots, strict=True)
+        pairs = zip(self._set.places, self._slots, strict=True)
         return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
 
     def address(self, instance: str) -> str:
         """Return the address of a server, or an empty string if the instance is not a running server."""
-        return next((record.address for record in self._places if record.instance == instance), "")
+        return next((record.address for record in self._set.places if record.instance == instance), "")
 
     # Instances ------------------------------------------------------------------------------------------------
 
     def register(self, instance: str, incarnation: int, address: str, now: float) -> Joined | None:
         """Register a server. Return None if it must exit, because a later incarnation has registered."""
-        index = self._index(instance)
+        index = self._set.index(instance)
         if index is None:
             return None
         self._tasks.lost(instance, incarnation, now)  # it may have been a worker before
-        record = self._places[index]
+        record = self._set.places[index]
         if record.instance == instance and record.incarnation > incarnation:
             return None
         if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
@@ -144,20 +145,22 @@ class Servers:
 
     def lost(self, instance: str, incarnation: int, now: float, why: str = "") -> None:
         """Handle the loss of an instance. No effect if it does not serve a slot any more."""
-        index = self._index(instance)
+        index = self._set.index(instance)
         if index is None or self._tasks.finished:
             return
-        record, slot = self._places[index], self._slots[index]
+        record, slot = self._set.places[index], self._slots[index]
         if (record.instance, record.incarnation) != (instance, incarnation):
             return
-        if self.stand_in(self._tasks.state.homes[index]) is not None:
+        if self.stand_in(self._set.homes[index]) is not None:
             record.instance = ""
         if not record.address:
             return
-        self._stop_replacing(self._tasks.state.homes[index])
+        if self._set.is_to_replace(self._set.homes[index]):  # its own replacement follows it
+            self._set.withdraw()
+            del self._slots[len(self) :]
         record.address = ""
         self._slots[index] = ServerSlot(now)
-        self.checkpoints.drop(now, 0.0)  # another one has to be ready first
+        self.checkpoints.drop(now, at_once=True)  # another server has to be ready first
         what = f"{instance} {why or 'is gone'}"
         if not self.checkpoints.readable():
             self._begin_anew(f"{what}, and with it the checkpoint in memory")
@@ -167,17 +170,17 @@ class Servers:
 
     def stand_in(self, home: str) -> tuple[str, int] | None:
         """Return name and incarnation of the worker that occupies the slot of this server, or is chosen to."""
-        record = self._places[self._tasks.state.homes.index(home)]
+        record = self._set.places[self._set.homes.index(home)]
         return (record.instance, record.incarnation) if record.instance not in ("", home) else None
 
     def replace_by(self, home: str, worker: str, incarnation: int) -> None:
         """Choose a worker for a free slot; its next request is answered with that."""
-        record = self._records[self._tasks.state.homes.index(home)]
+        record = self._set.records[self._set.homes.index(home)]
         record.instance, record.incarnation = worker, incarnation
 
     def silence(self, instance: str, incarnation: int, now: float) -> float | None:
         """Return the seconds since the last answer of a server, or None if the instance is not a server."""
-        for record, slot in zip(self._places, self._slots, strict=True):
+        for record, slot in zip(self._set.places, self._slots, strict=True):
             if (record.instance, record.incarnation) == (instance, incarnation) and record.address:
                 return now - slot.answered
         return None
@@ -197,10 +200,12 @@ class Servers:
         if self._tasks.finished:
             return []
         ready = self.ready
-        waits = bool(self.checkpoints.under_way or self._sealed) or not (ready and self.open)
+        waits = bool(self.checkpoints.under_way or any(slot.sealed for slot in self._slots)) or not (
+            ready and self.open
+        )
         found = [
             Call(index, record.epoch, record.address, header, secs)
-            for index, record in enumerate(self._places)
+            for index, record in enumerate(self._set.places)
             if record.address
             for header, secs in self._headers(index, now, ready=ready, waits=waits)
         ]
@@ -266,17 +271,16 @@ class Servers:
             found.append((Status(self.checkpoints.durable), self._tasks.lease_secs))
         if now < slot.not_before or index >= len(self):
             return found
-        if not (ready or self._is_arranged(index, self._addresses)):
-            if "Arrange" not in slot.under_way and all(record.address for record in self._records):
+        if not (ready or self._is_arranged(index, self._set.addresses)):
+            if "Arrange" not in slot.under_way and all(record.address for record in self._set.records):
                 slot.holds = True
                 found.append((self._wanted(index), LONG_SECS))
         elif ready:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
                 found.append((Revoke(state.generation, revoking), self._tasks.lease_secs))
-            sealed = slot.figures.sealed if slot.figures else ""
-            if sealed and sealed != self.checkpoints.closing and "Reopen" not in slot.under_way:
-                found.append((Reopen(state.generation, sealed), self._tasks.lease_secs))
+            if slot.sealed not in ("", self.checkpoints.closing) and "Reopen" not in slot.under_way:
+                found.append((Reopen(state.generation, slot.sealed), self._tasks.lease_secs))
             if index == 0 and self.open and "TakeCheckpoint" not in slot.under_way:
                 found += [(header, LONG_SECS) for header in self._due_checkpoint(now)]
         return found
@@ -306,9 +310,9 @@ class Servers:
 
     def _done(self, call: Call) -> ServerSlot | None:
         """Return the slot that the call was made to, or None if another process has it now."""
-        if call.index >= len(self._places):
+        if call.index >= len(self._set.places):
             return None
-        record, slot = self._places[call.index], self._slots[call.index]
+        record, slot = self._set.places[call.index], self._slots[call.index]
         if (record.epoch, record.address) != (call.epoch, call.address):
             return None
         slot.under_way.discard(call.name)
@@ -335,10 +339,10 @@ class Servers:
     def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
         slot.figures = figures
         if figures.leaving:
-            homes = zip(self._tasks.state.homes, self._slots, strict=True)
+            homes = zip(self._set.homes, self._slots, strict=True)
             self.replace({home for home, each in homes if each.figures and each.figures.leaving}, "is to end")
         for loss in self._tasks.state.losses:
-            if figures.lost and (loss.index, loss.epoch) == (index, self._records[index].epoch):
+            if figures.lost and (loss.index, loss.epoch) == (index, self._set.records[index].epoch):
                 loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
         if figures.logged > max(LOGGED_BYTES, figures.bytes):
             self.checkpoints.request()
@@ -354,42 +358,16 @@ class Servers:
 
         Raises JobError if another change is under way.
         """
-        state = self._tasks.state
-        if state.server_change is not None:
-            if count == self.wanted:
-                return
-            if self.wanted == len(self):
-                raise JobError(
-                    f"a server is being replaced: {self.change_under_way}", hint="wait until it is"
-                )
-            if count != len(self):
-                raise JobError(
-                    f"the number of servers is changing from {len(self)} to {self.wanted}",
-                    hint=f"wait until it has, or withdraw the change by the number {len(self)}",
-                )
-            self._withdraw()
-        elif count != len(self) or leaving:
-            state.begin_server_change(count, leaving)
-            joining = len(self._places) - len(self)
-            self._slots += [ServerSlot(state.seconds) for _ in range(joining)]
-
-    def _withdraw(self) -> None:
-        self._tasks.state.server_change = None
-        del self._slots[len(self) :]
-        if self.checkpoints.closing:
-            self.checkpoints.drop(self._tasks.state.seconds)
-
-    def _stop_replacing(self, home: str) -> None:
-        """Withdraw a change that is to replace a server that is lost: its own replacement follows it."""
-        change = self._tasks.state.server_change
-        if change is not None and home not in change.homes and self.wanted == len(self):
-            self._withdraw()
+        self._set.begin(count, leaving)
+        places, now = len(self._set.places), self._tasks.state.seconds
+        self._slots = [*self._slots, *(ServerSlot(now) for _ in range(places))][:places]
+        if self._set.change is None and self.checkpoints.closing:
+            self.checkpoints.drop(now)
 
     def replace(self, leaving: AbstractSet[str], why: str) -> None:
         """Begin to replace servers, unless the set changes anyway."""
-        state = self._tasks.state
-        found = sorted(leaving & {*state.homes}) if leaving else []
-        if found and state.server_change is None and self.open and not self._tasks.job.over("train"):
+        found = sorted(leaving & {*self._set.homes}) if leaving else []
+        if found and self._set.change is None and self.open and not self._tasks.job.over("train"):
             self._tasks.log(f"{', '.join(found)} {why}: another server follows")
             self.scale(len(self), found)
 
@@ -409,12 +387,12 @@ class Servers:
         return True
 
     def _change(self) -> None:
-        state, before = self._tasks.state, len(self)
-        slots = dict(zip(state.homes, self._slots, strict=True))
-        state.end_server_change()
-        self._slots = [slots[home] for home in state.homes]
+        slots = dict(zip(self._set.homes, self._slots, strict=True))
+        before = ", ".join(self._set.homes[: len(self)])
+        self._tasks.state.end_server_change()
+        self._slots = [slots[home] for home in self._set.homes]
         self._resize_checkpoints()
-        self._go_back(f"parameter servers: {before} → {len(self)}")
+        self._go_back(f"parameter servers: {before} → {', '.join(self._set.homes)}")
         self.checkpoints.request()
         self._publish()
 
@@ -425,52 +403,19 @@ class Servers:
     @property
     def wanted(self) -> int:
         """Number of servers, after the change that is under way."""
-        change = self._tasks.state.server_change
-        return len(change.homes) if change is not None else len(self)
+        return self._set.wanted
 
     @property
     def change_under_way(self) -> str:
         """Description of the change that is under way, or empty."""
-        change = self._tasks.state.server_change
-        if change is None:
-            return ""
-        what = f"{len(self)} → {len(change.homes)}"
-        if len(change.homes) == len(self):
-            what = f"{len(self)}, without {', '.join(sorted({*self._tasks.state.homes} - {*change.homes}))}"
-        missing = [record.home for record in change.joining if not record.address]
-        if missing:
-            return f"{what}: waits for {', '.join(missing)}"
-        closing = "the last checkpoint is written" if self.checkpoints.closing else "waits for a checkpoint"
-        return f"{what}: {closing}"
+        return self._set.described(closing=bool(self.checkpoints.closing))
 
     @property
     def _has_next(self) -> bool:
         """True if the servers to come are there, and there is something left to train."""
-        change = self._tasks.state.server_change
-        there = change is not None and all(record.address for record in change.joining)
-        return there and not self._tasks.job.over("train")
-
-    @property
-    def _sealed(self) -> bool:
-        return any(slot.figures is not None and slot.figures.sealed for slot in self._slots)
+        return self._set.is_complete and not self._tasks.job.over("train")
 
     # Slots ------------------------------------------------------------------------------------------------------
-
-    @property
-    def _records(self) -> list[ServerRecord]:
-        return self._tasks.state.servers
-
-    @property
-    def _places(self) -> list[ServerRecord]:
-        return self._tasks.state.all_servers
-
-    def _index(self, instance: str) -> int | None:
-        homes = self._tasks.state.homes
-        if instance in homes:
-            return homes.index(instance)
-        return next(
-            (index for index, record in enumerate(self._records) if record.instance == instance), None
-        )
 
     def _wanted(self, index: int) -> Arrange:
         state = self._tasks.state
@@ -478,8 +423,8 @@ class Servers:
         return Arrange(
             index,
             state.generation,
-            self._records[index].epoch,
-            self._addresses,
+            self._set.records[index].epoch,
+            self._set.addresses,
             self._mode,
             state.checkpoint_name,
             manifest,
@@ -487,14 +432,10 @@ class Servers:
             tuple(state.of_type("train")),
         )
 
-    @property
-    def _addresses(self) -> tuple[str, ...]:
-        return tuple(record.address for record in self._records)
-
     def _is_arranged(self, index: int, addresses: tuple[str, ...]) -> bool:
         """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
         arranged = self._slots[index].arranged
-        wanted = self._tasks.state.generation, self._records[index].epoch, addresses
+        wanted = self._tasks.state.generation, self._set.records[index].epoch, addresses
         return arranged is not None and (arranged.generation, arranged.epoch, arranged.addresses) == wanted
 
     def _replace(self, index: int, slot: ServerSlot, what: str) -> None:
@@ -513,7 +454,7 @@ class Servers:
                 *state.losses,
                 ServerLoss(
                     index,
-                    self._records[index].epoch + 1,
+                    self._set.records[index].epoch + 1,
                     checkpoint.folder,
                     lost,
                     lost * self.checkpoints.steps_per_version * self._tasks.plan.training.batch_size,
@@ -549,7 +490,7 @@ class Servers:
     def _publish(self) -> None:
         """Publish the servers' addresses to the workers if they have changed."""
         state = self._tasks.state
-        addresses = self._addresses
+        addresses = self._set.addresses
         before = self._tasks.servers
         if before is None or (state.generation, addresses, self.ready) != (
             before.generation,

@@ -62,3 +62,8 @@ class ServerSlot:
     def step(self) -> int:
         """Last reported optimizer step of this server."""
         return self.figures.version.step if self.figures else 0
+
+    @property
+    def sealed(self) -> str:
+        """Last checkpoint that this server is sealed for, or empty."""
+        return self.figures.sealed if self.figures else ""

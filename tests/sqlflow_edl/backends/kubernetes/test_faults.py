@@ -117,7 +117,12 @@ def test_servers_join_and_leave_a_drained_node_and_no_update_is_lost(yard: Yard)
     outcome = job.outcome()
     assert (outcome.rows, outcome.steps, outcome.lost_updates) == (MORE, MORE // BATCH, 0)
     assert counting.steps(yard.weights("moved")) == (MORE // BATCH, MORE // BATCH)
-    for said in ("servers: 2 → 3", "servers: 3 → 2", "ps-0 is to end: another server follows"):
+    for said in (
+        "→ ps-0, ps-1, ps-2",
+        "ps-2 → ps-0, ps-1",
+        "→ ps-1, ps-3",
+        "ps-0 is to end: another server follows",
+    ):
         assert said in job.deployed.log()
 
 
