@@ -31,6 +31,7 @@ MODELS: Mapping[str, str | None] = {
     "dnn_linear_combined_classifier": "DNNLinearCombinedClassifier",
     "boosted_tree_regressor": "BoostedTreesRegressor",
     "boosted_tree_classifier": "BoostedTreesClassifier",
+    "kmeans": "KMeans",
     "arima_plus": "Forecast",
     "transform_only": "Transform",
     "automl_regressor": None,
@@ -39,6 +40,9 @@ MODELS: Mapping[str, str | None] = {
 _INSTEAD = {
     "random_forest_regressor": "trees are boosted here: boosted_tree_regressor",
     "random_forest_classifier": "trees are boosted here: boosted_tree_classifier",
+    "matrix_factorization": "train a DeepFM with embeddings of users and items, see docs/embeddings.md",
+    "autoencoder": "clusters of codes are those of SELECT … TO TRAIN DeepEmbeddedClustering INTO my_model",
+    "contribution_analysis": "write SELECT … TO EXPLAIN my_model",
 }
 _TREES = ("boosted_tree_regressor", "boosted_tree_classifier")
 _NETWORKS = ("dnn_", "linear", "logistic")
@@ -62,6 +66,8 @@ _ATTRIBUTES = {
     "data_split_eval_fraction": "validation.fraction",
     "data_split_test_fraction": "validation.test_fraction",
     "data_split_col": "validation.column",
+    "num_clusters": "model.n_clusters",
+    "min_rel_progress": "train.tolerance",
     "time_series_timestamp_col": "forecast.time",
     "time_series_id_col": "forecast.series",
     "horizon": "forecast.horizon",
@@ -69,6 +75,7 @@ _ATTRIBUTES = {
     "optimization_objective": "auto.metric",
 }
 _OF_TREES = frozenset(("l1_reg", "l2_reg"))
+_WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
 # options without an effect here
 _IGNORED = frozenset(
     ("enable_global_explain", "model_registry", "vertex_ai_model_id", "vertex_ai_model_version_aliases", "tree_method",
@@ -83,6 +90,9 @@ _OTHERS = (
     "data_split_method",
     "auto_class_weights",
     "budget_hours",
+    "standardize_features",
+    "distance_type",
+    "kmeans_init_method",
 )
 _LABELS = ("input_label_cols", "time_series_data_col")
 _SPLITS = {"RANDOM": "random", "SEQ": "time"}
@@ -209,8 +219,8 @@ def _model(options: Mapping[str, Attribute], head: re.Match[str], errors: list[S
 def _labels(
     option: Attribute | None, model: Name | None, head: re.Match[str], errors: list[SQLFlowError]
 ) -> tuple[Name, ...]:
-    """Return the label; without the option it is the column `label`, and a transform has none."""
-    if option is None and model is not None and model.text == MODELS["transform_only"]:
+    """Return the label; without the option it is the column `label`. Transforms and clusters have none."""
+    if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
         return (Name(("label",), "label", Span(head.start("name"), head.end("name"))),)
@@ -297,9 +307,25 @@ def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute
         errors.append(StatementSyntaxError("budget_hours is a number", span=option.value.span))
 
 
+def _only(*usual: str | bool, hint: str) -> Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]:
+    """Return a function that takes an option with these values, which are what the model does, and no other ones."""
+
+    def check(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+        value = option.value.value if isinstance(option.value, Constant) else _text(option)
+        if (value.upper() if isinstance(value, str) else value) not in usual:
+            message = f"{option.key} = {value} is not available"
+            errors.append(StatementSyntaxError(message, span=option.value.span, hint=hint))
+        yield from ()
+
+    return check
+
+
 _SPECIAL: Mapping[str, Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]] = {
     "early_stop": _early_stop,
     "data_split_method": _split,
     "auto_class_weights": _class_weights,
     "budget_hours": _budget,
+    "standardize_features": _only(True, hint="write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"),
+    "distance_type": _only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
+    "kmeans_init_method": _only("KMEANS++", "RANDOM", hint="leave it out: the start is that of k-means++"),
 }

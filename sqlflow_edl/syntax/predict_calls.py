@@ -28,6 +28,9 @@ from sqlflow_edl.syntax.queries import trees
 # functions of BigQuery ML -> the statement with the same answer
 _INSTEAD = {
     "CONFUSION_MATRIX": "write SELECT … TO EVALUATE my_model WITH evaluate.report = confusion_matrix",
+    "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
+    "DETECT_ANOMALIES": "train an IsolationForest, and write ML.PREDICT(MODEL my_model, (SELECT …)), or ORDER BY the "
+    "cluster_distance of a KMeans",
     "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
     "FEATURE_INFO": "write DESCRIBE MODEL my_model",
     "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",

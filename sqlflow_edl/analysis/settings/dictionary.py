@@ -46,6 +46,7 @@ WITHOUT_EFFECT = {
     "gpus": "devices are found automatically",
     "train.verbose": "progress is always shown",
     "train.log_every_n_iter": "progress is always shown",
+    "explain.top_k_features": "the values of all columns are given",
     "engine.type": "a job runs on this machine, or on Kubernetes by --on kubernetes",
     "model.label_dimension": "the label decides the outputs of a model",
     "model.update_interval": "targets follow each minibatch",
