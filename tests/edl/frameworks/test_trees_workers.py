@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from edl.collectives.base import GroupError
 from edl.collectives.gloo import Group, Host
 from edl.errors import JobError
 from edl.frameworks import Minibatches
+from edl.frameworks.trees import xgboost_network
 from edl.frameworks.trees.adapter import TreeAdapter
 from edl.frameworks.trees.xgboost_network import Network as XGBoostNetwork
 from edl.worker.strategies.allreduce.trees import READ_SECS
@@ -188,7 +190,7 @@ def test_the_tracker_of_xgboost_listens_where_its_own_worker_is(monkeypatch: pyt
             said.append(host)
             raise GroupError
 
-    monkeypatch.setattr("edl.frameworks.trees.xgboost_network.RabitTracker", Tracker)
+    monkeypatch.setattr(xgboost_network, "RabitTracker", Tracker)
     hosts = Host("127.0.0.1"), Host("127.0.0.2")
     with ThreadPoolExecutor(2) as pool:
         begun = [
@@ -200,6 +202,26 @@ def test_the_tracker_of_xgboost_listens_where_its_own_worker_is(monkeypatch: pyt
     for group in groups:
         group.close()
     assert said == ["127.0.0.1"]
+
+
+def test_nobody_waits_for_the_tracker_of_xgboost_whose_pod_is_gone(
+    pair: Workers, xgboosts: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(xgboost_network, "LEAVE_SECS", 0.05)
+    answers, left = Event(), xgboost_network._left
+
+    def late() -> None:
+        answers.wait()
+        left()
+
+    monkeypatch.setattr(xgboost_network, "_left", late)
+    subjects, given = xgboosts(2), rows()
+    try:
+        pair.grow(subjects, given, 1)
+        losses = pair.grow(subjects, given, 1)  # in another group, whose members have left the first network
+    finally:
+        answers.set()
+    assert losses[0] == losses[1]
 
 
 def test_a_worker_that_is_lost_before_the_ring_of_xgboost_has_formed_is_noticed(

@@ -28,6 +28,7 @@ from xgboost.tracker import RabitTracker
 from edl.collectives.base import Group
 
 MEETING_SECS = 30  # timeout until all members have called the tracker; they have just met in our group
+LEAVE_SECS = 2.0  # to wait until a communicator is closed: longer only if the host of the tracker is gone
 _RETRIES = 1  # of a connection to another worker, which listens before its address is known
 
 
@@ -65,7 +66,7 @@ class Network:
             raise
 
     def close(self) -> None:
-        """Leave without waiting for others."""
+        """Leave without waiting for others, or for the host of the tracker."""
         if self._at_exit.detach() is not None:
             self._member.leave()
             self._member.end()
@@ -87,17 +88,28 @@ class _Member:
         return json.dumps(self._tracker.worker_args()).encode()
 
     def call(self, function: Callable[[], None]) -> None:
-        ended: Future[None] = Future()
-        self._calls.put((function, ended))
-        ended.result()
+        self._begin(function).result()
 
     def leave(self) -> None:
-        """Close the communicator and the tracker."""
-        self.call(_left)
+        """Close the communicator and the tracker; if that takes long, go on with it in the thread.
+
+        The library connects to the tracker once more. At an address that is no longer any pod's, nothing refuses that,
+        and it takes twice the timeout of the network.
+        """
+        with contextlib.suppress(TimeoutError):
+            self._begin(self._leave).result(LEAVE_SECS)
+
+    def _leave(self) -> None:
+        _left()
         if self._tracker is not None:
             with contextlib.suppress(xgboost.core.XGBoostError):
                 self._tracker.free()
             self._tracker = None
+
+    def _begin(self, function: Callable[[], None]) -> Future[None]:
+        ended: Future[None] = Future()
+        self._calls.put((function, ended))
+        return ended
 
     def end(self) -> None:
         """End the thread. At the end of the process it stays: what the library destroys with it would need Python."""
