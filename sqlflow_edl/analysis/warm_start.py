@@ -190,7 +190,7 @@ def check_written(
     for draft in drafts:
         try:
             column = draft.fit(statistics)
-            written = signature(form(column, draft.span) if form else column)
+            written = signature(form(column, draft.span) if form else column, draft.dim)
         except SQLFlowError as error:
             errors.append(error)
             continue
@@ -246,8 +246,11 @@ def _signatures(feature: spec.Feature) -> set[str]:
     return {inner, f"one_hot({inner})"} if isinstance(feature, spec.OneHot) else {inner}
 
 
-def signature(column: Fitted) -> str:
-    """Return the signature of a column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`."""
+def signature(column: Fitted, dim: int = 0) -> str:
+    """Return the signature of a column, without fitted parts: `embedding(hash_bucket(city, 100), 8)`.
+
+    dim: written length of its vectors; 0 if it follows from the rows.
+    """
     inner = _described(spec.category_of(column))
     if isinstance(column, spec.OneHot):
         return f"one_hot({inner})"
@@ -257,7 +260,9 @@ def signature(column: Fitted) -> str:
         return _encoded(column, inner)
     if not isinstance(column, spec.Embedding):
         return inner
-    fitted = _has_vocabulary(column.category)  # its size, and so the dimension, come from the rows
+    fitted = not dim and _has_vocabulary(
+        column.category
+    )  # its size, and so the dimension, come from the rows
     shared = _shared(column)
     return f"embedding({inner}{shared})" if fitted else f"embedding({inner}, {column.dim}{shared})"
 

@@ -37,19 +37,23 @@ from sqlflow_edl.reports.text import number
 _FIRST = {"month": 1, "day": 1, "weekday": 1, "hour": 0, "minute": 0}  # value of id 0
 
 
-def rows(model: JobSpec, batches: Iterable[pa.RecordBatch], others: Sequence[str]) -> pa.Table:
-    """Return the features of the rows behind those columns of the query that the model does not read.
+def reader(
+    model: JobSpec, batches: Iterable[pa.RecordBatch], schema: pa.Schema, others: Sequence[str]
+) -> pa.RecordBatchReader:
+    """Return the features of the rows behind those columns of the query that the model does not read, by batches.
 
-    Raises SemanticError if a value does not suit its feature.
+    schema: of the batches. Reading raises SemanticError if a value does not suit its feature.
     """
     features = Features(*model.features)
-    names = _names(model.features, others)
-    found = []
-    for batch in batches:
+    names = [*others, *_names(model.features, others)]
+
+    def seen(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = _columns(features, batch)
         arrays = [batch.column(name) for name in others] + [columns[each] for each in model.features]
-        found.append(pa.table(arrays, names=[*others, *names]))
-    return pa.concat_tables(found) if found else pa.table({name: [] for name in (*others, *names)})
+        return pa.record_batch(arrays, names=names)
+
+    wanted = seen(pa.RecordBatch.from_pylist([], schema=schema)).schema
+    return pa.RecordBatchReader.from_batches(wanted, (seen(batch).cast(wanted) for batch in batches))
 
 
 def _names(features: Sequence[Feature], others: Sequence[str]) -> list[str]:

@@ -59,7 +59,7 @@ def trained_on(trained: JobSpec, model: str) -> str:
     if trained.framework == NO_FRAMEWORK:
         return f"fitted {counted(len(trained.features), 'feature')} of {model} to {counted(trained.rows.training)}"
     learned = counted(trained.rows.training, "row" if trained.forecast is None else "example")
-    return f"trained {trained.model.name} {model} on {learned}, {_validated_on(trained)}"
+    return f"trained {text.model(trained)} {model} on {learned}, {_validated_on(trained)}"
 
 
 def _chosen_on(trained: JobSpec, what: str = "chosen") -> str:

@@ -95,7 +95,7 @@ def training(planned: Planned) -> list[Row]:
 def use(spec: JobSpec, source: str) -> list[Row]:
     """Plan a PREDICT, EVALUATE or EXPLAIN statement. source: URL of the data source."""
     rows = [
-        ("model", spec.trained_model, f"{spec.model.name} in {spec.framework}", ""),
+        ("model", spec.trained_model, f"{text.model(spec)} in {spec.framework}", ""),
         *(
             ("features", text.columns(feature), text.feature(feature), "the model's")
             for feature in spec.features
@@ -135,7 +135,7 @@ def _explanation(spec: JobSpec) -> Iterator[Row]:
 def _model(plan: TrainingPlan, spec: JobSpec) -> Rows:
     chosen = plan.settings.model is None
     entry = catalog.MODELS.find(spec.model.name) or plan.settings.model
-    yield spec.model.name, entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
+    yield text.model(spec), entry.doc if entry else "", "chosen by the label" if chosen else WRITTEN
     yield "framework", spec.framework, _framework_origin(plan, spec)
     wide = {} if entry is None or plan.parent else entry.defaults_of_width(spec.features)
     yield from _by_width(_parameters(plan, "model", spec.model), "model", wide, spec)

@@ -85,6 +85,16 @@ _DESCRIPTIONS: Mapping[type, Callable[[Any], str]] = {
 }
 
 
+def model(job: spec.JobSpec) -> str:
+    """Return the name of the model; of several labels without Classifier or Regressor, which is that of the first."""
+    name = job.model.name
+    return name.removesuffix("Classifier").removesuffix("Regressor") if _has_several(job) else name
+
+
+def _has_several(job: spec.JobSpec) -> bool:
+    return isinstance(job.label, spec.SeveralLabels) and job.own is None
+
+
 def label(found: spec.Label) -> str:
     """Describe what is predicted."""
     if isinstance(found, spec.SeveralLabels):

@@ -46,8 +46,7 @@ class Transform:
         model = msgspec.structs.replace(self.spec, inputs=renamed_inputs(self.spec, names))
         _, batches = columns_and_batches(table.to_reader())
         others = [name for name in table.column_names if name not in names.values()]
-        found = features.rows(model, batches, others)
-        return found if table.num_rows else features.rows(model, [_empty(table)], others)
+        return features.reader(model, batches, table.schema, others).read_all()
 
 
 def load_transform(model: str | Path, registry: Registry | None) -> Transform:
@@ -62,10 +61,6 @@ def load_transform(model: str | Path, registry: Registry | None) -> Transform:
         kind = "a forecast" if found.spec.forecast is not None else "an ensemble"
         raise SemanticError(f"{found.reference} is {kind}, which has no features of single rows")
     return found
-
-
-def _empty(table: pa.Table) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _names(wanted: tuple[str, ...], given: list[str], reference: str) -> Mapping[str, str]:

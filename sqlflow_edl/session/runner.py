@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import msgspec
+import pyarrow as pa
 
 from edl import data
 from edl.data import Pinned
@@ -34,7 +35,7 @@ from sqlflow_edl.codegen import generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports import drift as drift_report
 from sqlflow_edl.reports import features as feature_report
-from sqlflow_edl.reports import job_results
+from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import activation, comparison
 from sqlflow_edl.session.compiler import Compiler
@@ -144,14 +145,14 @@ class JobRunner:
             trains_nothing = found.planned.report in ("drift", "features") and not target
             if not found.planned.cluster.workers and not trains_nothing:
                 self._submitter.warm(found.trained.framework)
+            if found.planned.report == "features":
+                return self._features(statement, found.planned)
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
-            if found.planned.report == "features":
-                return self._features(statement, found.planned, job, pinned)
             rows = Rows(True, pinned.rows, 0, 0, pinned.digest)
             planned = msgspec.structs.replace(found.planned, rows=rows)
             notes = used_model.notes(statement, found.trained, planned)
@@ -173,15 +174,23 @@ class JobRunner:
         result = job_results.written(statement, planned, outcome, notes, written, found.reference)
         return drift_report.added(result, drift, found.reference)
 
-    def _features(self, statement: Statement, planned: JobSpec, job: JobFolder, pinned: Pinned) -> Result:
-        """Return what the model sees of the pinned rows."""
-        self._observer.doing("transforming the rows")
-        reader = data.open_reader(pinned, job.rows)
-        others = [name for name in reader.schema.names if name not in planned.columns]
-        with placed(statement.select_span):
-            found = feature_report.rows(planned, reader.read(0, pinned.rows), others)
-        computed = tuple(found.column_names[len(others) :])
-        return Result(statement, reader=found.to_reader(), computed=computed)
+    def _features(self, statement: Statement, planned: JobSpec) -> Result:
+        """Return what the model sees of the rows, which are read and transformed as the result is read."""
+        schema = self._source.schema(statement.select)
+        others = [name for name in schema.names if name not in planned.columns]
+
+        def rows() -> Iterator[pa.RecordBatch]:  # the query begins when its first row is asked for
+            with placed(statement.select_span):
+                yield from self._source.stream(statement.select)
+
+        def seen() -> Iterator[pa.RecordBatch]:
+            with at(statement.select_span):
+                yield from found
+
+        with at(statement.select_span):
+            found = feature_report.reader(planned, rows(), schema, others)
+        reader = pa.RecordBatchReader.from_batches(found.schema, seen())
+        return Result(statement, reader=reader, computed=tuple(found.schema.names[len(others) :]))
 
     def _drift(self, job: JobFolder, pinned: Pinned) -> list[ColumnDrift]:
         """Compare the pinned rows with the training rows of the job's model."""
@@ -299,5 +308,5 @@ def _uninterrupted() -> Iterator[None]:
 
 def _record(job_spec: JobSpec) -> ModelRecord:
     return ModelRecord(
-        job_spec.model.name, job_spec.framework, job_spec.rows.training, {}, job_spec.statement
+        text.model(job_spec), job_spec.framework, job_spec.rows.training, {}, job_spec.statement
     )

@@ -58,7 +58,7 @@ STATEMENTS = {
         f"SELECT * FROM iris LABEL species INTO {_MODEL};",
     ),
     "EXPLAIN": Form(
-        "EXPLAIN query [TO] TRAIN …",
+        "EXPLAIN query TO …",
         "the plan: what would run, and why; nothing starts",
         f"EXPLAIN SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO {_MODEL};",
     ),

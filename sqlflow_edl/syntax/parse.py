@@ -20,7 +20,16 @@ from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.split import Piece, split
 
-_PLANNED = ("train", "auto")  # kinds of statement whose plan EXPLAIN shows
+_PLANNED = (
+    "train",
+    "auto",
+    "predict",
+    "evaluate",
+    "measure",
+    "explain",
+    "optimize",
+    "run",
+)  # kinds of statement whose plan EXPLAIN shows
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
@@ -104,7 +113,7 @@ def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) ->
     )
     if piece.plan and statement.kind not in _PLANNED:
         raise StatementSyntaxError(
-            "EXPLAIN shows the plan of a TRAIN statement only",
+            "EXPLAIN shows the plan of a query with TO, such as TRAIN",
             span=Span(piece.span.start, piece.span.start + len("EXPLAIN")),
             hint="remove EXPLAIN",
         )

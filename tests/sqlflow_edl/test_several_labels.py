@@ -198,3 +198,5 @@ def test_versions_are_compared_by_the_first_metric(workshop: Workshop) -> None:
     statement = f"SELECT x, cost, kind FROM deals {more} VALIDATE 0.25 LABEL cost, kind INTO compared"
     *_, result = workshop.run(f"{statement};{statement}")
     assert "its cost.rmse is" in result.message
+    assert result.message.startswith("trained Linear compared@2")
+    assert [each.record.model for each in workshop.session.registry.list("compared")] == ["Linear", "Linear"]

@@ -26,9 +26,9 @@ class Draft:
     suit the function. why: the plan's text for a derived feature, empty for a written one. part: of the date or time,
     if it is one. input: of the model, if COLUMN … FOR names one. lists: the cells of several values that it reads.
     parts: of several categories together, whose columns want different statistics. is_concat: they are those of a
-    CONCAT. table: number of the vectors that it shares with other columns. origin: the model that it was fitted for,
-    if it is another's. applies: False for statistics by
-    which a derived feature is not worth having; then no note mentions it.
+    CONCAT. dim: written length of its vectors. table: number of the vectors that it shares with other columns.
+    origin: the model that it was fitted for, if it is another's. applies: False for statistics by which a derived
+    feature is not worth having; then no note mentions it.
     """
 
     columns: tuple[str, ...]
@@ -42,6 +42,7 @@ class Draft:
     lists: tuple[Cells, ...] = ()
     parts: tuple[Draft, ...] = ()
     is_concat: bool = False
+    dim: int = 0
     table: int = 0
     origin: str = ""
     applies: Callable[[Statistics], bool] = lambda statistics: True

@@ -27,7 +27,7 @@ def _embedding(bound: Bound) -> Draft:
         width = dim or embedding_dim(spec.num_ids(category))  # type: ignore[arg-type]
         return spec.Embedding(category, width, combiner, initial, inner.table)  # type: ignore[arg-type]
 
-    return replace(inner, fit=fit, span=bound.span, is_category=False)
+    return replace(inner, fit=fit, span=bound.span, is_category=False, dim=dim or 0)
 
 
 def _word(bound: Bound, name: str, known: tuple[str, ...]) -> str:

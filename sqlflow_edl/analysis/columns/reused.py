@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from edl import spec
+from edl.data.arrow_types import schema_of
 from edl.errors import SemanticError, Span, did_you_mean
 from edl.spec.features import ENCODING_TYPES
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft
@@ -125,6 +126,7 @@ def _draft(feature: spec.Feature, source: Source, schema: Schema, reserved: Mapp
             )
             raise SemanticError(message, span=span, hint=_without(source, schema, reserved))
         names[column] = own
+        _check_kind(feature, column, own, source, schema)
     if isinstance(feature, ENCODING_TYPES):
         what = "TARGET_ENCODE" if isinstance(feature, spec.TargetMean) else "COUNT_ENCODE"
         raise SemanticError(
@@ -141,6 +143,23 @@ def _draft(feature: spec.Feature, source: Source, schema: Schema, reserved: Mapp
         table=feature.table if isinstance(feature, spec.Embedding) else 0,
         origin=model.reference,
     )
+
+
+def _check_kind(feature: spec.Feature, column: str, own: str, source: Source, schema: Schema) -> None:
+    """Raise SemanticError if the query's column is of another kind than the model's; a category may be either."""
+    fields = {field.name: field for field in source.model.spec.query.schema}
+    if column not in fields:
+        return
+    theirs = Schema(schema_of([fields[column]])).type(column)
+    kinds = {theirs, schema.type(own)}
+    numeric = {ColumnType.NUMBER, ColumnType.BOOLEAN}
+    plain = isinstance(spec.category_of(feature), spec.Vocabulary | spec.HashBucket)
+    if len(kinds) > 1 and not kinds <= (numeric | {ColumnType.TEXT} if plain else numeric):
+        raise SemanticError(
+            f"{own} is {schema.type(own).words}, and {theirs.words} in {source.model.reference}",
+            span=source.span,
+            hint="cast it in the SELECT, or name the other columns in FEATURES(m, [x, y])",
+        )
 
 
 def _without(source: Source, schema: Schema, reserved: Mapping[str, str]) -> str | None:

@@ -60,7 +60,9 @@ CITY = spec.Vocabulary("city", ("oslo", "bonn"))
 def test_a_feature_has_a_column_of_what_the_model_takes(
     feature: spec.Feature, name: str, values: list[object]
 ) -> None:
-    found = features.rows(msgspec.structs.replace(SPEC, inputs={"features": (feature,)}), [BATCH], ["id"])
+    found = features.reader(
+        msgspec.structs.replace(SPEC, inputs={"features": (feature,)}), [BATCH], BATCH.schema, ["id"]
+    ).read_all()
     assert found.to_pydict() == {"id": [1, 2, 3], name: values}
 
 

@@ -107,6 +107,16 @@ def test_features_that_the_query_cannot_have_are_named(feature: spec.Feature, me
         assert raised.value.hint == "write FEATURES(m, [age]) for those of these columns alone"
 
 
+def test_a_column_of_another_kind_is_named_at_its_place() -> None:
+    fields = (spec.Field("age", "string"), spec.Field("city", "int64"))
+    query = msgspec.structs.replace(SPEC.query, schema=fields)
+    numbers = spec.OneHot(spec.Vocabulary("city", (3, 4)))
+    assert len(reused("FEATURES(m)", numbers, query=query)) == 1
+    with pytest.raises(SQLFlowError, match="Age is a number, and a text in m@3") as raised:
+        reused("FEATURES(m)", AGE, query=query)
+    assert raised.value.span is not None
+
+
 def test_numbers_of_trees_are_none_of_a_network() -> None:
     drafts = reused("FEATURES(m)", spec.Raw("age"), spec.Codes(CITY))
     assert fitted(drafts, trees=True) == [spec.Raw("Age"), CITY]
@@ -150,4 +160,8 @@ def test_a_model_of_one_database_is_reused_over_the_rows_of_another(
                 text.replace("cost", "kind")
                 + "TO TRAIN DNN COLUMN FEATURES(shared) LABEL kind USING shared INTO m"
             )
+        other = "TO TRAIN DNN COLUMN EMBEDDING([shop, small], {}) LABEL kind USING shared INTO m"
+        session.compile(text.replace("cost", "kind") + other.format(2))
+        with pytest.raises(SQLFlowError, match=r"no feature embedding\(vocabulary\(shop\), 5, shared\)"):
+            session.compile(text.replace("cost", "kind") + other.format(5))
     assert set(compiled.spec.features) >= set(archive.spec.features)
