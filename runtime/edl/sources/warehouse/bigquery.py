@@ -110,7 +110,7 @@ class BigQuerySource(WarehouseSource):
         if job.statement_type != "SELECT":
             return None
         schema = self._schema(result.schema)
-        batches = result.to_arrow_iterable(bqstorage_client=_storage(self._client))
+        batches = result.to_arrow_iterable(bqstorage_client=_storage())
         return pa.RecordBatchReader.from_batches(schema, (normalised(batch, schema) for batch in batches))
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
@@ -192,10 +192,10 @@ class BigQuerySource(WarehouseSource):
         return ".".join((self._client.project, self._dataset)[: 3 - len(parts)] + parts)
 
 
-def _storage(client: Any) -> Any:
+def _storage() -> Any:
     """Return a client of BigQuery's Storage API, which is many times faster, if it is installed."""
     try:
         from google.cloud import bigquery_storage
     except ImportError:
         return None
-    return bigquery_storage.BigQueryReadClient(credentials=client._credentials)
+    return bigquery_storage.BigQueryReadClient()
