@@ -258,6 +258,36 @@ def clickhouse(
 
 
 @pytest.fixture(scope="session")
+def hive_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of Spark's Thrift server."""
+    from tests.hive import engine
+
+    if (spark := engine.home()) is None:
+        pytest.skip(engine.MISSING)
+    with engine.running(spark, tmp_path_factory.mktemp("hive")) as port:
+        yield port
+
+
+@pytest.fixture(params=["recorded", pytest.param("spark", marks=pytest.mark.soak)])
+def hive(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A source over a new database of Hive: as recorded for the test, or of Spark. --update-golden records."""
+    from tests.hive import engine
+    from tests.hive.conversation import Conversation
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    name = request.function.__name__.removeprefix("test_")[:40]
+    is_recording = request.config.getoption("--update-golden") or request.param == "spark"
+    server = request.getfixturevalue("hive_server") if is_recording else 0
+    if server:
+        engine.make_database(server, name)
+    if request.param == "spark":
+        yield f"hive://127.0.0.1:{server}/{name}"
+        return
+    with Conversation(TESTS / "golden" / "hive" / f"{name}.json", server) as conversation:
+        yield f"hive://{conversation.host}/{name}"
+
+
+@pytest.fixture(scope="session")
 def maxcompute() -> Iterator[Running]:
     """A double of MaxCompute that the tests of this process share, each with a project of its own."""
     from tests.maxcompute.process import running

@@ -29,10 +29,12 @@ NOT_IN_PODS = {
     "connectorx",
     "deltalake",
     "highspy",
+    "impala",
     "keyring",
     "onnx",
     "pyiceberg",
     "sqlglot",
+    "thrift",
     "trino",
 }
 

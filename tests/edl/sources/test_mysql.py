@@ -275,6 +275,7 @@ def test_a_range_is_read_on_where_it_was_when_the_connection_is_cut(
     monkeypatch: pytest.MonkeyPatch,
     driver: str,
 ) -> None:
+    pytest.importorskip(driver)
     monkeypatch.setattr(drivers, "FETCH_ROWS", 100)
     monkeypatch.setattr(pinned_tables, "Patience", lambda: _Patience(limit=30))
     original = drivers.connect

@@ -20,6 +20,8 @@ from edl.sources.mysql import arrow_driver, drivers, pinning
 from edl.sources.mysql.source import MySQLSource
 from tests.mariadb import PASSWORD, Server
 
+pytest.importorskip("connectorx", reason="no connectorx")
+
 DRIVERS = ("pymysql", "connectorx")
 
 

@@ -113,6 +113,7 @@ def test_rows_are_read_by_a_driver_that_encrypts_where_connections_are_encrypted
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
     user: str, options: str, said: list[str],
 ) -> None:  # fmt: skip
+    pytest.importorskip("connectorx", reason="no connectorx")
     monkeypatch.setattr(arrow_driver, "LEAST_ROWS", 1)
     caplog.set_level("DEBUG", arrow_driver.__name__)
     with connect(server.url("shop", user=user, options=options)) as source:

@@ -15,7 +15,7 @@ A warehouse is a subclass of `edl.sources.warehouse.source.WarehouseSource` in o
     connect                  opens the connection, importing the driver
     rows, append, interrupt, close  run a statement, append batches to a table, stop, end
     create, rename, swap     statements that make a result and put it in the place of the target
-    plain, stored_name       types cast in the query, and the spelling of names, where they differ
+    plain, probe, existing, stored_name  where a query, or the spelling of names, differ
 
 `edl.sources.warehouse.drivers` has `rows`, `append`, `interrupt` and `close` for drivers of ADBC and of the DB-API.
 Rows in `edl.data.url`, the dialect in `sqlflow_edl.syntax.dialects` and the extra in setup.cfg complete it. Its golden

@@ -32,6 +32,7 @@ BACKSLASHES = Lexicon(_escaping("--", _PLAIN_NAME), '"')
 SNOWFLAKE = Lexicon(_escaping("--|//", _PLAIN_NAME, r"|\$\$.*?(?:\$\$|\Z)"), '"')
 BIGQUERY = Lexicon(_escaping(r"--|\#", r"`(?:[^`\\]|\\.)*`?", r'|"(?:[^"\\]|\\.)*"?'), "`")
 CLICKHOUSE = Lexicon(_escaping(r"--|\#", r'"(?:[^"\\]|\\.|"")*"?|`(?:[^`\\]|\\.)*`?'), '"`')
+HIVE = Lexicon(_escaping("--", r"`(?:[^`]|``)*`?", r'|"(?:[^"\\]|\\.)*"?'), "`")
 _ESCAPED_NAMES = ("bigquery", "clickhouse")  # dialects whose names have backslash escapes
 _ESCAPED = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 
