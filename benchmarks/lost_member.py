@@ -86,7 +86,7 @@ def _trained_on(moments: list[Moment]) -> float:
 
     Steps in progress may still end in the previous group.
     """
-    formed = next((one.second for one in moments if one.what == "ring"), math.inf)
+    formed = next((one.second for one in moments if one.what == "group"), math.inf)
     return next((one.second for one in moments if one.what == "batch" and one.second > formed), math.inf)
 
 

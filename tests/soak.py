@@ -167,8 +167,10 @@ def _once(archive: Path, rows: int, point: str, times: int) -> Finding:
 def _storm() -> Finding:
     found = storm.weathered()
     weights = "the same weights" if found.same else "other weights"
-    figure = f"{weights}, and {found.calm / found.storm:.0%} of the goodput of a ring that nothing happens to"
-    return Finding(f"A21, {len(storm.HAPPENS)} faults in one ring", figure, found.same)
+    figure = (
+        f"{weights}, and {found.calm / found.storm:.0%} of the goodput of a group that nothing happens to"
+    )
+    return Finding(f"A21, {len(storm.HAPPENS)} faults in one group", figure, found.same)
 
 
 if __name__ == "__main__":

@@ -152,12 +152,12 @@ class Moment(msgspec.Struct, frozen=True):
     """Event in an instance, with its time.
 
     `second` is of the monotonic clock, which all processes of a machine share. Events: batch, `rows` of the open task
-    are done; report, a task is done; acknowledged, the master of `epoch` counts another report as durable; ring, a
+    are done; report, a task is done; acknowledged, the master of `epoch` counts another report as durable; group, a
     group has formed, and all members have the parameters; killed, this process kills itself.
     """
 
     second: float
-    what: Literal["batch", "report", "acknowledged", "ring", "killed"]
+    what: Literal["batch", "report", "acknowledged", "group", "killed"]
     rows: int = 0
     epoch: int = 0
 
@@ -306,7 +306,7 @@ def _watch(note: Note) -> None:
 
     def noted_group(self: Any, *formed: Any) -> None:
         follow(self, *formed)
-        note(Moment(time.monotonic(), "ring"))
+        note(Moment(time.monotonic(), "group"))
 
     tasks.progress, tasks.report, groups.follow = noted_progress, noted_report, noted_group
     setattr(Outbox, "answered", noted_answer)  # noqa: B010

@@ -34,7 +34,7 @@ class Threads:
 
 @contextmanager
 def met(threads: Threads, size: int) -> Iterator[list[Group]]:
-    """A ring of a number of its own."""
+    """A group of a number of its own."""
     address, number = threads.hosts[0].address, next(_NUMBERS)
     groups = threads.do(lambda rank: threads.hosts[rank].meet(address, number, rank, size, 5.0), size)
     try:
@@ -135,7 +135,7 @@ def test_what_is_too_large_for_shared_memory_is_added_up_by_gloo(
             assert all((found == 2).all() for found in numbers)
 
 
-def test_a_later_ring_has_nothing_of_the_store_of_an_earlier_one(threads: Threads) -> None:
+def test_a_later_group_has_nothing_of_the_store_of_an_earlier_one(threads: Threads) -> None:
     with met(threads, 2) as groups:
         groups[0].store.set("log/0", b"old")
         assert groups[1].store.get("log/0") == b"old"

@@ -23,7 +23,7 @@ PATIENT, SHORT = 30.0, 0.2  # seconds
 OPEN = Path("/proc/self/fd")
 
 
-class Ring:
+class Group:
     """Members that have met, and a thread for each."""
 
     def __init__(self, size: int = MEMBERS) -> None:
@@ -57,8 +57,8 @@ class Ring:
 
 
 @pytest.fixture
-def ring() -> Iterator[Ring]:
-    made = Ring()
+def group() -> Iterator[Group]:
+    made = Group()
     yield made
     made.close()
 
@@ -68,57 +68,57 @@ def drawn(shape: tuple[int, ...], seed: int) -> list[Array]:
     return [random.standard_normal(shape, np.float32) for _ in range(MEMBERS)]
 
 
-def test_all_members_have_the_same_bits(ring: Ring) -> None:
+def test_all_members_have_the_same_bits(group: Group) -> None:
     for seed, shape in enumerate([(1,), (7,), (40, 50), (3,), (100_000,), (2, 2, 2)]):
         parts = drawn(shape, seed)
         expected = parts[0] + parts[1] + parts[2]
-        assert all(np.array_equal(found, expected) for found in ring.sum(parts))
+        assert all(np.array_equal(found, expected) for found in group.sum(parts))
 
 
-def test_arrays_of_any_numbers_are_added_up(ring: Ring) -> None:
-    assert [found.tolist() for found in ring.sum([np.array([rank, 2**40]) for rank in range(3)])] == [
+def test_arrays_of_any_numbers_are_added_up(group: Group) -> None:
+    assert [found.tolist() for found in group.sum([np.array([rank, 2**40]) for rank in range(3)])] == [
         [3, 3 * 2**40]
     ] * 3
-    assert [found.tolist() for found in ring.sum([np.zeros(0) for _ in range(3)])] == [[]] * 3
+    assert [found.tolist() for found in group.sum([np.zeros(0) for _ in range(3)])] == [[]] * 3
 
 
-def test_a_member_that_is_ahead_overwrites_nothing_that_others_still_read(ring: Ring) -> None:
+def test_a_member_that_is_ahead_overwrites_nothing_that_others_still_read(group: Group) -> None:
     sums = 300
 
     def add(rank: int) -> list[float]:
         found = []
         for number in range(sums):
             array = np.full(5000, float(number * (rank + 1)), np.float32)
-            ring.members[rank].sum(array, PATIENT)
+            group.members[rank].sum(array, PATIENT)
             found.append(array)
         return [float(array.min()) for array in found if (array == array[0]).all()]
 
-    assert ring.do(add) == [[6.0 * number for number in range(sums)]] * MEMBERS
+    assert group.do(add) == [[6.0 * number for number in range(sums)]] * MEMBERS
 
 
-def test_who_leaves_ends_the_sums_of_the_others(ring: Ring) -> None:
+def test_who_leaves_ends_the_sums_of_the_others(group: Group) -> None:
     def call(rank: int) -> None:
         try:
             if rank < 2:
-                ring.members[rank].sum(np.ones(1), PATIENT)
+                group.members[rank].sum(np.ones(1), PATIENT)
         finally:
-            ring.members[rank].close()
+            group.members[rank].close()
 
-    for waiting in ring.begin(call)[:2]:
+    for waiting in group.begin(call)[:2]:
         with pytest.raises(GroupError, match=r"it is gone|Broken pipe|reset"):
             waiting.result(PATIENT)
 
 
-def test_who_does_not_come_is_waited_for_as_long_as_is_said(ring: Ring) -> None:
+def test_who_does_not_come_is_waited_for_as_long_as_is_said(group: Group) -> None:
     with pytest.raises(GroupError, match="timed out"):
-        ring.members[0].sum(np.ones(1), SHORT)
+        group.members[0].sum(np.ones(1), SHORT)
 
 
-def test_a_ring_in_which_a_member_was_late_is_left(ring: Ring) -> None:
+def test_a_group_in_which_a_member_was_late_is_left(group: Group) -> None:
     with pytest.raises(GroupError):
-        ring.members[0].sum(np.ones(1), SHORT)
+        group.members[0].sum(np.ones(1), SHORT)
     with pytest.raises(GroupError):
-        ring.members[1].sum(np.ones(1), PATIENT)
+        group.members[1].sum(np.ones(1), PATIENT)
 
 
 def test_a_member_that_does_not_come_to_the_meeting_is_not_waited_for_longer() -> None:
@@ -126,20 +126,20 @@ def test_a_member_that_does_not_come_to_the_meeting_is_not_waited_for_longer() -
         SharedSums(lambda own: np.stack([own, own]), 0, 2, SHORT)
 
 
-def test_a_system_without_memory_ends_the_job_and_not_the_ring_alone(
-    ring: Ring, monkeypatch: pytest.MonkeyPatch
+def test_a_system_without_memory_ends_the_job_and_not_the_group_alone(
+    group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(descriptor: int, offset: int, size: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(shared_memory.os, "posix_fallocate", full)
     with pytest.raises(JobError, match="memory to share gradients in: No space left"):
-        ring.members[0].sum(np.ones(1), SHORT)
+        group.members[0].sum(np.ones(1), SHORT)
 
 
 def test_nothing_is_left_open() -> None:
     before = len(list(OPEN.iterdir()))
-    made = Ring(2)
+    made = Group(2)
     made.do(lambda rank: made.members[rank].sum(np.ones(10), PATIENT))
     made.close()
     assert len(list(OPEN.iterdir())) <= before
@@ -148,7 +148,7 @@ def test_nothing_is_left_open() -> None:
 def test_processes_of_other_users_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shared_memory.os, "getuid", lambda: 12345)
     with pytest.raises(GroupError, match="another user's process"):
-        Ring(2)
+        Group(2)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A21: a ring to which everything happens in one job, one thing after another."""
+"""A21: a group to which everything happens in one job, one thing after another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from edl.jobs.events import Progress
 from edl.jobs.outcome import Outcome
 from edl.spec import Checkpoints
 from edl.worker.strategies.allreduce.strategy import LEAST_TIMEOUT
-from tests.edl.end_to_end import test_allreduce as rings
+from tests.edl.end_to_end import test_allreduce as groups
 from tests.edl.end_to_end.distributed import Event, table
 from tests.edl.end_to_end.slow import SlowJob
 
@@ -25,12 +25,12 @@ Act = Callable[[SlowJob], object]
 
 
 def _tell(subject: SlowJob, rank: int, number: signal.Signals) -> None:
-    rings.tell(subject, rank, number)
+    groups.tell(subject, rank, number)
 
 
 def _freeze(subject: SlowJob) -> None:
     """The last member stands still for longer than the others wait, then goes on."""
-    found = rings.tell(subject, -1, signal.SIGSTOP)
+    found = groups.tell(subject, -1, signal.SIGSTOP)
 
     def thaw() -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -44,7 +44,7 @@ HAPPENS: tuple[tuple[str, Act], ...] = (
     ("one is frozen", _freeze),
     ("scale up", partial(SlowJob.scale, workers=4)),
     ("the first is killed", partial(_tell, rank=0, number=signal.SIGKILL)),
-    ("the master is killed", rings.kill_master),
+    ("the master is killed", groups.kill_master),
     ("scale down", partial(SlowJob.scale, workers=2)),
     ("one has to go", partial(_tell, rank=0, number=signal.SIGTERM)),
 )
@@ -68,8 +68,8 @@ def weathered() -> Storm:
 
 def _job() -> SlowJob:
     """At full speed."""
-    data, when = table(ROWS + rings.VALIDATION), Checkpoints(steps=200, secs=0)
-    return rings.job(3, when=when, data=data, epochs=EPOCHS, minibatches_per_task=50, seconds=0)
+    data, when = table(ROWS + groups.VALIDATION), Checkpoints(steps=200, secs=0)
+    return groups.job(3, when=when, data=data, epochs=EPOCHS, minibatches_per_task=50, seconds=0)
 
 
 def _run(subject: SlowJob, happens: list[tuple[int, Act]]) -> Outcome:
@@ -85,7 +85,7 @@ def _run(subject: SlowJob, happens: list[tuple[int, Act]]) -> Outcome:
 
 
 def _same(one: SlowJob, other: SlowJob) -> bool:
-    found, expected = rings.weights(one), rings.weights(other)
+    found, expected = groups.weights(one), groups.weights(other)
     return found.keys() == expected.keys() and all(
         abs(found[name] - expected[name]).max() <= 1e-5 for name in found
     )

@@ -1,4 +1,4 @@
-"""Rings on real processes: whoever is lost, the weights are those of one process, and each row counts once."""
+"""Groups on real processes: whoever is lost, the weights are those of one process, and each row counts once."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def is_as_alone(subject: Job, outcome: Outcome, expected: tuple[Outcome, dict[st
         assert row.metrics == pytest.approx(other.metrics, rel=1e-4)
 
 
-def ring(subject: Job) -> list[str]:
-    """The members of the last ring, the first one first."""
+def group(subject: Job) -> list[str]:
+    """The members of the last group, the first one first."""
     found = re.findall(r"in group (\d+) of (.*)", subject.logs())
     return max(found, key=lambda line: int(line[0]))[1].split(", ")
 
@@ -101,7 +101,7 @@ def processes(subject: Job) -> dict[str, int]:
 
 def tell(subject: Job, rank: int, number: signal.Signals) -> int:
     """The member of that rank gets the signal; its process."""
-    found = processes(subject)[ring(subject)[rank]]
+    found = processes(subject)[group(subject)[rank]]
     os.kill(found, number)
     return found
 
@@ -164,7 +164,7 @@ def resumed_at(subject: Job) -> int:
 
 
 @pytest.mark.soak
-def test_a18_a_ring_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
+def test_a18_a_group_shrinks_to_no_worker_and_grows_again_from_where_it_was(alone: Alone) -> None:
     subject = job(2, when=NO_CUTS)
     with subject.running():
         subject.until(subject.trains(2))
@@ -198,7 +198,7 @@ def feed(batch, mode):
 
 
 @pytest.mark.soak
-def test_a18_a_ring_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(
+def test_a18_a_group_that_leaves_while_an_epoch_is_measured_does_not_train_it_again(
     alone: Alone, tmp_path: Path
 ) -> None:
     subject = job(2, when=NO_CUTS, seconds=0, append=MEASURING.replace("FOLDER", repr(str(tmp_path))))

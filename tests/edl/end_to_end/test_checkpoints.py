@@ -86,7 +86,7 @@ def end_master_with_its_disk(job: Job) -> None:
 
 
 @pytest.mark.soak
-def test_a_ring_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_with_it() -> None:
+def test_a_group_goes_on_from_the_masters_copy_and_begins_anew_when_that_is_lost_with_it() -> None:
     options: dict[str, Any] = {
         "validation": 2000,
         "epochs": 2,

@@ -18,7 +18,7 @@ ROWS = 2 * LEAST_ROWS
 
 
 def job(quota: Quota, workers: int, priority: int) -> SlowJob:
-    """A ring."""
+    """A group."""
     cluster = Cluster(workers, strategy="allreduce", priority=priority)
     how = Spec("torch", quota=use_of(cluster, quota.folder))
     return SlowJob(table(ROWS), seconds=0.5, epochs=1, batch_size=64, how=how, spec={"cluster": cluster})

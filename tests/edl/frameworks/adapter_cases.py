@@ -48,7 +48,7 @@ def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def added(adapter: frameworks.Adapter, rows: Minibatches, cuts: tuple[int, ...]) -> GradientPart:
-    """The shares of the slices between the cuts, added up as a ring does."""
+    """The shares of the slices between the cuts, added up as a group does."""
     given = []
     for first, last in itertools.pairwise(cuts):
         total = adapter.share(rows.rows(slice(first, last)), NO_ROWS, (last - first) / cuts[-1])

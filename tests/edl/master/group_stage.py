@@ -36,7 +36,7 @@ class GroupStage:
         self.notes: list[str] = []
         self.lost_cuts: set[str] = set()
         self.wanted = len(workers)
-        self.ring: dict[str, int] = {}  # that each worker has the state of
+        self.holds: dict[str, int] = {}  # that each worker has the state of
         self.incarnations: dict[str, int] = {}
         self.held: dict[str, list[Held]] = {}
         self._heard: dict[str, int] = {}  # reports of each that the master counts
@@ -67,16 +67,16 @@ class GroupStage:
 
     @property
     def present(self) -> WorkerGroup:
-        ring = self.rendezvous.present
-        assert ring is not None
-        return ring
+        present = self.rendezvous.present
+        assert present is not None
+        return present
 
     # Workers ------------------------------------------------------------------------------------------------
 
     def start(self, name: str) -> None:
         self.incarnations[name] = self.incarnations.get(name, -1) + 1
         assert self.master.join(name, self.incarnations[name], self.now)
-        self.ring[name] = self._heard[name] = 0
+        self.holds[name] = self._heard[name] = 0
         self.held[name] = []
 
     def kill(self, name: str) -> None:
@@ -103,7 +103,7 @@ class GroupStage:
             tuple(self.held[name]),
             want or {},
             before,
-            group=self.ring[name],
+            group=self.holds[name],
             join=join,
         )
         found = self.master.exchange(request, self.now)
@@ -117,13 +117,13 @@ class GroupStage:
             self.say(name, join=join)
 
     def form(self, names: Iterable[str]) -> None:
-        """They have the state of the present ring."""
+        """They have the state of the present group."""
         for name in names:
-            self.ring[name] = self.rendezvous.number
+            self.holds[name] = self.rendezvous.number
             self.say(name)
 
     def train_together(self, names: Iterable[str]) -> None:
-        """A ring of these begins, and trains."""
+        """A group of these begins, and trains."""
         self.join(names)
         self.pass_time(JOIN_SECS)
         assert set(self.present.members) == set(names)

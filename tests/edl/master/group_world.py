@@ -1,8 +1,8 @@
 """One job of all-reduce under one random schedule: everybody may die, freeze or leave, and every call may be lost.
 
 The master's state machines are the real ones. A worker does what `docs/allreduce.md` promises, with a list of numbered
-minibatches in the place of weights: all members of a ring add the same one, or, when a member is lost, some do and some
-do not; who is the furthest gives its list to all members of the next ring, and with it where their tasks stand.
+minibatches in the place of weights: all members of a group add the same one, or, when a member is lost, only some of
+them do; the most advanced one gives its list to all members of the next group, and with it where their tasks stand.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Piece = tuple[int, int]  # epoch, first row
 
 @dataclass
 class State:
-    """What a ring has. weights: all that was trained. open: tasks in their order, and their rows that are done. told:
+    """What a group has. weights: all that was trained. open: tasks in their order, and their rows that are done. told:
     reports that the master may not have written down, by lease."""
 
     weights: list[Piece] = field(default_factory=list)
@@ -45,11 +45,11 @@ class State:
 
 
 class Group:
-    """A ring on the network. log: training tasks that the leader has published. steps: how many minibatches each member
-    has computed. left: members that are not there any more."""
+    """A group on the network. log: training tasks that the leader has published. steps: number of minibatches that each
+    member has computed. left: members that have left."""
 
-    def __init__(self, ring: WorkerGroup) -> None:
-        self.ring = ring
+    def __init__(self, worker_group: WorkerGroup) -> None:
+        self.worker_group = worker_group
         self.arrived: dict[str, Worker] = {}
         self.state: State | None = None
         self.log: list[Task] = []
@@ -69,14 +69,16 @@ class Group:
 
     def has_computed(self, reduced: int) -> bool:
         """Whether all members have computed the minibatch after so many."""
-        return all(self.steps[name] > reduced for name in self.ring.members)
+        return all(self.steps[name] > reduced for name in self.worker_group.members)
 
     def arrive(self, worker: Worker) -> None:
         """The last one to do so has everybody take the state of the most advanced holder."""
-        self.arrived[worker.mailbox.instance] = worker
-        if self.left or self.arrived.keys() != set(self.ring.members):
+        self.arrived[worker.outbox.instance] = worker
+        if self.left or self.arrived.keys() != set(self.worker_group.members):
             return
-        holders = [self.arrived[name].state for name in self.ring.members[: self.ring.holders or 1]]
+        holders = [
+            self.arrived[name].state for name in self.worker_group.members[: self.worker_group.holders or 1]
+        ]
         best = max(holders, key=lambda state: len(state.weights))
         for state in holders:  # they have trained the same, though not as far
             assert best.weights[: len(state.weights)] == state.weights
@@ -87,7 +89,7 @@ class Worker:
     """Does what a worker does, a step at a time. settling: tasks that are trained here, and maybe not everywhere."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Outbox(name, incarnation)
+        self.outbox = Outbox(name, incarnation)
         self.state = State()
         self.group: Group | None = None  # that it is in, or forms
         self.formed = False
@@ -97,27 +99,27 @@ class Worker:
         self.settling: list[Report] = []
         self.flush = False
         self.writing: list[str] = []  # cuts
-        self.resume = ""  # that it begins with, where nobody in its ring has more
+        self.resume = ""  # that it begins with, where nobody in its group has more
         self.join()
 
     @property
     def name(self) -> str:
-        return self.mailbox.instance
+        return self.outbox.instance
 
     @property
     def leads(self) -> bool:
-        return self.group is not None and self.formed and self.group.ring.members[0] == self.name
+        return self.group is not None and self.formed and self.group.worker_group.members[0] == self.name
 
     def request(self) -> Request:
         want = (LEADER if self.leads else MEMBER) if self.formed else {}
-        return self.mailbox.request(want)
+        return self.outbox.request(want)
 
     def join(self) -> None:
-        """Wait for a ring after the last one that it was told of."""
-        self.mailbox.join(JoinRequest(f"{self.name}:1", self.after, self.without))
+        """Wait for a group after the last one that it was told of."""
+        self.outbox.join(JoinRequest(f"{self.name}:1", self.after, self.without))
 
     def leave(self) -> None:
-        """Leave the ring, which fails for the others."""
+        """Leave the group, which fails for the others."""
         if self.group is not None:
             self.group.left.add(self.name)
         for report in self.settling:
@@ -133,14 +135,14 @@ class Worker:
         self.formed, self.read, self.reduced = True, 0, 0
         held = [Report(task, rows) for task, rows in self.state.open] if self.leads else []
         told = self.state.told.values() if self.leads else []
-        self.mailbox.enter(group.ring.number, held, told)
+        self.outbox.enter(group.worker_group.number, held, told)
 
     # A minibatch ----------------------------------------------------------------------------------------------
 
     def train(self, group: Group, chance: random.Random) -> None:
         """Compute the next minibatch, if there is one; apply it when everybody has computed it."""
         if self.leads:
-            while task := self.mailbox.take("train"):
+            while task := self.outbox.take("train"):
                 group.log.append(task)
         self.state.open += [(task, 0) for task in group.log[self.read :]]
         self.read = len(group.log)
@@ -162,7 +164,7 @@ class Worker:
         for report in self.settling:
             self.state.told[report.task.attempt] = report
             if self.leads:
-                self.mailbox.report("done", report)
+                self.outbox.report("done", report)
         self.settling = []
 
     def _apply(self) -> None:
@@ -171,7 +173,7 @@ class Worker:
         rows = min(rows + PIECE, task.rows)
         if rows < task.rows:
             self.state.open[0] = task, rows
-            self.mailbox.progress(Report(task, rows, rows // 512, 2.0 * rows))
+            self.outbox.progress(Report(task, rows, rows // 512, 2.0 * rows))
         else:
             del self.state.open[0]
             self.settling.append(finished(task))
@@ -228,13 +230,13 @@ class World:
     def kill(self, worker: Worker, *, seen: bool | None = None) -> None:
         """The worker dies, and its name is started again. seen: by the cluster; else its lease runs out."""
         worker.leave()
-        box = worker.mailbox
+        box = worker.outbox
         self.workers[self.workers.index(worker)] = Worker(box.instance, box.incarnation + 1)
         if seen or (seen is None and self.random.random() < 0.5):
             self.master.lost(box.instance, box.incarnation, self.now)
 
     def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
-        box = worker.mailbox
+        box = worker.outbox
         if lose_request:
             return
         if box.rejoin:
@@ -252,7 +254,7 @@ class World:
             self.hear(worker, answer)
 
     def register(self, worker: Worker, *, lose_answer: bool = False) -> None:
-        box = worker.mailbox
+        box = worker.outbox
         joined = self.master.join(box.instance, box.incarnation, self.now)
         self.write()
         if joined is None or box.generation not in (0, joined.generation):
@@ -264,7 +266,7 @@ class World:
             box.joined(joined)
 
     def hear(self, worker: Worker, answer: Answer) -> None:
-        box = worker.mailbox
+        box = worker.outbox
         box.answered(answer)
         if box.rejoin:
             return
@@ -274,17 +276,17 @@ class World:
         if worker.formed and box.regroup:
             worker.leave()
         elif group is None and box.found is not None:
-            ring = box.found
-            worker.group = self.groups.setdefault(ring.number, Group(ring))
-            assert worker.group.ring == ring
-            worker.after, worker.without, box.join_request = ring.number, (), None
-            begins = not ring.holders and ring.members[0] == worker.name
+            worker_group = box.found
+            worker.group = self.groups.setdefault(worker_group.number, Group(worker_group))
+            assert worker.group.worker_group == worker_group
+            worker.after, worker.without, box.join_request = worker_group.number, (), None
+            begins = not worker_group.holders and worker_group.members[0] == worker.name
             if begins and worker.resume and worker.resume not in self.disk:
                 self.kill(worker)
 
     def act(self, worker: Worker) -> None:
         """Go on with what it is at."""
-        group, box = worker.group, worker.mailbox
+        group, box = worker.group, worker.outbox
         if box.rejoin or group is None:
             return
         if not worker.formed:
@@ -311,7 +313,7 @@ class World:
 
     def take_cut(self, worker: Worker) -> None:
         """The leader copies its weights, when all that it did of earlier tasks is told."""
-        if not worker.leads or worker.settling or worker.mailbox.rejoin:
+        if not worker.leads or worker.settling or worker.outbox.rejoin:
             return
         folder = f"cut-{len(self.checkpoints)}"
         part = Report(Task(0, "train"))
@@ -319,17 +321,17 @@ class World:
             task, rows = worker.state.open[0]
             part = Report(task, rows, rows // 512, 2.0 * rows, float(rows))
         self.checkpoints[folder] = list(worker.state.weights)
-        worker.mailbox.report("checkpoint", part, folder=folder)
+        worker.outbox.report("checkpoint", part, folder=folder)
         worker.writing.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         if worker.writing:
             self.disk.add(worker.writing[-1])
-            worker.mailbox.report("checkpoint written", Report(Task(0, "train")), folder=worker.writing.pop())
+            worker.outbox.report("checkpoint written", Report(Task(0, "train")), folder=worker.writing.pop())
 
     def name_as_slow(self, worker: Worker) -> None:
         if worker.leads and worker.group is not None:
-            worker.without = (self.random.choice(worker.group.ring.members[1:] or ("",)),)
+            worker.without = (self.random.choice(worker.group.worker_group.members[1:] or ("",)),)
             worker.leave()
 
     # Schedules ------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Worker:
     """Does what a worker does, a step at a time."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Outbox(name, incarnation)
+        self.outbox = Outbox(name, incarnation)
         self.task: Task | None = None
         self.done = 0  # rows of it that are pushed
         self.sequence = 0
@@ -439,7 +439,7 @@ class World:
     # Workers ------------------------------------------------------------------------------------------------
 
     def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
-        box = worker.mailbox
+        box = worker.outbox
         if lose_request:
             return
         if box.rejoin:
@@ -460,18 +460,18 @@ class World:
         """Push a piece of the task in hands, or finish it, or begin another."""
         task = worker.task
         if task is None:
-            worker.task, worker.done, worker.pending = worker.mailbox.take(*CONTROL, "train"), 0, None
-        elif not worker.mailbox.valid(task):
+            worker.task, worker.done, worker.pending = worker.outbox.take(*CONTROL, "train"), 0, None
+        elif not worker.outbox.valid(task):
             worker.task = None
         elif task.type != "train" or (worker.pending is None and worker.done == task.rows):
             self.exports += task.type == "export"
-            worker.mailbox.report("done", finished(task))
+            worker.outbox.report("done", finished(task))
             worker.task = None
         else:
             self.push(worker, task)
 
     def push(self, worker: Worker, task: Task) -> None:
-        servers, first = worker.mailbox.servers, self.machines[0]
+        servers, first = worker.outbox.servers, self.machines[0]
         here = tuple(machine.address for machine in self.machines)
         if (
             servers is None
@@ -503,7 +503,7 @@ class World:
             return
         worker.pending = None
         if len(taken) < len(reached):
-            worker.mailbox.report("given back", Report(task))
+            worker.outbox.report("given back", Report(task))
             worker.task = None
         elif len(taken) == len(self.machines):
             self.acknowledged.add((first.at[0], *push.piece))
@@ -525,7 +525,7 @@ class World:
         worker.done += min(PIECE, task.rows - worker.done)
         worker.sequence += 1
         progress = Progress(task, worker.done, -(-worker.done // 512), 2.0 * worker.done, float(worker.done))
-        box = worker.mailbox
+        box = worker.outbox
         return Push((box.instance, box.incarnation), worker.sequence, (task.number, task.id, start), progress)
 
     def die_in(self, push: Push) -> None:
@@ -537,25 +537,25 @@ class World:
         self.see(machine)
 
     def replace(self, worker: Worker) -> None:
-        new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
+        new = Worker(worker.outbox.instance, worker.outbox.incarnation + 1)
         self.workers[self.workers.index(worker)] = new
 
     def kill_worker(self, worker: Worker) -> None:
         self.replace(worker)
         if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
-            self.master.lost(worker.mailbox.instance, worker.mailbox.incarnation, self.now)
+            self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
 
     def drain(self, worker: Worker) -> None:
         pushing = worker.pending is not None  # it ends that first
-        if worker.task is not None and worker.mailbox.valid(worker.task) and not pushing:
-            worker.mailbox.report("given back", Report(worker.task, worker.done))
+        if worker.task is not None and worker.outbox.valid(worker.task) and not pushing:
+            worker.outbox.report("given back", Report(worker.task, worker.done))
             worker.task = None
-            worker.mailbox.give_back_received()
+            worker.outbox.give_back_received()
 
     def raise_error(self, worker: Worker) -> None:
         """A task fails in its middle, with a part of it pushed; once in a job."""
         if worker.task is not None and worker.task.type == "train" and not self.master.state.failures:
-            worker.mailbox.report("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
+            worker.outbox.report("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
             worker.task = None
 
     # Instances ----------------------------------------------------------------------------------------------

@@ -419,15 +419,15 @@ class Worker:
             await self._exchange(self._heartbeat)
             if self.box.rejoin or self.box.flags & Flag.FINISHED:
                 return
-        ring, self.box.join_request = self.box.found, None
-        self._after = ring.number
+        found, self.box.join_request = self.box.found, None
+        self._after = found.number
         with self._job.meter.left_out():
-            group = self._job.groups.setdefault(ring.number, Group(ring.members))
+            group = self._job.groups.setdefault(found.number, Group(found.members))
         if not await group.arrive(self.box.instance):
             return
-        self._job.groups = {ring.number: group}
-        leads = ring.members[0] == self.box.instance
-        self.box.enter(ring.number, group.open if leads else (), ())
+        self._job.groups = {found.number: group}
+        leads = found.members[0] == self.box.instance
+        self.box.enter(found.number, group.open if leads else (), ())
         await self._exchange(0.0)
         while not (
             group.lost.is_set() or self.box.regroup or self.box.rejoin or self.box.flags & Flag.FINISHED

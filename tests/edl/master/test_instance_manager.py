@@ -49,15 +49,15 @@ def test_a_name_that_keeps_ending_waits_longer_and_longer_though_another_worker_
     job.started(0.0)
     joined = job.leases.join("worker-0", 0, 0.0)
     assert joined is not None
-    mailbox = Outbox("worker-0", 0)
-    mailbox.joined(joined)
+    outbox = Outbox("worker-0", 0)
+    outbox.joined(joined)
     now, waits = 0.0, []
     for incarnation in range(10):
-        mailbox.answered(job.leases.exchange(mailbox.request({"predict": 1}), now))
-        task = mailbox.take("predict")
+        outbox.answered(job.leases.exchange(outbox.request({"predict": 1}), now))
+        task = outbox.take("predict")
         assert task is not None
-        mailbox.report("done", Report(task, task.rows))
-        mailbox.answered(job.leases.exchange(mailbox.request({}), now))
+        outbox.report("done", Report(task, task.rows))
+        outbox.answered(job.leases.exchange(outbox.request({}), now))
         job.ended("worker-1", incarnation, "killed", now)
         began = now
         while not job.started(now):

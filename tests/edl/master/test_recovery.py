@@ -261,11 +261,11 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: GroupStage
 
 
 def unheard(trio: GroupStage) -> None:
-    """b trains in a ring of its own, whose forming nobody told; meanwhile the next ring has begun."""
+    """b trains in a group of its own, whose forming nobody told; meanwhile the next group has begun."""
     trio.join("b")
     trio.pass_time(MEMBER_SECS + 0.1)
     assert trio.present.members == ("b",)
-    trio.ring["b"] = 2
+    trio.holds["b"] = 2
     trio.join("ac")
     trio.pass_time(BOUNDARY_SECS)
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "c"))
@@ -288,7 +288,7 @@ def test_what_was_settled_in_a_group_that_nobody_knew_of_is_told_again_in_the_ne
     trio.kill("a")
     trio.join("b")
     assert trio.present.members == ("b",)
-    trio.ring["b"] = trio.rendezvous.number
+    trio.holds["b"] = trio.rendezvous.number
     assert trio.say("b", finished(task)).seen_upto == 1
     assert trio.master.job.state.rows == LEAST_ROWS
 

@@ -1,4 +1,4 @@
-"""Who is in the next ring, and when it begins."""
+"""Who is in the next group, and when it begins."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_joiner_whose_group_comes_to_nothing_does_not_begin_the_next_without_t
 def test_a_group_that_loses_a_member_before_it_forms_is_followed_by_the_next(trio: GroupStage) -> None:
     trio.join("abc")
     trio.kill("c")
-    trio.join("ab", after=1)  # b was not told of the ring, a was
+    trio.join("ab", after=1)  # b was not told of the group, a was
     assert (trio.rendezvous.number, trio.present.members) == (3, ("a", "b"))
 
 

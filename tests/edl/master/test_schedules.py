@@ -32,7 +32,7 @@ class Worker:
     """Does what a worker does, a step at a time."""
 
     def __init__(self, name: str, incarnation: int) -> None:
-        self.mailbox = Outbox(name, incarnation)
+        self.outbox = Outbox(name, incarnation)
         self.task: Task | None = None
         self.pending_checkpoints: list[str] = []
         self.steps: list[tuple[int, int, int, int]] = []  # of a trainer: what its weights have taken
@@ -44,8 +44,8 @@ class Worker:
             self.steps.append(
                 (done.number, done.id, done.skip, done.rows) if done.type == "train" else (0, 0, 0, 0)
             )
-            self.mailbox.report("done", finished(done))
-        self.task = self.mailbox.take(*CONTROL, "train", "predict")
+            self.outbox.report("done", finished(done))
+        self.task = self.outbox.take(*CONTROL, "train", "predict")
         return done
 
 
@@ -94,21 +94,21 @@ class World:
         self.master.written(marks)
 
     def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
-        mailbox = worker.mailbox
+        outbox = worker.outbox
         if lose_request:
             return
-        if mailbox.rejoin:
-            joined = self.master.join(mailbox.instance, mailbox.incarnation, self.now)
+        if outbox.rejoin:
+            joined = self.master.join(outbox.instance, outbox.incarnation, self.now)
             self.write()  # a member is written down before it is answered
             if joined is None:
                 self.replace(worker)
             elif not lose_answer:
                 self.begin(worker, joined)
             return
-        answer = self.master.exchange(mailbox.request(WANT), self.now)
+        answer = self.master.exchange(outbox.request(WANT), self.now)
         if not lose_answer:
-            mailbox.answered(answer)
-            if mailbox.rejoin and self.recovery is TrainerRecovery:
+            outbox.answered(answer)
+            if outbox.rejoin and self.recovery is TrainerRecovery:
                 self.replace(worker)
 
     def begin(self, worker: Worker, joined: Joined) -> None:
@@ -118,11 +118,11 @@ class World:
                 self.kill(worker)
                 return
             worker.steps = list(self.checkpoints[joined.resume])
-        worker.mailbox.joined(joined)
+        worker.outbox.joined(joined)
 
     def replace(self, worker: Worker) -> None:
         """The worker dies; its name is started again."""
-        new = Worker(worker.mailbox.instance, worker.mailbox.incarnation + 1)
+        new = Worker(worker.outbox.instance, worker.outbox.incarnation + 1)
         self.workers[self.workers.index(worker)] = new
 
     def step(self) -> None:
@@ -146,7 +146,7 @@ class World:
     def kill(self, worker: Worker) -> None:
         self.replace(worker)
         if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
-            self.master.lost(worker.mailbox.instance, worker.mailbox.incarnation, self.now)
+            self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
 
     def pass_time(self) -> None:
         self.now += self.random.random() * LEASE / 2
@@ -156,9 +156,9 @@ class World:
         """The worker is drained: it gives back what it has, in part done, and leaves."""
         if worker.task is None:
             return
-        worker.mailbox.report("given back", Report(worker.task))
+        worker.outbox.report("given back", Report(worker.task))
         worker.task = None
-        worker.mailbox.give_back_received()
+        worker.outbox.give_back_received()
 
     def restart(self) -> None:
         """The master dies, and is back with what it had written down, perhaps on an empty disk."""
@@ -191,18 +191,18 @@ class World:
 
     def take_cut(self, worker: Worker) -> None:
         """A trainer writes down its weights, in the middle of a task or between two."""
-        if self.recovery is not TrainerRecovery or worker.mailbox.rejoin:
+        if self.recovery is not TrainerRecovery or worker.outbox.rejoin:
             return
         folder = f"cut-{len(self.checkpoints)}"
         self.checkpoints[folder] = list(worker.steps)
-        worker.mailbox.report("checkpoint", Report(Task(0, "train")), folder=folder)
+        worker.outbox.report("checkpoint", Report(Task(0, "train")), folder=folder)
         worker.pending_checkpoints.append(folder)
 
     def finish_cut(self, worker: Worker) -> None:
         """What a trainer wrote in the background is complete."""
         if worker.pending_checkpoints:
             self.disk.add(worker.pending_checkpoints[-1])
-            worker.mailbox.report(
+            worker.outbox.report(
                 "checkpoint written", Report(Task(0, "train")), folder=worker.pending_checkpoints.pop()
             )
 
@@ -280,4 +280,4 @@ def test_workers_learn_that_the_job_is_over() -> None:
     world = run(1, Plan("predict", 10), workers=2, steps=0)
     for worker in world.workers:
         world.call(worker)
-        assert worker.mailbox.flags & Flag.FINISHED
+        assert worker.outbox.flags & Flag.FINISHED

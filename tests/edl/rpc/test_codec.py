@@ -35,7 +35,7 @@ ROUND = Round(
 TASK = Task(4, "conclude", 0, 0, 3, 0, (7 << 40) + 5, settles=True, round=ROUND)
 TRAIN = Task(1, "train", 8192, 16384, 2, 512, (7 << 40) + 6)
 SERVERS = Servers((7 << 20) + 2, 3, ("127.0.0.1:1", "127.0.0.1:2"), ready=True)
-RING = WorkerGroup(5, ("worker-1", "worker-0"), 1, "127.0.0.1:3", ("127.0.0.1:3", "127.0.0.1:4"))
+GROUP = WorkerGroup(5, ("worker-1", "worker-0"), 1, "127.0.0.1:3", ("127.0.0.1:3", "127.0.0.1:4"))
 SEEK = JoinRequest("127.0.0.1:4", 4, ("worker-2",))
 CONCLUSION = Conclusion(
     {"rmse": 0.5, "auc": None}, "enough", Outcome("train", 10, 0.5, archive="archive.zip")
@@ -76,7 +76,7 @@ def test_a_request_comes_as_it_went() -> None:
 
 
 def test_an_answer_comes_as_it_went() -> None:
-    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS, RING)
+    answer = Answer(7, (TASK, TRAIN), (1, 2**45), Flag.PENDING | Flag.DRY, 8, 7, SERVERS, GROUP)
     found = over_the_wire(codec.answer_to(answer), pb.ExchangeResponse)
     assert isinstance(found, pb.ExchangeResponse)
     assert encoding.encode(codec.answer_from(found)) == encoding.encode(answer)

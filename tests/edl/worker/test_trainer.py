@@ -222,7 +222,7 @@ def test_an_error_in_a_callback_names_its_line(tmp_path: Path) -> None:
 
 
 def test_a_callback_of_another_kind_is_named(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match=r"callbacks in .* gives a str, which is no edl\.Callback"):
+    with pytest.raises(JobError, match=r"callbacks in .* gives a str, which is not an edl\.Callback"):
         run(tmp_path, table(10), append="\n\ndef callbacks():\n    return ['stop']\n")
 
 
@@ -435,7 +435,7 @@ def test_whoever_concludes_an_epoch_rebuilds_what_went_before_from_the_curve(tmp
 
 
 class GoesBack(Local):
-    """Takes the parameters of a cut, as a ring's first member does: when it is about to train."""
+    """Takes the parameters of a cut, as a group's first member does: when it is about to train."""
 
     trainer: Trainer
     cut: TrainerCheckpoint
@@ -443,7 +443,7 @@ class GoesBack(Local):
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
         if not self.step:
             self.trainer.resume(self.cut)
-            self.trainer.resume(self.cut)  # the ring that was to begin with it came to nothing
+            self.trainer.resume(self.cut)  # the group that was to begin with it came to nothing
         return super().train(rows, done, rates)
 
 

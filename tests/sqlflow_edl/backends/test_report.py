@@ -74,7 +74,7 @@ def test_a_running_job_has_its_tasks_and_every_process() -> None:
     }
 
 
-def test_a_ring_is_told_with_its_members() -> None:
+def test_a_group_is_told_with_its_members() -> None:
     snapshot = msgspec.structs.replace(SNAPSHOT, group=7, members=("worker-1", "worker-0"))
     assert ("group", "7: worker-1, worker-0") in facts(report(supervised(snapshot)))
     assert "group" not in dict(facts(report(supervised())))

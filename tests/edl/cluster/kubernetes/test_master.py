@@ -73,7 +73,7 @@ def left_in(source: Source) -> list[str]:
 def trained(
     kubernetes: Cluster, source: Source, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Outcome, Deployed]:
-    """A ring of two, of which one is killed, and then the master, before the second epoch ends."""
+    """A group of two, of which one is killed, and then the master, before the second epoch ends."""
     kubernetes.go_wrong()
     folder = tmp_path_factory.mktemp("trained")
     job = job_of(

@@ -1,4 +1,4 @@
-"""A member of rings in a process of its own, and the process that forks members once it has imported the framework.
+"""A member of groups in a process of its own, and the process that forks members once it has imported the framework.
 
     python -m tests.edl.worker.strategies.group_member FRAMEWORK DESCRIPTOR
 
@@ -70,7 +70,7 @@ class PromptPeer(Peer):
 
 
 class Member:
-    """Does what it is told, and is the rendezvous of its own strategy: the test forms the rings."""
+    """Does what it is told, and is the rendezvous of its own strategy: the test forms the groups."""
 
     def __init__(self, name: str, said: Any, say: Callable[[dict[str, Any]], None]) -> None:
         self._name = name
@@ -198,7 +198,7 @@ class Member:
 
     def follow(self, position: bytes, group: WorkerGroup, store: Any, rank: int) -> None:
         self._number, self._store = group.number, store
-        self.followed = {"ring": group.number, "rank": rank, **json.loads(position)}
+        self.followed = {"group": group.number, "rank": rank, **json.loads(position)}
 
     @property
     def regroup(self) -> bool:

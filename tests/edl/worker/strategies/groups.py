@@ -1,4 +1,4 @@
-"""Groups of processes: the test tells each member what to do, and is the master that forms the rings."""
+"""Groups of processes: the test tells each member what to do, and is the master that forms the groups."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Groups:
         return member
 
     def begin(self, members: list[MemberProcess]) -> list[Answer]:
-        """The first ring of new members."""
+        """The first group of new members."""
         self._number = 0
         for member in members:
             member.address = member.answer()["address"]
@@ -108,17 +108,17 @@ class Groups:
         return self.formed(members, holders=0)
 
     def formed(self, members: list[MemberProcess], holders: int) -> list[Answer]:
-        """A ring of these, who seek one; what each says once it has formed."""
+        """A group of these, who seek one; what each says once it has formed."""
         for member in members:
             found = member.answer()
             assert "seeks" in found, found
-        ring = self.told(members, holders)
+        group = self.told(members, holders)
         for member in members:
-            member.send(ring)
+            member.send(group)
         return [member.answer() for member in members]
 
     def told(self, members: list[MemberProcess], holders: int) -> bytes:
-        """The next ring, as its members are told of it."""
+        """The next group, as its members are told of it."""
         self._number += 1
         names = tuple(member.name for member in members)
         addresses = tuple(member.address for member in members)

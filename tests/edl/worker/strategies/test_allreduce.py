@@ -58,7 +58,7 @@ def optimizer(parameters):
 
 
 @pytest.fixture(scope="module", params=FRAMEWORKS)
-def rings(request: pytest.FixtureRequest) -> Iterator[Groups]:
+def groups(request: pytest.FixtureRequest) -> Iterator[Groups]:
     made = Groups(request.param)
     yield made
     made.close()
@@ -66,7 +66,7 @@ def rings(request: pytest.FixtureRequest) -> Iterator[Groups]:
 
 @pytest.fixture
 def framework(request: pytest.FixtureRequest) -> str:
-    found: str = request.node.callspec.params["rings"]
+    found: str = request.node.callspec.params["groups"]
     return found
 
 
@@ -94,12 +94,12 @@ def equal(members: list[MemberProcess], folder: Path) -> dict[str, np.ndarray]:
     return first
 
 
-def test_members_train_what_one_process_trains(rings: Groups, framework: str, tmp_path: Path) -> None:
+def test_members_train_what_one_process_trains(groups: Groups, framework: str, tmp_path: Path) -> None:
     """The last minibatch is smaller than the others, and then there are fewer rows than members."""
     folder = model(tmp_path / "model", framework)
     local = create(folder, 1)
-    with rings.members(folder, 3) as members:
-        rings.begin(members)
+    with groups.members(folder, 3) as members:
+        groups.begin(members)
         for first, last, size in ((0, 90, SIZE), (90, 96, 2), (96, 160, SIZE)):
             expected = local.train(rows(first, last, size))
             for answer in all_do(members, "train", first=first, last=last, size=size):
@@ -108,28 +108,28 @@ def test_members_train_what_one_process_trains(rings: Groups, framework: str, tm
 
 
 def test_survivors_go_on_without_a_member_that_is_killed_and_a_joiner_gets_everything(
-    rings: Groups, framework: str, tmp_path: Path
+    groups: Groups, framework: str, tmp_path: Path
 ) -> None:
     folder = model(tmp_path / "model", framework)
     local = create(folder, 1)
-    with rings.members(folder, 3) as members:
-        joiner = rings.fork(folder, "worker-3", seed=2)
-        rings.begin(members)
+    with groups.members(folder, 3) as members:
+        joiner = groups.fork(folder, "worker-3", seed=2)
+        groups.begin(members)
         first, killed, last = members
         killed.say("train", first=0, last=8 * SIZE, happens="killed", at=5)
         survivors = [first, last]
         for member in survivors:
             member.say("train", first=0, last=8 * SIZE)
-        for answer in rings.formed(survivors, holders=2):
+        for answer in groups.formed(survivors, holders=2):
             assert (answer["void"], answer["step"], answer["rows"]) == (True, 5, 5 * SIZE)
         all_do(survivors, "train", first=5 * SIZE, last=8 * SIZE)
         all_do(survivors, "keep", epoch=1)
-        for member in survivors:  # the master wants a ring with the one that waits
+        for member in survivors:  # the master wants a group with the one that waits
             member.say("train", first=8 * SIZE, last=12 * SIZE, happens="leaves", at=8)
         joiner.address = joiner.answer()["address"]
         joiner.say("join")
         everybody = [*survivors, joiner]
-        rings.formed(everybody, holders=2)
+        groups.formed(everybody, holders=2)
         all_do(everybody, "train", first=8 * SIZE, last=12 * SIZE)
         local.train(rows(0, 12 * SIZE))
         close(equal(everybody, tmp_path), local.get_weights())
@@ -139,15 +139,15 @@ def test_survivors_go_on_without_a_member_that_is_killed_and_a_joiner_gets_every
 
 # What is the same for all frameworks ----------------------------------------------------------------------------
 
-of_torch = pytest.mark.parametrize("rings", ["torch"], indirect=True)
+of_torch = pytest.mark.parametrize("groups", ["torch"], indirect=True)
 
 
 @of_torch
-def test_rows_have_their_weights_and_steps_their_rates(rings: Groups, tmp_path: Path) -> None:
+def test_rows_have_their_weights_and_steps_their_rates(groups: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with rings.members(folder, 2) as members:
-        rings.begin(members)
+    with groups.members(folder, 2) as members:
+        groups.begin(members)
         for number, first in enumerate((0, 4 * SIZE)):
             last = first + 4 * SIZE
             all_do(members, "train", first=first, last=last, weighted=True, rates=True)
@@ -157,18 +157,18 @@ def test_rows_have_their_weights_and_steps_their_rates(rings: Groups, tmp_path: 
 
 @of_torch
 def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
-    rings: Groups, tmp_path: Path
+    groups: Groups, tmp_path: Path
 ) -> None:
-    """It hosts the ring's store, and is the leader."""
+    """It hosts the group's store, and is the leader."""
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with rings.members(folder, 3) as members:
-        rings.begin(members)
+    with groups.members(folder, 3) as members:
+        groups.begin(members)
         frozen, *others = members
         frozen.say("train", first=0, last=8 * SIZE, happens="frozen", at=3)
         for member in others:
             member.say("train", first=0, last=8 * SIZE)
-        assert [answer["step"] for answer in rings.formed(others, holders=2)] == [3, 3]
+        assert [answer["step"] for answer in groups.formed(others, holders=2)] == [3, 3]
         all_do(others, "train", first=3 * SIZE, last=8 * SIZE)
         local.train(rows(0, 8 * SIZE))
         close(equal(others, tmp_path), local.get_weights())
@@ -176,17 +176,17 @@ def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
 
 @of_torch
 def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
-    rings: Groups, tmp_path: Path
+    groups: Groups, tmp_path: Path
 ) -> None:
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with rings.members(folder, 3) as members:
-        rings.begin(members)
+    with groups.members(folder, 3) as members:
+        groups.begin(members)
         late, *others = members
         late.say("train", first=0, last=6 * SIZE, happens="late", at=3)
         for member in others:
             member.say("train", first=0, last=6 * SIZE)
-        for answer in rings.formed(members, holders=3):
+        for answer in groups.formed(members, holders=3):
             assert (answer["step"], answer["rows"]) == (4, 4 * SIZE)
         all_do(members, "train", first=4 * SIZE, last=6 * SIZE)
         local.train(rows(0, 6 * SIZE))
@@ -194,33 +194,33 @@ def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
 
 
 @of_torch
-def test_a_member_whose_program_fails_leaves_and_may_come_back(rings: Groups, tmp_path: Path) -> None:
+def test_a_member_whose_program_fails_leaves_and_may_come_back(groups: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
-    with rings.members(folder, 2) as members:
-        rings.begin(members)
+    with groups.members(folder, 2) as members:
+        groups.begin(members)
         failing, other = members
         other.say("train", first=0, last=4 * SIZE)
         assert failing.ask("train", first=0, last=4 * SIZE, happens="raises", at=1)["raised"]
         failing.say("train", first=0, last=4 * SIZE)
-        assert [answer["rows"] for answer in rings.formed([other, failing], holders=1)] == [SIZE, SIZE]
+        assert [answer["rows"] for answer in groups.formed([other, failing], holders=1)] == [SIZE, SIZE]
         all_do(members, "train", first=SIZE, last=4 * SIZE)
         equal(members, tmp_path)
 
 
 @of_torch
-def test_a_group_that_comes_to_nothing_is_followed_by_another(rings: Groups, tmp_path: Path) -> None:
+def test_a_group_that_comes_to_nothing_is_followed_by_another(groups: Groups, tmp_path: Path) -> None:
     """The one that the master counts on never comes."""
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with rings.members(folder, 1) as members:
+    with groups.members(folder, 1) as members:
         [alone] = members
-        absent = rings.fork(folder, "worker-1")
+        absent = groups.fork(folder, "worker-1")
         absent.address = absent.answer()["address"]
         alone.address = alone.answer()["address"]
         alone.say("join")
         assert alone.answer() == {"seeks": 0, "without": []}
-        alone.send(rings.told([alone, absent], holders=0))
-        [formed] = rings.formed([alone], holders=0)
+        alone.send(groups.told([alone, absent], holders=0))
+        [formed] = groups.formed([alone], holders=0)
         assert formed["rank"] == 0
         why, *_, back = alone.ask("told")["told"]  # the reason may change meanwhile, which is reported too
         assert re.fullmatch(
@@ -235,9 +235,9 @@ def test_a_group_that_comes_to_nothing_is_followed_by_another(rings: Groups, tmp
 
 
 @pytest.fixture(scope="module")
-def pair(rings: Groups, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberProcess]]:
-    with rings.members(model(tmp_path_factory.mktemp("model"), "torch"), 2) as members:
-        rings.begin(members)
+def pair(groups: Groups, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[MemberProcess]]:
+    with groups.members(model(tmp_path_factory.mktemp("model"), "torch"), 2) as members:
+        groups.begin(members)
         yield members
 
 

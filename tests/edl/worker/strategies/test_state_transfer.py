@@ -1,4 +1,4 @@
-"""The state of a ring's member, handed over to others, by groups that only say what is sent."""
+"""The state of a group's member, handed over to others, by groups that only say what is sent."""
 
 from __future__ import annotations
 

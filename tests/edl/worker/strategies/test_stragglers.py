@@ -1,4 +1,4 @@
-"""Who is far slower than the others of a ring."""
+"""Who is far slower than the others of a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks of rings: members of the test's own, in threads where they wait, and a real master."""
+"""The tasks of groups: members of the test's own, in threads where they wait, and a real master."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAN = Plan("train", 3 * LEAST_ROWS, 100, TRAINING)
 
 
 class Store:
-    """Of a ring whose members are threads. gone: its first member is."""
+    """Of a group whose members are threads. gone: its first member is."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -102,7 +102,7 @@ class Member:
 
 
 class Stage:
-    """The master, its workers, and the store of their ring."""
+    """The master, its workers, and the store of their group."""
 
     def __init__(self, master: Master) -> None:
         self.master = master
@@ -121,17 +121,17 @@ class Stage:
         self.master.with_leases(lambda leases: leases.want(workers))
 
     def form(self, members: Sequence[Member], done: Report | None = None) -> WorkerGroup:
-        """The next ring is theirs; they go on from where the first of them is."""
+        """The next group is theirs; they go on from where the first of them is."""
         self.store.break_down()
         waiting = [in_thread(partial(member.tasks.next_group, done)) for member in members]
-        rings = [each.result(SECONDS) for each in waiting]
-        assert all(ring == rings[0] for ring in rings)
+        groups = [each.result(SECONDS) for each in waiting]
+        assert all(group == groups[0] for group in groups)
         by_name = {member.name: member for member in members}
         self.store = Store()
-        position = by_name[rings[0].members[0]].tasks.position()
-        for rank, name in enumerate(rings[0].members):
-            by_name[name].tasks.follow(position, rings[0], self.store, rank)
-        return rings[0]
+        position = by_name[groups[0].members[0]].tasks.position()
+        for rank, name in enumerate(groups[0].members):
+            by_name[name].tasks.follow(position, groups[0], self.store, rank)
+        return groups[0]
 
     def lose(self, member: Member) -> None:
         """It is killed."""
@@ -164,9 +164,9 @@ def trained(leases: TaskManager) -> tuple[int, int]:
 def test_all_members_take_the_same_tasks_in_the_same_order(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
     assert one.turn()
-    ring = stage.form([one, other])
-    assert (ring.holders, one.did + other.did) == (0, ["begin"])
-    first = one if ring.members[0] == one.name else other
+    group = stage.form([one, other])
+    assert (group.holders, one.did + other.did) == (0, ["begin"])
+    first = one if group.members[0] == one.name else other
     second = other if first is one else one
     assert [second.train() for _ in range(3)] == [0, 1, 2]
     assert [first.train() for _ in range(3)] == [0, 1, 2]
@@ -175,8 +175,8 @@ def test_all_members_take_the_same_tasks_in_the_same_order(stage: Stage) -> None
 
 def test_when_the_first_is_lost_the_next_goes_on_in_the_middle_of_its_task(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
-    ring = stage.form([one, other])
-    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    group = stage.form([one, other])
+    first, second = (one, other) if group.members[0] == one.name else (other, one)
     for member in (second, first):
         assert member.train() == 0
     task = second.next()
@@ -197,8 +197,8 @@ def test_when_the_first_is_lost_the_next_goes_on_in_the_middle_of_its_task(stage
 
 def test_what_the_first_could_not_tell_any_more_is_told_by_the_next(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
-    ring = stage.form([one, other])
-    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    group = stage.form([one, other])
+    first, second = (one, other) if group.members[0] == one.name else (other, one)
     for place in range(2):
         assert second.train() == place
     stage.lose(first)
@@ -211,8 +211,8 @@ def test_what_the_first_could_not_tell_any_more_is_told_by_the_next(stage: Stage
 
 def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_concluded(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
-    ring = stage.form([one, other])
-    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    group = stage.form([one, other])
+    first, second = (one, other) if group.members[0] == one.name else (other, one)
     for member in (second, first):
         assert [member.train() for _ in range(3)] == [0, 1, 2]
         assert not member.tasks.pending
@@ -245,8 +245,8 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
 
 def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
-    ring = stage.form([one, other])
-    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    group = stage.form([one, other])
+    first, second = (one, other) if group.members[0] == one.name else (other, one)
     for member in (second, first):
         assert [member.train() for _ in range(3)] == [0, 1, 2]
     for member in (second, first):
@@ -291,13 +291,13 @@ def test_who_joins_ends_the_group_at_the_next_minibatch_and_goes_on_where_it_was
         """Until the loop is called back."""
     assert one.tasks.regroup
     done = Report(task, SIZE, 1, 1.0, float(SIZE))
-    ring = in_thread(lambda: one.tasks.next_group(done)).result(SECONDS)
-    assert ring == joining.result(SECONDS)
-    assert (ring.members, ring.holders) == (("worker-0", "worker-1"), 1)
+    group = in_thread(lambda: one.tasks.next_group(done)).result(SECONDS)
+    assert group == joining.result(SECONDS)
+    assert (group.members, group.holders) == (("worker-0", "worker-1"), 1)
     store = Store()
     position = one.tasks.position()
     for rank, member in enumerate((one, other)):
-        member.tasks.follow(position, ring, store, rank)
+        member.tasks.follow(position, group, store, rank)
         again = member.next()
         assert again is not None
         assert (again.id, again.skip) == (0, SIZE)
@@ -318,8 +318,8 @@ def test_the_first_that_has_to_go_checkpoints_where_it_is_for_the_case_that_nobo
     stage: Stage,
 ) -> None:
     one, other = stage.enter("worker-0", "worker-1")
-    ring = stage.form([one, other])
-    first, second = (one, other) if ring.members[0] == one.name else (other, one)
+    group = stage.form([one, other])
+    first, second = (one, other) if group.members[0] == one.name else (other, one)
     assert first.train() == 0
     task = first.next()
     assert task is not None

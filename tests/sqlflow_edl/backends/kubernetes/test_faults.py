@@ -40,14 +40,14 @@ def yard(source: Source, tmp_path: Path, kubeconfig: Callable[..., Path]) -> Ite
         yield Yard(double, source, tmp_path)
 
 
-def ring(workers: int) -> ClusterSpec:
+def group(workers: int) -> ClusterSpec:
     return ClusterSpec(workers, strategy="allreduce")
 
 
 @pytest.mark.soak
 def test_a18_a_job_trains_with_the_workers_there_is_room_for_be_it_none_for_a_while(yard: Yard) -> None:
     yard.double.capacity(cpu="1.5")
-    job = yard.slow("a18", ROWS, ring(3))
+    job = yard.slow("a18", ROWS, group(3))
     job.until(job.trains(1, pending=2))
     yard.double.capacity(cpu="3.5")
     job.until(job.trains(3))
@@ -67,9 +67,9 @@ def test_a22_a_job_gives_room_to_a_more_urgent_one_and_takes_it_up_again(yard: Y
     yard.make_classes()
     yard.double.capacity(cpu="2.5")
     classes = {"priority_class": "high", "low_priority_class": "low"}
-    low = yard.slow("low", ROWS, ring(2), **classes, high_priority_fraction="0.5")
+    low = yard.slow("low", ROWS, group(2), **classes, high_priority_fraction="0.5")
     low.until(low.trains(2))
-    high = yard.slow("high", ROWS, ring(1), **classes)
+    high = yard.slow("high", ROWS, group(1), **classes)
     high.until(high.trains(1))
     low.until(low.trains(1, pending=1))
     high.hurry()
@@ -133,7 +133,7 @@ def servers(now: Snapshot) -> list[str]:
 
 @pytest.mark.soak
 def test_a8_workers_that_vanish_while_the_api_server_is_deaf_are_found_by_listing_again(yard: Yard) -> None:
-    job = yard.slow("a8", ROWS, ring(4))
+    job = yard.slow("a8", ROWS, group(4))
     job.until(job.trains(4))
     master = job.deployed.master()
     yard.double.go_wrong(Fault("drop", "GET .*/pods[?].*(watch=true|limit)", times=10**6))
