@@ -83,7 +83,7 @@ def test_all_drivers_read_equal_rows(
     ("column", "words"),
     [
         ("x", "is a TINYINT\\(1\\), a boolean, but holds 5"),
-        ("z", "holds '0000-00-00', which is no date"),
+        ("z", "holds '0000-00-00', which is not a date"),
         ("p", "holds '2024-00-00 00:00:00', which is not a timestamp"),
         ("w", "holds '25:00:00', which is not a time"),
     ],
