@@ -66,7 +66,7 @@ class Backend:
     health_port: int = 0
     wishes: Callable[[], Wishes] | None = None
     beat: Callable[[], None] = lambda: None
-    want: Callable[[int], None] = lambda instances: None
+    want: Callable[[int, int], None] = lambda least, most: None
     clock: Callable[[], float] = time.monotonic
     interval: float = 0.2
     register_secs: float = REGISTER_SECS

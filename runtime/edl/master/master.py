@@ -175,7 +175,7 @@ class Master:
         orderly = backend.supervised and spec.kind == "train"
         self._deadline = Deadline(tasks, self._stopper, spec.cluster.deadline, orderly=orderly)
         self._leaving, self._unpaused = asyncio.Event(), asyncio.Event()
-        self._most = self._instances.most  # slots that the quota was asked for
+        self._needed = self._instances.needed  # slots that the quota was asked for
         self._wanting: asyncio.Future[None] | None = None
 
     async def run(self) -> int:
@@ -307,7 +307,7 @@ class Master:
             await asyncio.to_thread(self._copies.close)
 
     def _on_tick(self, now: float) -> None:
-        if self._instances.most != self._most and (self._wanting is None or self._wanting.done()):
+        if self._instances.needed != self._needed and (self._wanting is None or self._wanting.done()):
             self._wanting = asyncio.ensure_future(self._want())
         if self._instances_due.due(now, len(self._instances)):
             for action in self._instances.actions(now):
@@ -366,10 +366,10 @@ class Master:
 
     async def _want(self) -> None:
         """Ask the quota, if any, for the slots that the job can use, if that is not the number of the JobSpec."""
-        self._most = self._instances.most
+        self._needed = self._instances.needed
         state = self._tasks.state
         if (state.workers, state.server_count, state.server_change) != (None, None, None):
-            await asyncio.to_thread(self._backend.want, self._most)
+            await asyncio.to_thread(self._backend.want, *self._needed)
 
     def _cancel(self) -> None:
         self._tasks.cancel("the job was cancelled")

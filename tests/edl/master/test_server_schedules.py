@@ -188,6 +188,13 @@ def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
 
 
 @blocks(6, always=1)
-@pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "changes-sync",
+        "changes-logs",
+        *(pytest.param(f"changes-{kind}", marks=pytest.mark.soak) for kind in ("async", "lost", "memory")),
+    ],
+)
 def test_when_the_servers_change_every_gradient_counts_once_whoever_dies(kind: str, block: int) -> None:
     assert any(drawn(kind, CHANGES[kind], block))

@@ -57,9 +57,9 @@ class ProcessCluster:
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self._ask(Stop(self._next(), name, incarnation, grace))
 
-    def want(self, instances: int) -> None:
+    def want(self, least: int, most: int) -> None:
         """Ask the job's quota, if any, for so many slots."""
-        self._ask(Want(self._next(), instances))
+        self._ask(Want(self._next(), least, most))
 
     def list(self) -> list[Change]:
         return [*self._ask(List(self._next())).changes]

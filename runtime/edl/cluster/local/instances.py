@@ -29,13 +29,13 @@ class Instances:
     """Registry of instances that starts, stops and watches them. All calls come from the event loop's thread.
 
     `notify` is called with every change. `slots` is the maximum number of instances, or None; `room` is the same if it
-    may change. `wanted` is the number that the job can use, if the master has changed it. `launcher` is set before the
-    first start.
+    may change. `wanted` are the numbers that the job keeps and can use, if the master has changed them. `launcher` is
+    set before the first start.
     """
 
     launcher: Launcher
     room: Room | None = None
-    wanted: int | None = None
+    wanted: tuple[int, int] | None = None
 
     def __init__(
         self, children: Children, notify: Callable[[Change], None], slots: int | None = None

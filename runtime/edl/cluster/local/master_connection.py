@@ -68,7 +68,7 @@ def _answer(request: Start | Stop | Want | List, instances: Instances) -> Answer
     if isinstance(request, List):
         return Answer(request.number, changes=tuple(instances.list()))
     if isinstance(request, Want):
-        instances.wanted = request.instances
+        instances.wanted = request.least, request.most
         return Answer(request.number)
     try:
         if isinstance(request, Start):

@@ -30,10 +30,11 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
 
 
 class Want(msgspec.Struct, frozen=True, tag="want"):
-    """Number of instances that the job can use from now on, for its quota."""
+    """Number of instances that the job keeps, and that it can use from now on, for its quota."""
 
     number: int
-    instances: int
+    least: int
+    most: int
 
 
 class List(msgspec.Struct, frozen=True, tag="list"):

@@ -142,12 +142,12 @@ class Membership:
         self._path = quota.folder / "jobs" / demand.job
         self._file = self._enter()
 
-    def turn(self, occupied: int, most: int | None = None) -> int:
+    def turn(self, occupied: int, wanted: tuple[int, int] | None = None) -> int:
         """Take and return slots; return the number of instances that the job may have from now on.
 
-        `occupied` counts present instances, whose slots are free for others once they have ended. `most` replaces
-        the number of slots that the job can use. Raises ClusterError if that is impossible now; the previous state
-        then holds.
+        `occupied` counts present instances, whose slots are free for others once they have ended. `wanted` replaces
+        the least number of slots and the number that the job can use. Raises ClusterError if that is impossible now;
+        the previous state then holds.
         """
         with self._quota.locked(TURN_SECONDS):
             if not self._is_there:  # the folder was removed and created again
@@ -155,7 +155,8 @@ class Membership:
                 os.close(left)
                 # Other jobs have not joined it yet.
                 raise ClusterError(f"the quota {self._quota.folder} was created anew")
-            self._request(most)
+            if wanted is not None:
+                self._request(*wanted)
             slots, demands = self._quota.slots(), self._quota.demands()
             ours, least = self._demand, self._demand.request.least
             target = allot(demands, slots)[ours.job]
@@ -168,12 +169,11 @@ class Membership:
                 self._demand = changed
             return room
 
-    def _request(self, most: int | None) -> None:
-        """Record another number of slots that the job can use."""
-        request = self._demand.request
-        if most is not None and (most := max(request.least, most)) != request.most:
-            changed = msgspec.structs.replace(request, most=most)
-            self._demand = msgspec.structs.replace(self._demand, request=changed)
+    def _request(self, least: int, most: int) -> None:
+        """Record other numbers of slots that the job has to have and can use."""
+        request = SlotRequest(least, max(least, most), self._demand.request.priority)
+        if request != self._demand.request:
+            self._demand = msgspec.structs.replace(self._demand, request=request)
             _write(self._file, self._demand)
 
     def leave(self) -> None:

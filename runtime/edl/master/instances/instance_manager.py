@@ -175,9 +175,9 @@ class InstanceManager:
         return self.wanted if self.kept == "all" else min(self.wanted, int(self.kept == "one worker"))
 
     @property
-    def most(self) -> int:
-        """Number of instances that the job can use."""
-        return self.wanted + len(self._homes)
+    def needed(self) -> tuple[int, int]:
+        """Least number of instances that the job keeps once it runs, and the number that it can use."""
+        return 1 + len(self._servers or ()), self.wanted + len(self._homes)
 
     def refused(self, instance: Instance, error: ClusterError, now: float) -> None:
         """Handle a start that the cluster refused. A worker stands in for a server that has no room."""

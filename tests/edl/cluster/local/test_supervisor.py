@@ -117,7 +117,7 @@ def test_a_job_that_can_use_more_or_fewer_workers_has_more_or_fewer_slots_of_its
     stage.spec = msgspec.structs.replace(stage.spec, quota=use)
     master = stage.opening()
     for wanted, slots in ((3, 3), (9, 4), (0, 1)):
-        master.do("want", instances=wanted)
+        master.do("want", least=1, most=wanted)
         assert master.do("changed", count=1) == [{"slots": slots}]
     assert quota.look()[1][0].request == SlotRequest(1, 1)
 

@@ -222,3 +222,14 @@ def test_a_job_asks_for_its_workers_and_servers_and_can_begin_with_one_worker(
     assert use_of(cluster, None) == used
     with pytest.raises(ClusterError, match="at least 5 slots"):
         use_of(Cluster(workers=1, parameter_servers=4), None)
+
+
+def test_servers_that_joined_a_job_are_not_given_to_others(quota: Quota) -> None:
+    ours = quota.join("ours", SlotRequest(2, 3))
+    assert ours.turn(0) == 3
+    assert ours.turn(3, (3, 4)) == 4
+    theirs = quota.join("theirs", SlotRequest(1, 4, 1))
+    assert theirs.turn(0) == 0
+    assert (ours.turn(4, (3, 4)), ours.turn(3, (3, 4)), theirs.turn(0)) == (3, 3, 1)
+    for member in (ours, theirs):
+        member.leave()

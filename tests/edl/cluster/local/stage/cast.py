@@ -104,8 +104,8 @@ class Master(Actor):
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         self.cluster.stop(name, incarnation, grace)
 
-    def want(self, instances: int) -> None:
-        self.cluster.want(instances)
+    def want(self, least: int, most: int) -> None:
+        self.cluster.want(least, most)
 
     def list(self) -> Any:
         return msgspec.to_builtins(self.cluster.list())
