@@ -1,0 +1,187 @@
+"""Ends of a supervisor's job: done, cancelled, its client or the supervisor itself killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edl import exit_codes
+from edl.cluster.local import client
+from edl.cluster.local.client import SupervisedJob
+from edl.errors import ClusterError
+from edl.jobs.event_log import EventLog
+from edl.jobs.outcome import JobCancelledError
+from edl.jobs.run_folder import Process
+from tests.edl.cluster.local.conftest import Stage, ends
+from tests.edl.cluster.local.supervised import DONE, finish, forkserver_of
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(stage: Stage) -> None:
+    master = stage.opening()
+    workers = [stage.worker(master, f"worker-{number}") for number in range(2)]
+    child = workers[0].do("spawn", session=False)
+    forkserver = forkserver_of(stage)
+    os.kill(stage.running.pid, signal.SIGKILL)
+    for player in (master, *workers):
+        player.wait()
+    ends(child)
+    ends(forkserver)
+    with pytest.raises(ClusterError, match="the job's supervisor died"):
+        stage.running.follow(lambda event: None)
+    assert not stage.job.status().alive
+
+
+def test_a_job_goes_on_while_its_supervisor_is_stopped_and_ends_when_it_is_continued(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    os.kill(stage.running.pid, signal.SIGSTOP)
+    assert worker.do("spawn", session=False)
+    with EventLog(stage.folder.events) as log:
+        log.write(DONE)
+    master.send("exit", code=exit_codes.OK)
+    master.wait()
+    os.kill(stage.running.pid, signal.SIGCONT)
+    assert stage.running.follow(lambda event: None) == DONE
+    worker.wait()
+
+
+def test_a_job_whose_supervisor_is_stopped_can_be_cancelled(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "END_SECONDS", 0.2)
+    master = stage.opening()
+    worker = stage.worker(master)
+    os.kill(stage.running.pid, signal.SIGSTOP)
+    assert client.cancel(stage.job)
+    for player in (master, worker):
+        player.wait()
+    assert stage.job.status().state == "cancelled"
+
+
+def test_a_job_that_is_done_ends_its_workers_and_goes_back_to_its_client(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    assert finish(stage, master) == DONE
+    worker.wait()
+    status = stage.job.status()
+    assert (status.state, status.pid, status.unclaimed) == ("finished", os.getpid(), False)
+
+
+def test_a_cancelled_job_asks_its_master_first(stage: Stage) -> None:
+    master = stage.opening()
+    worker = stage.worker(master)
+    master.do("drain", code=exit_codes.OK)
+    os.kill(stage.running.pid, signal.SIGTERM)
+    worker.wait()
+    stage.running.close()
+    assert stage.job.status().state == "cancelled"
+    assert {path.name for path in stage.job.path.iterdir()} == {"logs", "status.json"}
+
+
+def test_a_second_signal_cancels_at_once(stage: Stage) -> None:
+    master = stage.opening()
+    master.do("notice")
+    os.kill(stage.running.pid, signal.SIGTERM)
+    assert master.receive() == "SIGTERM"
+    os.kill(stage.running.pid, signal.SIGTERM)
+    with pytest.raises(JobCancelledError):
+        stage.running.follow(lambda event: None)
+    assert stage.job.status().state == "cancelled"
+
+
+START = """
+import sys
+from pathlib import Path
+
+from edl.cluster.local.client import SupervisedJob
+from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.job_folder import JobFolder
+
+job = JobFolder(Path(sys.argv[1]))
+supervised = SupervisedJob.start(job, ClusterFolder(job.path).spec())
+if sys.argv[2] == "detach":
+    supervised.detach()
+print(supervised.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+def client_of(stage: Stage, how: str) -> tuple[subprocess.Popen[bytes], int]:
+    """Another process that starts the supervisor, and the supervisor's id."""
+    stage.folder.write_spec(stage.spec)
+    command = [sys.executable, "-c", START, str(stage.job.path), how]
+    client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert client.stdout is not None
+    return client, int(client.stdout.readline())
+
+
+def test_a_job_ends_when_its_client_is_killed(stage: Stage) -> None:
+    client, supervisor = client_of(stage, "stay")
+    with client:
+        master = stage.enter()
+        worker = stage.worker(master)
+        client.kill()
+    for player in (master, worker):
+        player.wait()
+    ends(supervisor)
+    assert stage.job.status().state == "died"
+    assert "the process that started the job has ended" in stage.job.status().error
+
+
+def test_a_detached_job_outlives_its_client_and_waits_to_be_claimed(stage: Stage) -> None:
+    client, supervisor = client_of(stage, "detach")
+    with client:
+        master = stage.enter()
+        client.kill()
+    worker = stage.worker(master)
+    assert stage.job.status().alive
+    with EventLog(stage.folder.events) as log:
+        log.write(DONE)
+    master.send("exit", code=exit_codes.OK)
+    worker.wait()
+    ends(supervisor)
+    assert stage.job.status().unclaimed
+
+
+def test_a_job_has_one_supervisor(stage: Stage) -> None:
+    master = stage.opening()
+    second = SupervisedJob.start(stage.job, stage.spec)
+    ends(second.pid)
+    second.close()
+    assert f"has a supervisor: pid {stage.running.pid}" in stage.folder.log("supervisor").read_text()
+    assert stage.folder.process("supervisor") == Process.of(stage.running.pid)
+    assert finish(stage, master) == DONE
+
+
+@pytest.mark.soak
+def test_two_jobs_do_not_know_of_each_other(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    master = stage.opening()
+    (tmp_path / "other").mkdir()
+    other = Stage(tmp_path / "other", stage.spec)
+    monkeypatch.setenv("STAGE", str(tmp_path / "other" / "door"))
+    try:
+        rival = other.opening()
+        assert stage.folder.address() != other.folder.address()
+        mine, theirs = stage.worker(master), other.worker(rival)
+        assert finish(other, rival) == DONE
+        theirs.wait()
+        assert [change["place"] for change in master.do("list")] == [f"pid {mine.pid}"]
+        assert finish(stage, master) == DONE
+    finally:
+        other.running.close()
+        other.close()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is no parent-death signal")
+def test_a_stopped_worker_does_not_outlive_its_supervisor(stage: Stage) -> None:
+    worker = stage.worker(stage.opening())
+    worker.kill(signal.SIGSTOP)
+    os.kill(stage.running.pid, signal.SIGKILL)
+    worker.wait()
