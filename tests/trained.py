@@ -82,7 +82,6 @@ def _labels(signal: np.ndarray, draw: np.random.Generator) -> dict[str, pa.Array
 
 
 STATEMENTS = Path(__file__).parent / "fixtures" / "trained"
-WITHOUT_SQL = ("periodic", "keras_periodic")
 SOAK = ("linear", "keras_periodic", "keras_deep", "keras_wide", "poisson", "xgboost_number")
 
 

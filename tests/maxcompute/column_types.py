@@ -132,14 +132,6 @@ def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
     return pa.schema([(column.name, column.type.arrow) for column in columns])
 
 
-def parse_type(text: str) -> ColumnType:
-    """ValueError: MaxCompute has no such type."""
-    kind, rest = parse_prefix(text.strip())
-    if rest.strip():
-        raise ValueError(f"{text!r} is not a type")
-    return kind
-
-
 def type_of_duckdb(kind: object) -> ColumnType:
     """The type that MaxCompute would give the column of a result."""
     text = str(kind)

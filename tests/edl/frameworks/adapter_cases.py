@@ -63,7 +63,6 @@ class AdapterCases:
     framework: str
     bad_output: tuple[str, str]  # an edit that drops the column of outputs
     scalar_loss: tuple[str, str]
-    raising_loss: str
     normalised: tuple[str, str]  # an edit that adds BatchNorm and dropout
     sgd: str  # an optimizer of rate 1 that clips by OPTION
     not_elsewhere: tuple[tuple[tuple[str, str], str], ...]  # edits that servers cannot follow, and why
