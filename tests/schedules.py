@@ -18,11 +18,13 @@ from itertools import islice
 
 from tests.edl.master import test_group_schedules, test_schedules, test_server_schedules
 from tests.edl.master.blocks import one
+from tests.edl.ps import test_limit_schedules
 
 CHECKS: dict[str, Callable[[int], object]] = {
     **test_schedules.CHECKS,
     **test_group_schedules.CHECKS,
     **test_server_schedules.CHECKS,
+    **test_limit_schedules.CHECKS,
 }
 AT_ONCE = 200  # schedules that a process takes at a time
 Draw = tuple[str, int]  # kind and seed

@@ -15,16 +15,15 @@ import pytest
 
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.object_store import ObjectStore
-from edl.embeddings import RowTable, TableSpec
+from edl.embeddings import TableSpec
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
-from edl.ps import store, update_log
+from edl.ps import update_log
 from edl.ps.channel import NotReadyError
 from edl.ps.checkpoint import manifests
 from edl.ps.server import Server
 from edl.ps.update_log import UpdateLog, replay
 from edl.ps.wire import Array
-from edl.spec import RowLimits
 from tests.edl.ps.servers import SECONDS, SGD, TOKEN
 from tests.edl.ps.servers import progress as progress_of
 
@@ -97,41 +96,6 @@ class Place:
         """Number of updates of each row."""
         _, (_, rows) = self.server.answer(msg.Pull(0, ("items",), dense=True), [np.arange(IDS)])
         return [round(-value) for value in rows[:, 0].tolist()]
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("durable", [True, False])
-def test_rows_are_admitted_and_evicted_as_if_no_server_had_died(
-    tmp_path: Path, durable: bool, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Without update logs a server dies where there is a checkpoint; its replacement knows all that it knew."""
-    monkeypatch.setattr(store, "LARGEST_CHANGE", 10.0)  # checkpoints have changes, although these are many
-    drawn, limits = random.Random(seed), RowLimits(min_count=2, max_rows=9, ttl_steps=8)  # noqa: S311
-    spec = msgspec.structs.replace(MODEL.tables[0], num_ids=IDS)
-    model = msgspec.structs.replace(MODEL, tables=(spec,), limits=limits)
-    place = Place(tmp_path, MODE if durable else msg.Mode("async"), model)
-    undisturbed = RowTable(spec, 0, SGD, limits)
-    evicted = refused = 0
-    for number in range(1, 120):
-        header, arrays = push("a", number, drawn.sample(range(IDS), 4))
-        undisturbed.update(arrays[1], arrays[2], 1.0)
-        for _ in range(drawn.choice([1, 1, 2])):
-            place.server.answer(header, arrays)
-        action = drawn.choices(["", "checkpoint", "kill"], [6, 2, 1])[0]
-        if action == "checkpoint" or (action and not durable):
-            place.checkpoint()
-        if action == "kill":
-            evicted, refused = evicted + place.figures.evicted, refused + place.figures.refused
-            place.replace()
-            if durable:  # what follows the checkpoint is applied again, and is counted again
-                evicted = refused = 0
-        assert place.figures.rows == {"items": len(undisturbed)}
-        assert place.updates() == [round(-value) for value in undisturbed.read(np.arange(IDS))[:, 0].tolist()]
-    assert undisturbed.evicted > 20
-    assert list(tmp_path.glob("*/server-0-1.safetensors"))
-    if not durable:
-        assert evicted + place.figures.evicted == undisturbed.evicted
-        assert refused + place.figures.refused == undisturbed.refused
 
 
 @pytest.mark.parametrize("seed", range(8))
