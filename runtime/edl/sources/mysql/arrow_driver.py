@@ -119,10 +119,9 @@ def _read(
 
 
 def _queried(url: ServerURL, query: str) -> pa.Table:
-    connectorx = _imported()
     _users.add(os.getpid())
     try:
-        return connectorx.read_sql(_connection(url), query, return_type="arrow", pre_execution_query=SESSION)
+        return _imported().read_sql(_connection(url), query, return_type="arrow", pre_execution_query=SESSION)
     except BaseException as error:  # panics are no Exceptions
         message = str(error)
         for secret in filter(None, (quote(url.password, safe=""), url.password)):
