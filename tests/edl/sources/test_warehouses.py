@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -19,6 +20,7 @@ from sqlglot.errors import ParseError
 from edl.data import connect
 from edl.data.url import SourceURL
 from edl.errors import SourceError
+from edl.jobs.job_folder import state_folder
 from edl.sources.warehouse.errors import Asked, translated
 from edl.sources.warehouse.source import Parts, WarehouseSource
 from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
@@ -70,6 +72,18 @@ def test_rows_of_the_db_api_are_stored_and_come_back(pit: PitSource) -> None:
     assert pit.tables() == ["result"]
     pit.execute("INSERT INTO result VALUES (?, ?, ?)", (7, None, "?"))
     assert pit.execute("SELECT t FROM result WHERE n = ?", (7,)).read_all().to_pylist() == [{"t": "?"}]  # type: ignore[union-attr]
+
+
+def test_records_of_commits_are_kept_for_a_day(pit: PitSource) -> None:
+    pit.stage("result", "job", 0, 0, [pa.record_batch({"n": [1]})])
+    pit.commit("result", "job", 1)
+    [record] = (state_folder() / "results").rglob("result.json")
+    assert pit.sweep(lambda job: False) == 0
+    assert record.is_file()
+    os.utime(record, (0, 0))
+    assert pit.sweep(lambda job: False) == 0
+    assert not record.parent.exists()
+    assert pit.tables() == ["result"]
 
 
 def test_a_value_that_is_not_of_its_columns_type_is_told(

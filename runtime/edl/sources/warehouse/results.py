@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _NEW, _OLD = "sqlflow_edl_new_", "sqlflow_edl_old_"
 _RECORD = "result.json"
+KEPT_SECS = 24 * 3600  # for the record of a commit, which may be repeated
 
 Parts = tuple[str, ...]
 
@@ -75,8 +77,8 @@ class WarehouseResults:
             if there and there.mark == mark
             else self._replaced(record, target, tasks)
         )
-        self._write(msgspec.structs.replace(record, rows=rows))
         self._end(record)
+        self._write(msgspec.structs.replace(record, rows=rows))
         return rows
 
     def abort(self, target: str, job: str) -> None:
@@ -86,10 +88,13 @@ class WarehouseResults:
         swept = 0
         for path in self._folder.glob(f"*/{_RECORD}"):
             record = msgspec.json.decode(path.read_bytes(), type=Record)
-            if is_over(record.job):
+            is_old = record.rows is not None and time.time() - path.stat().st_mtime > KEPT_SECS
+            if not is_old and not is_over(record.job):
+                continue
+            if record.rows is None:
                 swept += bool(self._staged(record).staged())
                 self._end(record)
-                shutil.rmtree(path.parent, ignore_errors=True)
+            shutil.rmtree(path.parent, ignore_errors=True)
         return swept
 
     # Steps -----------------------------------------------------------------------------------------------
