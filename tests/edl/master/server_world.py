@@ -154,6 +154,7 @@ class Worker:
         self.done = 0  # rows of it that are pushed
         self.sequence = 0
         self.pending: Push | None = None  # one that was not answered
+        self.generation = 0  # in which it was made
 
 
 class World:
@@ -194,6 +195,7 @@ class World:
         self.calls: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
         self.exports = 0
+        self.abandoned: set[tuple[int, int]] = set()  # pieces, by epoch and first row
         # Those that other servers followed, by generation.
         self.last_checkpoints: dict[int, Saved] = {}
         self.start(None)
@@ -462,6 +464,8 @@ class World:
         if task is None:
             worker.task, worker.done, worker.pending = worker.outbox.take(*CONTROL, "train"), 0, None
         elif not worker.outbox.valid(task):
+            if worker.generation == self.master.state.generation:  # it was given up
+                self.abandon(worker)
             worker.task = None
         elif task.type != "train" or (worker.pending is None and worker.done == task.rows):
             self.exports += task.type == "export"
@@ -481,6 +485,7 @@ class World:
             return
         for machine in self.machines:
             machine.open = True
+        worker.generation = first.at[0]
         push = worker.pending = worker.pending or self.next_push(worker, task)
         if self.mode.logs_updates and self.deaths and self.random.random() < 0.03:
             self.die_in(push)
@@ -501,12 +506,13 @@ class World:
             taken = [machine for machine in reached if machine.takes(push)]
         if not self.send(push, taken):
             return
-        worker.pending = None
         if len(taken) < len(reached):
+            self.abandon(worker)
             worker.outbox.report("given back", Report(task))
             worker.task = None
         elif len(taken) == len(self.machines):
             self.acknowledged.add((first.at[0], *push.piece))
+        worker.pending = None
 
     def send(self, push: Push, to: list[Server]) -> bool:
         """Have these servers apply the push; whether all have it."""
@@ -540,7 +546,13 @@ class World:
         new = Worker(worker.outbox.instance, worker.outbox.incarnation + 1)
         self.workers[self.workers.index(worker)] = new
 
+    def abandon(self, worker: Worker) -> None:
+        """The worker does not finish a push that some servers may have."""
+        if worker.pending is not None:
+            self.abandoned.add((worker.pending.piece[0], worker.pending.piece[2]))
+
     def kill_worker(self, worker: Worker) -> None:
+        self.abandon(worker)
         self.replace(worker)
         if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
             self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
@@ -555,6 +567,7 @@ class World:
     def raise_error(self, worker: Worker) -> None:
         """A task fails in its middle, with a part of it pushed; once in a job."""
         if worker.task is not None and worker.task.type == "train" and not self.master.state.failures:
+            self.abandon(worker)
             worker.outbox.report("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
             worker.task = None
 

@@ -116,9 +116,12 @@ def check_changes(seed: int, mode: Mode, *, deaths: bool, copies: Literal["files
         assert all(each == every_piece_once() for each in found)
     if mode.kind == "sync" or mode.logs_updates or not deaths:
         assert set().union(*found) == set(every_piece_once())
+        assert all(set(every_piece_once() - each) <= world.abandoned for each in found)
         for generation, last in world.last_checkpoints.items():
             acknowledged = {tuple(piece) for at, *piece in world.acknowledged if at == generation}
             assert all(acknowledged <= set(rows) for rows in last.rows)
+            halves = set().union(*last.rows).difference(set(last.rows[0]).intersection(*last.rows))
+            assert {(epoch, start) for epoch, _, start in halves} <= world.abandoned
     return bool(world.last_checkpoints)
 
 
