@@ -16,6 +16,7 @@ from pathlib import Path
 from edl.errors import SemanticError, SQLFlowError, did_you_mean
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
+from edl.spec import NO_FRAMEWORK
 from sqlflow_edl.serving.model import Model, load_model
 from sqlflow_edl.serving.store import Fingerprint, Store
 
@@ -155,7 +156,8 @@ class Catalog:
         """Return the ready versions of the models to be served, by name."""
         found: dict[str, list[ModelVersion]] = {}
         for each in registry.list():
-            is_wanted = not self._pins or each.name in self._pins
+            predicts = each.record.framework != NO_FRAMEWORK
+            is_wanted = each.name in self._pins if self._pins else predicts
             if each.state == "ready" and is_wanted and each.is_selected(self._pins.get(each.name)):
                 found.setdefault(each.name, []).append(each)
         return found

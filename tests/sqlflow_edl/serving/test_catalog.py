@@ -53,6 +53,14 @@ def test_all_models_are_loaded_unless_some_are_named(url: str) -> None:
     assert sorted(started(url, "kinds")[0].loaded) == ["kinds"]
 
 
+def test_a_transform_is_not_among_all_models(url: str, archives: dict[str, Path]) -> None:
+    with registry(url) as opened:
+        opened.save("shapes", archives["costs"], ModelRecord("Transform", "none", 3, {}, "TRAIN"))
+    catalog, log = started(url)
+    assert sorted(catalog.loaded) == ["costs", "kinds"]
+    assert not any("shapes" in line for line in log)
+
+
 def test_a_new_version_replaces_the_model_and_the_old_one_stays_for_a_while(
     url: str, archives: dict[str, Path]
 ) -> None:
