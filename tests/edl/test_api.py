@@ -195,6 +195,7 @@ def test_progress_is_told_on_standard_error(capsys: pytest.CaptureFixture[str]) 
         ({"quota": 24}, "quota is 24"),
         ({"distribution_strategy": "asynk"}, "no strategy asynk"),
         ({"durable_updates": "yes"}, "durable_updates is 'yes'"),
+        ({"embedding_min_count": 256}, "embedding_min_count is 256, and steps are counted up to 255"),
         ({"embedding_max_rows": -1}, "embedding_max_rows is -1, and must be a whole number from 0"),
         (
             {"workers": 2, "distribution_strategy": "sync", "max_staleness": 2},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import get_args
 
 from edl.errors import SemanticError, nearest
-from edl.spec.job import Precision
+from edl.spec.job import MOST_COUNT, Precision
 
 FUNCTIONS = (
     "feed",
@@ -106,6 +106,13 @@ def positive(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def waiting_steps(text: str) -> int:
+    number = positive(text)
+    if number > MOST_COUNT:
+        raise argparse.ArgumentTypeError(f"{number} is above {MOST_COUNT}, up to which steps are counted")
     return number
 
 

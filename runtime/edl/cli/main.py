@@ -30,7 +30,15 @@ from typing import get_args
 
 from edl import exit_codes
 from edl.cli import place, quota, script
-from edl.cli.arguments import add_model, add_training, check_flags, check_resume, check_use, positive
+from edl.cli.arguments import (
+    add_model,
+    add_training,
+    check_flags,
+    check_resume,
+    check_use,
+    positive,
+    waiting_steps,
+)
 from edl.cli.cluster_arguments import add_servers, add_workers
 from edl.errors import SQLFlowError
 from edl.jobs.outcome import JobCancelledError
@@ -207,7 +215,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         ),
         ("embedding_ttl_steps", "steps after which a row that none of them has trained is dropped"),
     ):
-        parser.add_argument(f"--{name}", type=positive, metavar="N", help=text)
+        kind = waiting_steps if name == "embedding_min_count" else positive
+        parser.add_argument(f"--{name}", type=kind, metavar="N", help=text)
     parser.add_argument(
         "--checkpoint_steps",
         type=positive,

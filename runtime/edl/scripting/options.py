@@ -11,7 +11,7 @@ from numbers import Integral
 from typing import Any, Literal, TypedDict, cast, get_args
 
 from edl.errors import SemanticError, did_you_mean
-from edl.spec.job import Device, DurableUpdates, Precision
+from edl.spec.job import MOST_COUNT, Device, DurableUpdates, Precision
 from edl.spec.priorities import HIGHEST, LOWEST, PRIORITIES
 from edl.spec.priorities import priority as priority_of
 
@@ -143,6 +143,13 @@ def _timeout(name: str, value: object) -> float:
     return float(value)
 
 
+def _waiting_steps(name: str, value: object) -> int:
+    found = whole(name, value, 0)
+    if found > MOST_COUNT:
+        raise SemanticError(f"{name} is {found}, and steps are counted up to {MOST_COUNT}")
+    return found
+
+
 _count, _positive = partial(whole, least=0), partial(whole, least=1)
 _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "seed": partial(whole, least=None),
@@ -158,7 +165,7 @@ _CHECKS: Mapping[str, Callable[[str, object], object]] = {
     "grads_to_wait": _count,
     "max_staleness": _count,
     "durable_updates": partial(_one_of, known=get_args(DurableUpdates)),
-    "embedding_min_count": _count,
+    "embedding_min_count": _waiting_steps,
     "embedding_max_rows": _count,
     "embedding_ttl_steps": _count,
     "checkpoint_steps": _count,

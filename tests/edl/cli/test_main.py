@@ -132,7 +132,13 @@ def test_an_output_that_cannot_be_written_is_named_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["train", "--program", "x", "--epochs", "0"], ["evaluate", "--program", "x"]]
+    "arguments",
+    [
+        [],
+        ["train", "--program", "x", "--epochs", "0"],
+        ["train", "--program", "x", "--embedding_min_count", "256"],
+        ["evaluate", "--program", "x"],
+    ],
 )
 def test_wrong_arguments_exit_with_the_documented_code(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
