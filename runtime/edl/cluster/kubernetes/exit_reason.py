@@ -49,6 +49,7 @@ _OBSTACLES = frozenset(
     }
 )
 _FINAL = frozenset({"ErrImageNeverPull", "InvalidImageName"})
+_GATED = "SchedulingGated"  # reason of a condition that stays until the scheduler has looked at a pod without gates
 
 
 class Obstacle(msgspec.Struct, frozen=True):
@@ -84,7 +85,7 @@ def pending(pod: Pod) -> str:
     if pod.gates:
         return _gated(pod)
     scheduled = pod.condition("PodScheduled")
-    if scheduled is not None and scheduled.status != "True":
+    if scheduled is not None and scheduled.status != "True" and scheduled.reason != _GATED:
         return _cut(scheduled.message or scheduled.reason or "")
     for status in pod.statuses:
         waiting = status.state.waiting
@@ -109,7 +110,7 @@ def unscheduled(pod: Pod) -> bool:
     if pod.gates:
         return False
     scheduled = pod.condition("PodScheduled")
-    return scheduled is not None and scheduled.status == "False"
+    return scheduled is not None and scheduled.status == "False" and scheduled.reason != _GATED
 
 
 def obstacle(pod: Pod) -> Obstacle | None:

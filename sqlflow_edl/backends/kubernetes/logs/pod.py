@@ -67,10 +67,13 @@ class PodLog:
         self._seen.again()
         for line in _lines(response, last=last):
             match = _STAMPED.match(line)
-            stamp, text = (match[1], match[2]) if match else (b"", line)
             self._heard_at = self._clock()
-            if not stamp or self._seen.is_new(stamp):
-                yield text.decode("utf-8", "replace")
+            if (
+                match is None and not self._follow
+            ):  # words of the kubelet: it has no log of the container any more
+                yield line.decode("utf-8", "replace")
+            if match is not None and self._seen.is_new(match[1]):
+                yield match[2].decode("utf-8", "replace")
             if self._closed.is_set():
                 response.close()
                 return

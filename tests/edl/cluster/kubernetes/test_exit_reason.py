@@ -249,6 +249,7 @@ def test_a_child_that_ran_out_of_memory_alone_is_no_end_of_its_parent() -> None:
         (["kueue.x-k8s.io/admission"], {"kueue.x-k8s.io/queue-name": "team-a"}, "waits in queue team-a"),
         (["mine", "kueue.x-k8s.io/admission"], {"kueue.x-k8s.io/queue-name": "q"}, "waits in queue q"),
         (["a", "b"], {}, "waits until its scheduling gate is removed: a, b"),
+        ([], {"kueue.x-k8s.io/queue-name": "q"}, ""),  # Kueue has just removed it
     ],
 )
 def test_a_pod_with_gates_says_what_it_waits_for(

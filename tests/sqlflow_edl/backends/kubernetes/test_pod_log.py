@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from sqlflow_edl.backends.kubernetes.logs.pod import Seen
+from edl.cluster.kubernetes.pods import Metadata, Pod
+from sqlflow_edl.backends.kubernetes.job_status import JobObjects
+from sqlflow_edl.backends.kubernetes.logs.pod import PodLog, Seen
 
 TIMES = [
     b"2026-01-01T00:00:00.000000001Z",
@@ -22,3 +26,22 @@ def test_lines_are_new_once_from_wherever_a_log_is_read_again(skipped: int) -> N
     seen.again()
     assert not any(seen.is_new(stamp) for stamp in read[skipped:])
     assert [seen.is_new(stamp) for stamp in (second, third)] == [True, True]  # one more of the same time
+
+
+@pytest.mark.parametrize(
+    ("follow", "lines"), [(True, ["{}"]), (False, ["{}", "unable to retrieve container logs"])]
+)
+def test_words_of_the_kubelet_are_no_lines_of_a_followed_master(follow: bool, lines: list[str]) -> None:
+    class Response:
+        def stream(self, _: int) -> list[bytes]:
+            return [TIMES[0] + b" {}\n", b"unable to retrieve container logs"]
+
+        def close(self) -> None: ...
+
+    class Objects:
+        def pod(self, name: str) -> None: ...
+
+        def log(self, pod: Pod, *, follow: bool, since_secs: int | None) -> Response:
+            return Response()
+
+    assert list(PodLog(cast(JobObjects, Objects()), Pod(Metadata("m")), follow=follow)) == lines
