@@ -1,9 +1,10 @@
 """Queues of Kueue: Jobs and pods with the label of a queue wait until the queue has room for their requests.
 
 Kueue is no part of Kubernetes, and no trace shows it. What it does here is what its documentation and its sources say
-(kueue.sigs.k8s.io, Run Plain Pods): a webhook suspends Jobs and gates pods as they are created; it admits one after
-another, in the order in which they came, and whoever finds no room waits, with all behind; a Job that someone else has
-resumed is suspended again. Priorities, preemption and groups of pods are left out.
+(kueue.sigs.k8s.io, Run Plain Pods), and what it did on a real cluster: a webhook suspends Jobs and gates pods as they
+are created, with a finalizer that it removes when they have ended; it admits one after another, in the order in which
+they came, and whoever finds no room waits, with all behind; a Job that someone else has resumed is suspended again.
+Priorities, preemption and groups of pods are left out.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Queues:
         owners = found["metadata"].get("ownerReferences", [])
         if kind is POD and labels.get(QUEUE) and not any(owner.get("controller") for owner in owners):
             found["metadata"]["labels"] = {**labels, MANAGED: "true"}
+            found["metadata"]["finalizers"] = [*found["metadata"].get("finalizers", []), MANAGED]
             found["spec"]["schedulingGates"] = [*found["spec"].get("schedulingGates", []), GATE]
 
     def _look(self, key: Key) -> None:
@@ -60,6 +62,9 @@ class Queues:
         if found is None or not found["metadata"].get("labels", {}).get(QUEUE):
             return
         uid = found["metadata"]["uid"]
+        if MANAGED in found["metadata"].get("finalizers", []) and _will_not_run(found):
+            self._registry.patch(key, _let_go)
+            return
         if (
             key.kind is JOB
             and not found["spec"].get("suspend")
@@ -111,6 +116,15 @@ def _over(found: Object) -> bool:
     status = found.get("status", {})
     ends = [one for one in status.get("conditions", []) if one["type"] in ("Complete", "Failed")]
     return status.get("phase") in TERMINAL or any(one["status"] == "True" for one in ends)
+
+
+def _will_not_run(pod: Object) -> bool:
+    return _over(pod) or ("deletionTimestamp" in pod["metadata"] and not pod["spec"].get("nodeName"))
+
+
+def _let_go(pod: Object) -> Object:
+    left = [each for each in pod["metadata"]["finalizers"] if each != MANAGED]
+    return {**pod, "metadata": {**pod["metadata"], "finalizers": left}}
 
 
 def _fits(amounts: Amounts, quota: Amounts) -> bool:

@@ -41,12 +41,17 @@ def test_pods_are_gated_and_admitted_in_their_order_within_the_quota(kubernetes:
     for name in ("a", "b", "c"):
         made = kubernetes.ask("POST", pods, pod(name))
         assert made["metadata"]["labels"]["kueue.x-k8s.io/managed"] == "true"
+        assert made["metadata"]["finalizers"] == ["kueue.x-k8s.io/managed"]
         [condition] = made["status"]["conditions"]
         assert (condition["type"], condition["reason"]) == ("PodScheduled", "SchedulingGated")
     kubernetes.ask("POST", pods, pod("small", cpu="100m"))  # it fits, and waits behind the others
     wait_until(lambda: gated(kubernetes, pods) == ["b", "c", "small"])
-    kubernetes.ask("DELETE", f"{pods}/a")
-    wait_until(lambda: gated(kubernetes, pods) == ["c", "small"])
+    for name in ("a", "c"):  # one on a node, one that waits: the finalizer keeps neither
+        kubernetes.ask("DELETE", f"{pods}/{name}")
+    wait_until(
+        lambda: [each["metadata"]["name"] for each in kubernetes.ask("GET", pods)["items"]] == ["b", "small"]
+    )
+    assert gated(kubernetes, pods) == []
     kubernetes.ask("POST", pods, pod("other", team="x"))
     assert "other" not in gated(kubernetes, pods)
 
