@@ -64,7 +64,8 @@ def test_a_statement_of_sqlflow_finds_the_clusters_of_deep_codes(session: Sessio
     settings = "model.n_clusters = 3, model.pretrain_dims = [8, 2], model.pretrain_epochs = 20, model.train_lr = 0.01"
     more = "model.pretrain_lr = 1, model.train_max_iters = 6, train.batch_size = 100, model.tol = 0.0001"
     query = "SELECT x, y FROM points TO TRAIN sqlflow_models.DeepEmbeddingClusterModel"
-    list(session.run(f"{query} WITH {settings}, {more} COLUMN x, y INTO deep_places"))
+    [trained] = session.run(f"{query} WITH {settings}, {more} COLUMN x, y INTO deep_places")
+    assert any("model.tol has no effect" in note for note in trained.notes)
     list(session.run("SELECT * FROM points TO PREDICT deep_found.part USING deep_places"))
 
     found = last(session, "SELECT * FROM deep_found")

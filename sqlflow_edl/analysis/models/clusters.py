@@ -26,7 +26,7 @@ TOLERANCE = Attribute(
     0.0,
     low=0,
     high=1,
-    aliases=("tolerance", "model.tol", "model.tolerance", "tol"),
+    aliases=("tolerance", "model.tolerance"),
 )
 CLUSTERS = Attribute(
     "model.n_clusters",
@@ -117,9 +117,14 @@ DEEP = (
         high=1000,
         aliases=("kmeans_init",),
     ),
-    replace(TOLERANCE, default=1e-4),
 )
-_DEEP_DEFAULTS: Mapping[str, Setting] = {"optimizer": "adam", "optimizer.learning_rate": 0.001}
+# The divergence is 0 of rows that are all unsure, too, so the epoch with the lowest one is not the best.
+_DEEP_DEFAULTS: Mapping[str, Setting] = {
+    "optimizer": "adam",
+    "optimizer.learning_rate": 0.001,
+    "loss": "cluster_divergence",
+    "train.keep": "last",
+}
 _DEEP_LENGTH = Length(1000, (5, 50), 0, ((100_000, 256),), 1024, least_steps=200)
 
 
@@ -158,7 +163,7 @@ MODELS = (
         task="clustering",
         frameworks=("torch",),
         architecture=Architecture("deep_clusters", assemble, size=_deep_size, values=_deep_values),
-        defaults={**_DEEP_DEFAULTS, "loss": "cluster_divergence"},
+        defaults=_DEEP_DEFAULTS,
         length=_DEEP_LENGTH,
     ),
 )

@@ -53,7 +53,9 @@ WITHOUT_EFFECT = {
     **dict.fromkeys(
         ("model.pretrain_batch_size", "model.train_batch_size"), "train.batch_size is that of a training"
     ),
-    "model.train_use_tol": "train.tolerance = 0 never ends a training early",
+    **dict.fromkeys(
+        ("model.tol", "model.train_use_tol"), "a training takes all its epochs, or train.max_steps"
+    ),
 }
 
 

@@ -26,6 +26,7 @@ def training(
         return default if value is None else value
 
     held_out = rows.validation > 0
+    best = "best" if held_out else "last"
     of_model = catalog.parameters(settings.choice.example, settings.resolved)
     if settings.is_trees:
         batch_size, shuffle, patience = spec.ALL_ROWS, False, trees.PATIENCE
@@ -49,7 +50,7 @@ def training(
         early_stopping=get("train.early_stopping", patience if held_out and not length_is_written else 0),
         min_delta=get("train.min_delta", 0.0),
         tolerance=float(of_model.get("tolerance") or 0.0),  # type: ignore[arg-type]  # a number
-        keep=get("train.keep", "best" if held_out else "last"),
+        keep=get("train.keep", settings.choice.example.defaults.get("train.keep") or best),
         time_limit=get("train.time_limit", 0.0),
         calibration=get("validation.calibration", ""),
         threshold=get("validation.threshold", None),
