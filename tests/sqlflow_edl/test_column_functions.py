@@ -16,7 +16,9 @@ from edl import spec
 from edl.errors import SQLFlowError
 from edl.features import own_functions
 from edl.models.archive import read_archive
+from edl.program import load
 from edl.program.user_model import PATH_VARIABLE
+from edl.run import job_runner
 from edl.spec.computed import functions
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.model_sql import Wanted, model_query
@@ -174,6 +176,13 @@ def test_a_stored_model_cannot_name_what_sql_may_not(session: Session, archive: 
     assert str(program).count("subprocess") == str(program).count('"subprocess.Popen"') == 1
     with pytest.raises(SQLFlowError, match=r"SQL may not name subprocess\.Popen"):
         own_functions.values(hostile.function, pa.table({"price": [1.0]}))  # type: ignore[arg-type]
+
+
+def test_a_model_is_exported_over_its_transformed_features(session: Session, archive: Path) -> None:
+    program = archive.parent / "program"
+    generate(read_archive(archive).spec).write(program)
+    written = job_runner.export(load(program), archive, archive.with_suffix(".onnx"))
+    assert written == "an ONNX model of the matrix dense"
 
 
 def test_a_function_is_written_in_no_sql(session: Session, archive: Path) -> None:

@@ -61,7 +61,10 @@ def values(function: Function, rows: pa.Table) -> Floats:
     """Return the numbers of the function, float64 (n,), NaN for NULL. Raises JobError for anything else."""
     if function.state is None:
         raise JobError(f"{function.name} has no state: it was not fitted")
-    found = _instance(function).transform(rows, _state(function.state))
+    instance = _instance(function)
+    if not rows.num_rows:
+        return np.empty(0)
+    found = instance.transform(rows, _state(function.state))
     try:
         column = found if isinstance(found, pa.Array) else pa.array(np.asarray(found))
         if isinstance(found, pa.ChunkedArray):

@@ -24,6 +24,7 @@ import pyarrow as pa
 from edl import frameworks
 from edl.arrays import Array, checked_features
 from edl.data import Pinned, Reader, open_reader
+from edl.data.arrow_types import schema_of
 from edl.data.joined import JoinedReader
 from edl.data.pinned import read_pinned
 from edl.data.results import ResultFolder
@@ -148,7 +149,12 @@ def export(program: Program, weights: Path, path: Path) -> str:
         )
     if not program.has("feed"):
         raise JobError(f"{program.file} defines no feed, which an export calls with rows of NULLs")
-    nulls = {name: pa.nulls(2) for name in program.spec.columns}  # the replacement of NULL is a valid example
+    columns = program.spec.columns
+    known = schema_of(field for field in program.spec.query.schema if field.name in columns)
+    types = {name: known.field(name).type if name in known.names else pa.null() for name in columns}
+    nulls = {
+        name: pa.nulls(2, type_) for name, type_ in types.items()
+    }  # their replacement is a valid example
     exact = program.spec.framework in TREES
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
     program = dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, device="cpu"))
