@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from edl.errors import JobError
-from edl.program import column_functions as column_functions  # which programs may name
 from edl.program.contract import check
 from edl.program.digest import is_edited
 from edl.program.importing import CompilingLoader, always_compile
@@ -76,6 +75,8 @@ def load(folder: Path | str, spec: JobSpec | None = None) -> Program:
     Raises JobError for a missing file, an error in model.py (with its line), or a function that is missing or takes
     other arguments; SpecError if job.json is not a JobSpec.
     """
+    import edl.program.column_functions  # noqa: F401 - a program may name them; NumPy and Arrow come with them
+
     folder = Path(folder).absolute()
     spec = spec or read_spec(folder)
     if spec.zoo is not None:

@@ -34,6 +34,11 @@ class Told:
         self.events.append(event)
 
 
+class _Servers(SimpleNamespace):
+    def __len__(self) -> int:
+        return len(self.all_figures)
+
+
 def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tmp_path: Path) -> None:
     tasks = TaskManager(Plan("predict", 4 * STREAMED_ROWS))
     other: Any = None
@@ -43,7 +48,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
         "ps-0": Figures(staleness=Staleness(10, 12, 3, 1)),
         "ps-1": Figures(staleness=Staleness(10, 8, 4)),
     }
-    servers: Any = SimpleNamespace(losses=(5, 320), all_figures=figures)
+    servers: Any = _Servers(losses=(5, 320), all_figures=figures, wanted=0, change_under_way="")
     reporter = StatusReporter(
         job,
         tasks,
