@@ -127,7 +127,7 @@ def test_errors_have_their_place_and_a_hint(source: Source) -> None:
     ],
 )  # fmt: skip
 def test_messages_of_hive_have_their_place(message: str, shown: str, marked: str) -> None:
-    """As they stand in the documentation and the tests of Hive."""
+    """The messages have the form that Hive is known to use; no Hive was asked."""
     query = "SELECT nn, FROM irs"
     asked = Asked(query, query, list, list)
     text = HiveSource.message(object.__new__(HiveSource), Exception(message))
