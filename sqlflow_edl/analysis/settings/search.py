@@ -28,7 +28,7 @@ SEARCH = (
         METRIC,
         "text",
         "Metric of the validation rows that chooses the models; by default log_loss for classes, rmse for numbers.",
-        choices=tuple(name for name in metrics.names(None) if name not in metrics.names("ranking")),
+        choices=(*metrics.names("binary"), *metrics.names("regression")),
         aliases=("auto.objective",),
     ),
     Attribute(
