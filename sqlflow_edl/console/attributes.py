@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, family
 from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
@@ -47,8 +47,11 @@ def _parameters(catalog: Catalog[Entry], name: str) -> Iterator[Attribute]:
 
 
 def _estimator(before: Iterable[str]) -> str:
+    """Return the name of the model; of a family that of its classifier, which has the same parameters."""
     words = list(before)
-    return words[words.index("TRAIN") + 1] if "TRAIN" in words[:-1] else ""
+    name = words[words.index("TRAIN") + 1] if "TRAIN" in words[:-1] else ""
+    found = family(name) if name else None
+    return f"{found}Classifier" if found else name
 
 
 def _written(inside: Iterable[str], name: str) -> str:
