@@ -10,7 +10,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz bench gpu docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -56,6 +56,9 @@ soak: $(VENV)/ready-test   ## the fault tests 20 times over, a million drawn sch
 
 fuzz: $(VENV)/ready-test   ## a million damaged inputs for parsers, messages, archives and URLs; takes minutes
 	$(BIN)/python -m tests.fuzzing --inputs 1000000
+
+audit: $(VENV)/ready-test  ## known weaknesses of the pinned packages; asks the advisories of PyPI
+	$(BIN)/uv tool run pip-audit --strict --no-deps --disable-pip --requirement constraints.txt
 
 bench: $(VENV)/ready-bench  ## ratios against peers, side by side in one run
 	$(BIN)/python -m benchmarks
