@@ -259,7 +259,8 @@ class Master:
             if wishes.workers is not None and wishes.workers != workers and not self._tasks.finished:
                 workers = wishes.workers
                 await self._scale(workers, None)
-            if wishes.servers is not None and self._servers is not None and not self._tasks.finished:
+            servers = self._servers.wanted if self._servers is not None else None
+            if wishes.servers not in (None, servers) and servers and not self._tasks.finished:
                 with contextlib.suppress(JobError):  # another change is under way: the next look repeats it
                     await self._scale(None, wishes.servers)
             if not wishes.paused:

@@ -221,7 +221,7 @@ class _Master(Master):
         await self._state_loop.run()
 
     async def scale(self, workers: int) -> None:
-        await self._scale(workers)
+        await self._scale(workers, None)
 
     def change(self, change: Change) -> None:
         self._changed(change)

@@ -47,12 +47,13 @@ def test_columns_of_every_type_are_read(source: Source) -> None:
     query = (
         "SELECT true AS yes, 1::smallint AS s, 2::int AS i, 3::bigint AS l, 0.5::real AS r, 1.5::double precision AS d,"
         " 1.25::numeric(9, 2) AS n, 'x'::char(3) AS c, '2024-01-02'::date AS day, '10:00'::time AS clock,"
-        " '2024-01-02 03:04:05'::timestamp AS at, '2024-01-02 03:04:05+00'::timestamptz AS z, NULL::text AS t"
+        " '2024-01-02 03:04:05'::timestamp AS at, '2024-01-02 03:04:05+00'::timestamptz AS z, NULL::text AS t,"
+        " avg(2.5::numeric(9, 2)) AS mean"
     )
     [found] = source.stream(query).read_all().to_pylist()
     at = dt.datetime(2024, 1, 2, 3, 4, 5)
     assert list(found.values()) == [
-        True, 1, 2, 3, 0.5, 1.5, Decimal("1.25"), "x  ", at.date(), dt.time(10), at, at.replace(tzinfo=dt.UTC), None,
+        True, 1, 2, 3, 0.5, 1.5, Decimal("1.25"), "x  ", at.date(), dt.time(10), at, at.replace(tzinfo=dt.UTC), None, 2.5,
     ]  # fmt: skip
     assert source.schema(query + " LIMIT 0").field("n").type == pa.decimal128(9, 2)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -118,6 +119,8 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Convert the values of a column. Raises SourceError for a value that is not of its type."""
     if pa.types.is_string(field.type):
         values = [value if value is None else str(value) for value in values]
+    elif pa.types.is_floating(field.type) and any(isinstance(value, Decimal) for value in values):
+        values = [value if value is None else float(value) for value in values]  # of a NUMERIC of any precision
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, ValueError) as error:
