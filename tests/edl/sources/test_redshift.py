@@ -53,7 +53,8 @@ def test_columns_of_every_type_are_read(source: Source) -> None:
     [found] = source.stream(query).read_all().to_pylist()
     at = dt.datetime(2024, 1, 2, 3, 4, 5)
     assert list(found.values()) == [
-        True, 1, 2, 3, 0.5, 1.5, Decimal("1.25"), "x  ", at.date(), dt.time(10), at, at.replace(tzinfo=dt.UTC), None, 2.5,
+        True, 1, 2, 3, 0.5, 1.5, Decimal("1.25"), "x  ", at.date(), dt.time(10), at,
+        at.replace(tzinfo=dt.UTC), None, 2.5,
     ]  # fmt: skip
     assert source.schema(query + " LIMIT 0").field("n").type == pa.decimal128(9, 2)
 

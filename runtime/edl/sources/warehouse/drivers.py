@@ -119,8 +119,8 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
     """Convert the values of a column. Raises SourceError for a value that is not of its type."""
     if pa.types.is_string(field.type):
         values = [value if value is None else str(value) for value in values]
-    elif pa.types.is_floating(field.type) and any(isinstance(value, Decimal) for value in values):
-        values = [value if value is None else float(value) for value in values]  # of a NUMERIC of any precision
+    elif pa.types.is_floating(field.type) and isinstance(_first(values), Decimal):  # NUMERIC of any precision
+        values = [value if value is None else float(value) for value in values]
     try:
         return pa.array(values, field.type)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -128,3 +128,7 @@ def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
             f"column {field.name} has a value that is no {field.type}: {str(error).splitlines()[0]}",
             hint=f"cast it in the SELECT, for example CAST({field.name} AS VARCHAR)",
         ) from None
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
