@@ -172,13 +172,15 @@ def _states(
     A function holds its columns of all rows in memory.
     """
     found: dict[str, ColumnStatistics] = {}
-    for node in (each for source in sources for each in functions(source)):
+    for item, node in ((str(source), each) for source in sources for each in functions(source)):
         if node.function is None or (state := state_of(node)) in found:
             continue
         numbered = fixed(node, {**statistics, **found})
-        with at(_places(plan).get(str(node))):
-            rows = pa.concat_tables([arguments(batch, numbered) for batch in read()])
-            found[state] = ColumnStatistics(state=own_functions.fit(node.function, rows))
+        with at(_places(plan).get(item)):
+            tables = [arguments(batch, numbered) for batch in read() if batch.num_rows]
+            if tables:  # without rows the label has the error
+                state_text = own_functions.fit(node.function, pa.concat_tables(tables))
+                found[state] = ColumnStatistics(state=state_text)
     return found
 
 

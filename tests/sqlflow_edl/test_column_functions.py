@@ -114,6 +114,18 @@ def test_other_models_reuse_the_state(session: Session) -> None:
     assert states(planned) == states(transform)
 
 
+def test_a_function_takes_the_values_of_another_one(session: Session) -> None:
+    text = f"{QUERY} TO TRAIN Transform COLUMN column_functions.Clip({CLIP}, share=0) INTO t"
+    found = states(session.compiler.planned(session.parse(text)[0]).spec)
+    assert found[CLIP] == found[f"column_functions.Clip({CLIP}, share=0)"]
+
+
+def test_a_query_without_rows_fits_no_function(session: Session) -> None:
+    text = f"{QUERY} WHERE price < 0 TO TRAIN Transform COLUMN {CLIP} INTO t"
+    with pytest.raises(SQLFlowError, match="the query yields no rows"):
+        session.compile(text)
+
+
 @pytest.mark.soak
 def test_workers_apply_the_state_too(session: Session) -> None:
     text = (
@@ -150,6 +162,9 @@ def test_a_changed_source_is_refused_until_the_model_is_trained_again(
         ("«column_functions.Needing(price)»", "Needing needs its parameter low"),
         ("«column_functions.Clip()»", "Clip takes a column or more"),
         ("column_functions.Clip(«sold»)", "sold is the label"),
+        ("column_functions.Clip(price, «0.3»)", "an argument of column_functions.Clip is a column"),
+        ("column_functions.Clip(price, «MEAN(price)»)", "an argument of column_functions.Clip is a column"),
+        ("«column_functions.Clip(shop) + 1»", "column_functions.py:15, in fit"),
         ("«column_functions.Clip(shop)»", "column_functions.py:15, in fit"),
         ("«column_functions.Broken(price)»", "column_functions.py:35, in transform: AttributeError"),
         ("«column_functions.Short(price)»", "returned 1 values for"),

@@ -82,12 +82,12 @@ def depth(source: Source | float) -> int:
 
 
 def functions(source: Source | float) -> Iterator[Computed]:
-    """Yield the functions of a user's own in the source."""
+    """Yield the functions of a user's own in the source, those in the operands of a function before it."""
     if isinstance(source, Computed):
-        if source.function is not None:
-            yield source
         for operand in source.operands:
             yield from functions(operand)
+        if source.function is not None:
+            yield source
 
 
 def is_portable(source: Source | float) -> bool:

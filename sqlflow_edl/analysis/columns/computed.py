@@ -97,7 +97,9 @@ def check_call(call: ast.Call) -> None:
         return
     function = _function(call)
     if call.kwargs or not function.least <= len(call.args) <= function.most:
-        count = f"{function.least} to {function.most}" if function.most > 1 else "one"
+        count = (
+            f"{function.least} to {function.most}" if function.most > function.least else f"{function.most}"
+        )
         plural = "s" if function.most > 1 else ""
         raise SemanticError(
             f"{function.name} takes {count} argument{plural}", span=call.span, hint=f"write {function.usage}"
@@ -107,9 +109,7 @@ def check_call(call: ast.Call) -> None:
 def computed(value: ast.Value, column: Column) -> spec.Computed:
     """Return the expression with its columns. Raises SemanticError, with the place, for what no expression has."""
     found = _source(value, column)
-    if not isinstance(found, spec.Computed) or not any(
-        table_columns(_with_numbers(found, lambda _: 0.0, {}))
-    ):
+    if not isinstance(found, spec.Computed) or not _has_column(found):
         raise SemanticError("this expression has no column", span=value.span, hint="such as x / 2")
     if depth(found) > DEEPEST or sum(1 for _ in _operators(found)) > MOST_OPERATORS:
         raise SemanticError(
@@ -118,6 +118,11 @@ def computed(value: ast.Value, column: Column) -> spec.Computed:
             hint="compute it in the SELECT",
         )
     return found
+
+
+def _has_column(source: spec.Source) -> bool:
+    """Return True if the source has other values in other rows: it reads a column, and not its statistics alone."""
+    return any(table_columns(_with_numbers(source, lambda _: 0.0, {})))
 
 
 def wants(source: spec.Source | float) -> Iterator[tuple[str, Want]]:
@@ -222,10 +227,9 @@ def _operation(node: ast.Operation, column: Column) -> spec.Source | float:
 
 def _call(call: ast.Call, column: Column) -> spec.Computed:
     if "." in call.function:
-        operands = (
-            column(each, "any") if isinstance(each, ast.Name) else _source(each, column) for each in call.args
-        )
-        return spec.Computed(FUNCTION, tuple(operands), function=own_function(call))
+        own = own_function(call)
+        operands = tuple(_argument(each, call, column) for each in call.args)
+        return spec.Computed(FUNCTION, operands, function=own)
     check_call(call)
     function = _function(call)
     if function.name == "IMPUTE":
@@ -243,6 +247,20 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
     for each in rest:
         found = spec.Computed(function.name, (found, each))
     return found if rest and isinstance(found, spec.Computed) else spec.Computed(function.name, (found,))
+
+
+def _argument(value: ast.Value, call: ast.Call, column: Column) -> spec.Source:
+    """Return a column or an expression for a function of a user's own, which gets its arguments as columns."""
+    found = column(value, "any") if isinstance(value, ast.Name) else None
+    if found is None and not isinstance(value, ast.Constant):
+        found = _source(value, column)
+    if not isinstance(found, str | spec.Computed) or not _has_column(found):
+        raise SemanticError(
+            f"an argument of {call.function} is a column, or an expression of columns",
+            span=value.span,
+            hint="write a parameter with its name, such as share=0.05",
+        )
+    return found
 
 
 def own_function(call: ast.Call) -> spec.Function:
