@@ -16,7 +16,7 @@ from edl import spec
 from edl.errors import SQLFlowError
 from edl.features import own_functions
 from edl.models.archive import read_archive
-from edl.program import load
+from edl.program import column_functions, load
 from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
 from edl.spec.computed import functions
@@ -118,6 +118,21 @@ def test_a_function_takes_the_values_of_another_one(session: Session) -> None:
     text = f"{QUERY} TO TRAIN Transform COLUMN column_functions.Clip({CLIP}, share=0) INTO t"
     found = states(session.compiler.planned(session.parse(text)[0]).spec)
     assert found[CLIP] == found[f"column_functions.Clip({CLIP}, share=0)"]
+
+
+def test_a_function_sees_one_type_whatever_the_query_has(session: Session, archive: Path) -> None:
+    rows = pa.table({name: SALES[name].slice(0, 60) for name in ("price", "shop")})
+    integers = rows.set_column(0, "price", rows["price"].cast(pa.int16()))
+    decimals = rows.set_column(0, "price", rows["price"].cast(pa.decimal128(9, 2)))
+    transform = sqlflow_edl.load_transform(archive)
+    expected = transform.transform(rows)
+    assert transform.transform(decimals) == transform.transform(integers) == expected
+
+
+def test_a_function_is_not_called_without_rows(modules: Path) -> None:
+    broken = column_functions.look_up("column_functions.Broken")
+    function = spec.Function(broken.name, broken.digest, state="1")
+    assert own_functions.values(function, pa.table({"price": []})).shape == (0,)
 
 
 def test_a_query_without_rows_fits_no_function(session: Session) -> None:

@@ -78,6 +78,23 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
+def common(array: pa.Array) -> pa.Array:
+    """Return the plain array in the widest type of its kind: decimals and floats as float64, signed integers as int64,
+    texts as string, times in microseconds.
+    """
+    array = plain(array)
+    kind = array.type
+    if types.is_decimal(kind) or types.is_floating(kind):
+        return array.cast(pa.float64())
+    if types.is_signed_integer(kind):
+        return array.cast(pa.int64())
+    if types.is_large_string(kind):
+        return array.cast(pa.string())
+    if types.is_timestamp(kind):
+        return array.cast(pa.timestamp("us", kind.tz), safe=False)
+    return array
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return True if `texts` does not convert the type."""
     return any(

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from edl.errors import SemanticError, did_you_mean
 from edl.features import json_values, own_functions
-from edl.features.arrays import Floats, numbers, texts
+from edl.features.arrays import Floats, common, numbers, texts
 from edl.spec import Computed, Function, Source
 from edl.spec.computed import DEEPEST, FUNCTION, JSON_PATH, OF_JSON, OPERATORS, depth, table_columns
 
@@ -115,9 +115,13 @@ def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
 
 
 def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
-    """Return the operands of a function of a user's own, as columns under their names."""
-    named = {str(each): column(batch, each) for each in source.operands if not isinstance(each, float)}
-    return pa.table(named)
+    """Return the operands of a function of a user's own, as columns under their names.
+
+    Types that differ from query to query are one: numbers are float64, or int64 if they are integers.
+    """
+    return pa.table(
+        {str(each): common(column(batch, each)) for each in source.operands if not isinstance(each, float)}
+    )
 
 
 def _text(batch: pa.RecordBatch, source: Computed) -> pa.Array:

@@ -251,10 +251,12 @@ def _call(call: ast.Call, column: Column) -> spec.Computed:
 
 def _argument(value: ast.Value, call: ast.Call, column: Column) -> spec.Source:
     """Return a column or an expression for a function of a user's own, which gets its arguments as columns."""
-    found = column(value, "any") if isinstance(value, ast.Name) else None
-    if found is None and not isinstance(value, ast.Constant):
+    found: spec.Source | float = 0.0
+    if isinstance(value, ast.Name):
+        found = column(value, "any")
+    elif not isinstance(value, ast.Constant):
         found = _source(value, column)
-    if not isinstance(found, str | spec.Computed) or not _has_column(found):
+    if isinstance(found, float) or not _has_column(found):
         raise SemanticError(
             f"an argument of {call.function} is a column, or an expression of columns",
             span=value.span,
