@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -154,3 +155,13 @@ def test_a_statement_that_runs_is_stopped(source: Source) -> None:
         source.execute(slow)
     timer.join()
     assert rows(source, "SELECT 1 AS a") == [{"a": 1}]
+
+
+def test_a_session_whose_database_cannot_be_used_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = mock.MagicMock()
+    monkeypatch.setattr("impala.dbapi.connect", lambda **options: opened)
+    opened.cursor.return_value.execute_async.side_effect = OSError("there is no such database")
+    with pytest.raises(SourceError, match="there is no such database"):
+        connect("hive://reader@db.example:10000/nowhere")
+    opened.cursor.return_value.close.assert_called_once()
+    opened.close.assert_called_once()

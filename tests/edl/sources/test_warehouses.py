@@ -78,6 +78,8 @@ def test_records_of_commits_are_kept_for_a_day(pit: PitSource) -> None:
     pit.stage("result", "job", 0, 0, [pa.record_batch({"n": [1]})])
     pit.commit("result", "job", 1)
     [record] = (state_folder() / "results").rglob("result.json")
+    (damaged := record.parent.with_name("damaged")).mkdir()
+    (damaged / record.name).touch()
     assert pit.sweep(lambda job: False) == 0
     assert record.is_file()
     os.utime(record, (0, 0))

@@ -144,7 +144,11 @@ class HiveSource(DBAPISource):
             raise UnreachableError(f"{place} cannot be reached: {str(error).splitlines()[0]}") from None
         source = cls(str(url), connection, cursor, errors)
         if url.path:
-            source.run([f"USE {source.texts.name(url.path)}"])
+            try:
+                source.run([f"USE {source.texts.name(url.path)}"])
+            except SourceError:
+                source.close()
+                raise
         return source
 
     # Statements ------------------------------------------------------------------------------------------

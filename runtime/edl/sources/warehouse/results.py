@@ -87,8 +87,11 @@ class WarehouseResults:
     def sweep(self, is_over: Callable[[str], bool]) -> int:
         swept = 0
         for path in self._folder.glob(f"*/{_RECORD}"):
-            record = msgspec.json.decode(path.read_bytes(), type=Record)
-            is_old = record.rows is not None and time.time() - path.stat().st_mtime > KEPT_SECS
+            try:
+                record = msgspec.json.decode(path.read_bytes(), type=Record)
+                is_old = record.rows is not None and time.time() - path.stat().st_mtime > KEPT_SECS
+            except (OSError, msgspec.MsgspecError):  # another session has swept it, or it is damaged
+                continue
             if not is_old and not is_over(record.job):
                 continue
             if record.rows is None:
