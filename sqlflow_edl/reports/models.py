@@ -4,18 +4,21 @@ SET MODEL and DROP MODEL, with a version or a tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from edl.errors import SemanticError
 from edl.models.archive import Archive, read_archive
 from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion, split_reference
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.reports import curve, table, text
 from sqlflow_edl.reports.description import describe
+from sqlflow_edl.reports.importances import importances
+from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Statement
 
@@ -83,13 +86,8 @@ def describe_model(registry: Registry, statement: Statement) -> Result:
     if version.state != "ready":
         rows = describe(version, None)
     else:
-        with (
-            TemporaryDirectory(prefix="sqlflow-edl-") as folder,
-            _at_model(statement),
-        ):
-            file = Path(folder) / "model.zip"
-            registry.load(version.reference, file)
-            rows = describe(version, read_archive(file))
+        with _opened(registry, statement, version.reference) as archive:
+            rows = describe(version, archive)
     return Result(statement, reader=table.texts(("section", "name", "value"), rows), view="sections")
 
 
@@ -140,6 +138,44 @@ def show_trials(registry: Registry, statement: Statement) -> Result:
         for trial in sorted(archive.trials, key=lambda trial: (-trial.weight, trial.number))
     )
     return Result(statement, reader=table.typed(columns, rows), computed=("weight", "seconds", *names))
+
+
+def show_metrics(registry: Registry, statement: Statement) -> Result:
+    """Return the figures of the validation or test rows of the training, in one row.
+
+    Raises SemanticError for a model that was trained without such rows.
+    """
+    import pyarrow as pa
+
+    from edl.data.metric_tables import one_row
+
+    archive = _archive(registry, statement)
+    kind, _ = measured_rows(archive)
+    if kind == "training" or not archive.metrics:
+        raise SemanticError(
+            f"{statement.model} was trained without validation rows, so it has no figures of its own",
+            span=statement.model.span if statement.model else None,
+            hint=f"write ML.EVALUATE(MODEL {statement.model}, (SELECT …))",
+        )
+    rows = pa.Table.from_batches([one_row(archive.metrics)])
+    return Result(statement, reader=rows.to_reader(), view="figures")
+
+
+def show_importances(registry: Registry, statement: Statement) -> Result:
+    """Return a row for each column of trees: its share of the improvement by all splits, and the splits on it."""
+    import pyarrow as pa
+
+    with _opened(registry, statement, str(statement.model)) as archive:
+        found = importances(archive)
+    if not found:
+        raise SemanticError(
+            f"{statement.model} has no trees, whose splits tell the importance of a column",
+            span=statement.model.span if statement.model else None,
+            hint=f"write SELECT … TO EXPLAIN {statement.model}",
+        )
+    columns = {"feature": pa.string(), "importance_weight": pa.int64(), "importance_gain": pa.float64()}
+    rows = ((each.column, round(each.splits), each.gain) for each in found)
+    return Result(statement, reader=table.typed(columns, rows))
 
 
 def set_model(registry: Registry, statement: Statement) -> Result:
@@ -193,10 +229,17 @@ def drop_model(registry: Registry, statement: Statement) -> Result:
 
 def _archive(registry: Registry, statement: Statement) -> Archive:
     """Read the archive of the statement's model, without its weights."""
+    with _opened(registry, statement, str(statement.model)) as archive:
+        return archive
+
+
+@contextmanager
+def _opened(registry: Registry, statement: Statement, reference: str) -> Iterator[Archive]:
+    """Open the archive of the statement's model, from which weights can be read."""
     with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):
         file = Path(folder) / "model.zip"
-        registry.load(str(statement.model), file)
-        return read_archive(file)
+        registry.load(reference, file)
+        yield read_archive(file)
 
 
 def _found(registry: Registry, statement: Statement) -> ModelVersion:
@@ -213,6 +256,8 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_train": show_train,
     "show_curve": show_curve,
     "show_trials": show_trials,
+    "show_metrics": show_metrics,
+    "show_importances": show_importances,
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,

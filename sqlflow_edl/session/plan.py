@@ -107,7 +107,7 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
         done = "is passed to the database, with predictions in it"
         rows = [("statement", title(statement, compiler.dialect), done, "")]
         used = used_statements(statement, compiler.dialect)
-        return [*rows, *(row for each in used for row in _use(compiler, each))]
+        return [*rows, *(row for each in used for row in _PLANNERS[each.kind](compiler, each))]
     rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
     if objection(statement.text, dialect_named(compiler.dialect)) is None:
         with placed(statement.span):
@@ -134,6 +134,8 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_train": _other,
     "show_curve": _other,
     "show_trials": _other,
+    "show_metrics": _other,
+    "show_importances": _other,
     "describe_model": _other,
     "set_model": _set,
     "set_tag": _set_tag,

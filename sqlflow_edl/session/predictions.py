@@ -91,6 +91,8 @@ class Predictions:
         self, statement: Statement, call: PredictCall, start: int, around: str, place: int
     ) -> Statement:
         """Return the PREDICT statement of a call. around: the statement, in which the call begins at `place`."""
+        if not call.query:
+            return used(call, statement, "", None)
         begin = start + call.query_span.start
         select = _ALL + call.query if call.is_table else call.query
         span = Span(begin - len(select) + len(call.query), begin + len(call.query))
@@ -121,7 +123,7 @@ class Predictions:
         return name.ljust(call.span.end - call.span.start)
 
 
-def used(call: PredictCall, statement: Statement, select: str, select_span: Span) -> Statement:
+def used(call: PredictCall, statement: Statement, select: str, select_span: Span | None) -> Statement:
     """Return the statement of a call in another statement."""
     is_prediction = call.kind == "predict"
     return Statement(
@@ -166,6 +168,9 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     start = statement.span.start
     found = []
     for call in predict_calls(statement.text, dialect, start):
+        if not call.query:
+            found.append(used(call, statement, "", None))
+            continue
         select = _ALL + call.query if call.is_table else call.query
         begin = start + call.query_span.start
         span = Span(begin - len(select) + len(call.query), begin + len(call.query))

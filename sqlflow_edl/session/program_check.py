@@ -92,7 +92,7 @@ class ProgramCheck:
                 self._check_about_model(statement)
             case "sql" if calls_predict(statement.text):
                 for used in used_statements(statement, self._compiler.dialect):
-                    self._check_use(used)
+                    self._check(used)
             case "measure":
                 self._check_measurement(statement)
             case "optimize":

@@ -256,7 +256,12 @@ class Session:
                 self.observer.note(f"job {job_id} could not be deleted from the cluster yet: {why}")
 
     def _predicted(self, statement: Statement) -> Result:
-        """Return the predictions of a call in a query."""
+        """Return the rows of a call in a query."""
+        if about_model := models.HANDLERS.get(statement.kind):
+            told = about_model(self.registry, statement)
+            if told.reader is None:
+                raise SemanticError(told.message, span=statement.model.span if statement.model else None)
+            return told
         found = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
         self.observer.doing("running the query")
         return found

@@ -25,6 +25,8 @@ Kind = Literal[
     "show_train",
     "show_curve",
     "show_trials",
+    "show_metrics",  # ML.EVALUATE of a model alone
+    "show_importances",  # ML.FEATURE_IMPORTANCE
     "show_models",
     "describe_model",
     "set_model",

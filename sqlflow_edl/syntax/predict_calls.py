@@ -3,8 +3,7 @@
     SELECT * FROM orders JOIN PREDICT(late, (SELECT * FROM orders WHERE open), threshold = 0.3) p USING (id)
     SELECT * FROM ML.PREDICT(MODEL late, TABLE orders, STRUCT(0.3 AS threshold))
 
-The second form is that of BigQuery ML, which also has ML.EVALUATE and ML.EXPLAIN_PREDICT; its predicted column is
-predicted_late.
+The second form is that of BigQuery ML, which has other functions too; its predicted column is predicted_late.
 
 All else is ordinary SQL of the database, and stays as it is written. A call is recognised by its place: sqlglot parses
 the statement with a name in place of the call, which must be a table in the tree.
@@ -16,48 +15,55 @@ import ast as python
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from edl.errors import Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
-from sqlflow_edl.syntax.ast import Attribute, Constant, Name
+from sqlflow_edl.syntax.ast import Attribute, Constant, Kind, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
 from sqlflow_edl.syntax.queries import trees
 
 # functions of BigQuery ML -> the statement with the same answer
 _INSTEAD = {
-    "CONFUSION_MATRIX": "write SELECT … TO EVALUATE my_model WITH evaluate.report = confusion_matrix",
     "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
     "DETECT_ANOMALIES": "train an IsolationForest, and write ML.PREDICT(MODEL my_model, (SELECT …)), or ORDER BY the "
     "cluster_distance of a KMeans",
     "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
     "FEATURE_INFO": "write DESCRIBE MODEL my_model",
     "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",
-    "ROC_CURVE": "write SELECT … TO EVALUATE my_model WITH evaluate.report = roc_curve",
-    "TRAINING_INFO": "write SHOW CURVE my_model",
-    "TRANSFORM": "write SHOW FEATURES FOR my_model (SELECT …)",
     "FORECAST": "write ML.PREDICT(MODEL my_model, (SELECT …)), with the last rows of each series and those to forecast",
-    "TRIAL_INFO": "write SHOW TRIALS my_model",
     "WEIGHTS": "write DESCRIBE MODEL my_model",
 }
-Kind = Literal["predict", "evaluate", "explain"]
-
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
 _FORM_OF_ML = "write ML.{}(MODEL my_model, (SELECT …)) or ML.{}(MODEL my_model, TABLE my_table)"
-_KINDS: Mapping[str, Kind] = {"PREDICT": "predict", "EVALUATE": "evaluate", "EXPLAIN_PREDICT": "explain"}
+# functions of a query -> kind of the statement that does the same, and a setting of it
+_KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
+    "PREDICT": ("predict", {}),
+    "EVALUATE": ("evaluate", {}),
+    "EXPLAIN_PREDICT": ("explain", {"explain.level": "rows"}),
+    "CONFUSION_MATRIX": ("evaluate", {"evaluate.report": "confusion_matrix"}),
+    "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
+    "TRANSFORM": ("predict", {"predict.report": "features"}),
+}
+# functions of a model alone
+_OF_MODELS: Mapping[str, Kind] = {
+    "EVALUATE": "show_metrics",
+    "FEATURE_IMPORTANCE": "show_importances",
+    "TRAINING_INFO": "show_curve",
+    "TRIAL_INFO": "show_trials",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PredictCall:
     """Call of PREDICT, or of a function of BigQuery ML.
 
-    span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`. kind: of the statement that
-    does the same. prefix: before the name of the predicted column.
+    span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`; empty for a function of a
+    model alone. kind: of the statement that does the same. prefix: before the name of the predicted column.
     """
 
     span: Span
@@ -165,9 +171,12 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
     if found.function:
         name, form = f"ML.{found.function}", _FORM_OF_ML.replace("{}", found.function)
         arguments = _plain(arguments)
-        if found.function not in _KINDS:
-            hint = _INSTEAD.get(found.function) or did_you_mean(found.function, list(_KINDS))
+        if found.function not in (*_KINDS, *_OF_MODELS):
+            known = [*_KINDS, *_OF_MODELS]
+            hint = _INSTEAD.get(found.function) or did_you_mean(found.function, known)
             raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
+        if found.function in _OF_MODELS and (len(arguments) == 1 or found.function not in _KINDS):
+            return _of_model(found, arguments, text, start)
     if len(arguments) < 2 or not all(arguments):
         what = "a model and a query" if not found.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
@@ -183,14 +192,27 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         raise StatementSyntaxError(
             f"{name} takes a query or the name of a table", span=span.shifted(start), hint=form
         )
-    kind = _KINDS.get(found.function, "predict")
+    kind, settings = _KINDS[found.function or "PREDICT"]
     attributes = [_attribute(each, text, start, kind) for each in arguments[2:]]
-    if kind == "explain":
-        attributes.append(Attribute("explain.level", Constant("rows", place), place))
+    attributes += (Attribute(key, Constant(value, place), place) for key, value in settings.items())
     prefix = "predicted_" if found.function else ""
     return PredictCall(
         found.span, model, text[span.start : span.end], span, is_table, tuple(attributes), kind, prefix
     )
+
+
+def _of_model(found: _Found, arguments: Sequence[list[Token]], text: str, start: int) -> PredictCall:
+    """Return the call of a function that takes a model and no query."""
+    name = f"ML.{found.function}"
+    if len(arguments) != 1 or not arguments[0]:
+        raise StatementSyntaxError(
+            f"{name} takes a model alone",
+            span=found.span.shifted(start),
+            hint=f"write {name}(MODEL my_model)",
+        )
+    end = Span(found.span.end, found.span.end)
+    model = _model(arguments[0], text, start)
+    return PredictCall(found.span, model, "", end, False, (), _OF_MODELS[found.function])
 
 
 def _plain(arguments: Sequence[list[Token]]) -> list[list[Token]]:

@@ -72,7 +72,9 @@ def session() -> Iterator[Session]:
                 "CREATE MODEL shop.prices OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['price'], "
                 "max_iterations=20) AS SELECT rooms, price FROM houses;"
                 "CREATE MODEL sizes OPTIONS(model_type='boosted_tree_classifier', input_label_cols=['size'], "
-                "max_iterations=20) AS SELECT rooms, size FROM houses"
+                "max_iterations=20) AS SELECT rooms, size FROM houses;"
+                "CREATE MODEL bare OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['price'], "
+                "data_split_method='NO_SPLIT', max_iterations=2) AS SELECT rooms, price FROM houses"
             )
         )
         yield opened
@@ -114,11 +116,26 @@ def test_figures_and_explanations_are_rows(session: Session) -> None:
     assert {"price", "price_base", "rooms_shap"} <= set(explained)
 
 
+@pytest.mark.parametrize("case", in_duckdb("bigquery/functions.sql"), ids=str)
+def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Session) -> None:
+    found = rows(session, case.program)
+    assert found
+    if "same" in case.fields:
+        assert found == rows(session, case.fields["same"])
+    if "columns" in case.fields:
+        assert set(case.fields["columns"].split(", ")) <= set(found[0])
+
+
+@pytest.mark.parametrize("case", in_duckdb("bigquery/function_errors.sql"), ids=str)
+def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Session) -> None:
+    refusal(case, lambda text: rows(session, text))
+
+
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
         ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
-        ("SELECT * FROM ML.TRAINING_INFO(MODEL m)", "there is no ML.TRAINING_INFO", "SHOW CURVE"),
+        ("SELECT * FROM ML.TRAINING_INFO(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         ("SELECT * FROM ML.PREDIKT(MODEL m, TABLE t)", "there is no ML.PREDIKT", "did you mean PREDICT?"),
         ("SELECT * FROM ML.PREDICT(MODEL m)", "ML.PREDICT needs a query behind the model", "TABLE my_table"),
     ],
