@@ -12,6 +12,7 @@ import pytest
 import sqlflow_edl
 from edl.errors import SQLFlowError
 from edl.models.archive import read_archive
+from edl.spec.computed import JSON_PATH
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
 from sqlflow_edl.session.session import Session
@@ -90,6 +91,12 @@ def test_rows_whose_text_is_no_json_are_errors_or_left_out(session: Session) -> 
 def test_an_object_is_no_value(session: Session, text: str) -> None:
     with pytest.raises(SQLFlowError, match="which is no single value"):
         session.compile(f"SELECT * FROM events TO TRAIN LinearRegressor COLUMN {text} LABEL spent INTO m")
+
+
+@pytest.mark.parametrize("path", ['$."*"', "$.user[٣]", "$[99999999999]"])
+def test_a_path_that_duckdb_reads_otherwise_is_refused(path: str) -> None:
+    assert JSON_PATH.fullmatch('$."* b".ä[3]')
+    assert not JSON_PATH.fullmatch(path)
 
 
 def test_a_text_is_no_number(session: Session) -> None:

@@ -36,7 +36,8 @@ OF_JSON: Mapping[str, int] = {
     "JSON_TEXT": 1,
 }  # the same of operators that read a JSON text at a path
 FUNCTION = "FUNCTION"  # of a user's own
-JSON_PATH = re.compile(r"""\$(?:\.\w+|\."[^"\\]+"|\[\d+\])+""")
+# DuckDB reads "*" as a wildcard, with quotation marks too
+JSON_PATH = re.compile(r"""\$(?:\.\w+|\."(?!\*")[^"\\]+"|\[[0-9]{1,9}\])+""")
 DEEPEST = 20  # operators within one another
 MOST_OPERATORS = 50  # of one expression
 _BINDING = {"+": 1, "*": 2, "/": 2, "-": 3}
