@@ -393,7 +393,17 @@ class Seal(msgspec.Struct, frozen=True):
 
 
 class Sealed(msgspec.Struct, frozen=True):
+    """Pushes that a server has applied, as in `Seal`. `heard` are the instances that have pushed to it, if it has
+    followed one whose last pushes are lost; else None.
+    """
+
     applied: dict[str, tuple[int, int]] = {}
+    heard: tuple[str, ...] | None = None
+
+    def lacks(self, instance: str, last: tuple[int, int]) -> bool:
+        """Return True if this push is missing here, and not among those that are lost."""
+        known = self.heard is None or instance in self.heard
+        return known and self.applied.get(instance, (-1, 0)) != last
 
 
 class Reopen(msgspec.Struct, frozen=True):

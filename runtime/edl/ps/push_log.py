@@ -67,6 +67,11 @@ class PushLog:
         with self._lock:
             return {name: (worker.incarnation, worker.sequence) for name, worker in self._workers.items()}
 
+    def heard(self) -> tuple[str, ...] | None:
+        """Return the instances that have pushed since this log followed another one, or None if it is the first."""
+        with self._lock:
+            return tuple(self._compared) if self._continues else None
+
     def is_void(self, lease: int) -> bool:
         """Return True if the lease was revoked."""
         with self._lock:

@@ -260,7 +260,8 @@ class Replica:
         with self._changed:
             self._changed.wait_for(self._has_admitted, min(seal.wait_secs, LONGEST_WAIT))
         self.check(seal.generation)
-        return msg.Sealed(self.push_log.applied())
+        heard = None if self.arranged.mode.logs_updates else self.push_log.heard()
+        return msg.Sealed(self.push_log.applied(), heard)
 
     def reopen(self, checkpoint: str) -> None:
         with self.lock.exclusive():

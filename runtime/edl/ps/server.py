@@ -295,10 +295,7 @@ class Server:
         seal = msgspec.structs.replace(seal, applied=last, wait_secs=REPEAT_SECS)
         pending = self._peers.begin(seal, _CUT_SECONDS)
         found = [replica.seal(seal), *(each.result(msg.Sealed)[0] for each in pending)]
-        missing = (
-            name for name in last if any(each.applied.get(name, (-1, 0)) != last[name] for each in found)
-        )
-        return {name: last[name][0] for name in missing}
+        return {name: at[0] for name, at in last.items() if any(each.lacks(name, at) for each in found)}
 
     # Calls of adjacent servers -----------------------------------------------------------------------------
 

@@ -112,6 +112,25 @@ def test_a_push_that_its_worker_does_not_finish_is_said_and_never_computed_again
             push_to_one(running, 0, 7)
 
 
+def test_a_push_that_was_lost_with_a_server_puts_nothing_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "REPEAT_SECS", 0.01)
+    earlier, last, again = (str(tmp_path / name) for name in ("1", "2", "3"))
+    with trained(2, MODEL) as running:
+        complete(running, earlier, running.call(0, msg.TakeCheckpoint(0, earlier), msg.CheckpointTaken)[0])
+        push(running, 1)
+        running.replace(1)
+        running.arrange(restore=earlier, lives=(0, 1))
+        taken = close(running, last)  # the worker evaluates, and pushes nothing meanwhile
+        assert (taken.unfinished, taken.progress) == ({}, (progress(1, 10),))
+        for index in (0, 1):
+            running.call(index, msg.Reopen(0, last), msg.Done)
+        push(running, 2)
+        push_to_one(running, 0, 3, "worker-0")
+        assert close(running, again).unfinished == {"worker-0": 0}
+
+
 def test_servers_whose_last_checkpoint_came_to_nothing_are_reopened(tmp_path: Path) -> None:
     first, second, third = (str(tmp_path / name) for name in ("1", "2", "3"))
     with trained(2, MODEL) as running:
