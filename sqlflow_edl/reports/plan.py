@@ -30,6 +30,7 @@ from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import reason
 from sqlflow_edl.analysis.models.base import count_columns
 from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
+from sqlflow_edl.analysis.settings.dictionary import NO_EFFECT
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import search, text
 
@@ -66,6 +67,7 @@ def training(planned: Planned) -> list[Row]:
     plan, spec = planned.plan, planned.spec
     if isinstance(plan, SearchPlan):
         return search.rows(plan, spec, planned.warnings)
+    notes = (*plan.statement.warnings, *(each for each in plan.notes if NO_EFFECT in each))
     sections: tuple[tuple[str, Rows], ...] = (
         ("model", _model(plan, spec)),
         ("label", _label(planned)),
@@ -81,7 +83,7 @@ def training(planned: Planned) -> list[Row]:
         ("rows", _rows(plan, spec)),
         ("training", _training(plan, spec)),
         ("size", _size(spec)),
-        ("note", ((str(number), note, "") for number, note in enumerate(plan.statement.warnings, 1))),
+        ("note", ((str(number), note, "") for number, note in enumerate(notes, 1))),
     )
     left_out = _OF_TRAINING if spec.framework == NO_FRAMEWORK else ()
     return [

@@ -40,6 +40,7 @@ class Resolved:
     written: ast.Attribute
 
 
+NO_EFFECT = " has no effect: "  # in the note on such an attribute
 # Attributes of other systems without effect here; accepted with a note.
 WITHOUT_EFFECT = {
     "dist_strategy": "the strategy is chosen automatically",
@@ -54,7 +55,8 @@ WITHOUT_EFFECT = {
         ("model.pretrain_batch_size", "model.train_batch_size"), "train.batch_size is that of a training"
     ),
     **dict.fromkeys(
-        ("model.tol", "model.train_use_tol"), "a training takes all its epochs, or train.max_steps"
+        ("model.tol", "model.train_use_tol"),
+        "a training takes all its epochs, or train.max_steps; train.tolerance ends that of a KMeans early",
     ),
 }
 
@@ -92,7 +94,7 @@ class Dictionary:
         resolved: dict[str, Resolved] = {}
         for attribute in written:
             if reason := self._without_effect.get(attribute.key.casefold()):
-                notes.append(f"{attribute.key} has no effect: {reason}")
+                notes.append(f"{attribute.key}{NO_EFFECT}{reason}")
                 continue
             row = self.find(attribute.key)
             if row is None:

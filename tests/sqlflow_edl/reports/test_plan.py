@@ -95,6 +95,12 @@ def test_a_limit_of_steps_is_the_number_of_steps(session: Session) -> None:
     assert explained(session, text)["training", "steps"] == ("7", "train.max_steps = 7")
 
 
+def test_a_setting_without_effect_is_noted(session: Session) -> None:
+    text = "SELECT age, income FROM people TO TRAIN LinearRegressor WITH gpus = 2 LABEL income INTO m"
+    found = explained(session, text)
+    assert found["note", "1"] == ("gpus has no effect: devices are found automatically", "")
+
+
 def test_a_device_and_a_precision_that_are_written_are_shown(session: Session) -> None:
     text = "SELECT age, income FROM people TO TRAIN DNNRegressor {} LABEL income INTO m"
     found = explained(session, text.format("WITH device = gpu, precision = bfloat16"))
