@@ -21,6 +21,7 @@ from edl.data import connect
 from edl.data.url import SourceURL
 from edl.errors import SourceError
 from edl.jobs.job_folder import state_folder
+from edl.sources.warehouse import drivers
 from edl.sources.warehouse.errors import Asked, translated
 from edl.sources.warehouse.source import Parts, WarehouseSource
 from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
@@ -72,6 +73,19 @@ def test_rows_of_the_db_api_are_stored_and_come_back(pit: PitSource) -> None:
     assert pit.tables() == ["result"]
     pit.execute("INSERT INTO result VALUES (?, ?, ?)", (7, None, "?"))
     assert pit.execute("SELECT t FROM result WHERE n = ?", (7,)).read_all().to_pylist() == [{"t": "?"}]  # type: ignore[union-attr]
+
+
+def test_long_rows_are_inserted_by_several_statements(
+    pit: PitSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drivers, "LONGEST", 20)
+    texts = ["x" * 50, "a", "ü" * 12, "b", "c", "d" * 20]
+    parts = [texts[:2], texts[2:5], texts[5:]]
+    assert [*drivers.texts_of_statements(pa.array(texts))] == parts
+    given = pa.table({"t": texts})
+    pit.stage("result", "job", 0, 0, given.to_reader())
+    assert pit.commit("result", "job", 1) == len(texts)
+    assert pit.stream("SELECT * FROM result").read_all().equals(given)
 
 
 def test_records_of_commits_are_kept_for_a_day(pit: PitSource) -> None:

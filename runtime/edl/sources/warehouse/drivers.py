@@ -6,8 +6,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +19,7 @@ from edl.sources.cursors import FETCH_ROWS
 from edl.sources.warehouse.source import Parts, WarehouseSource
 
 INSERTED = 1000  # rows of one INSERT
+LONGEST = 500_000  # letters of one, unless a row is longer: Trino takes 1,000,000 by default
 
 
 class ADBCSource(WarehouseSource):
@@ -77,14 +80,14 @@ class DBAPISource(WarehouseSource):
         return self._reader(cursor.description, lambda: cursor.fetchmany(FETCH_ROWS))
 
     def append(self, parts: Parts, batches: pa.RecordBatchReader) -> None:
-        """Insert the rows as literals, a thousand in each statement: drivers of the DB-API have nothing faster."""
+        """Insert the rows as literals, up to a thousand in a statement: drivers of the DB-API have nothing faster."""
         self._end_cursor()
         insert = f"INSERT INTO {self.texts.name(*parts)} VALUES\n"
         for batch in rechunked(batches, batches.schema, INSERTED):
             values = [self.texts.literals(column) for column in batch.columns]
-            rows = pc.binary_join_element_wise(*values, ", ").to_pylist()
-            with closing(self.connection.cursor()) as cursor:
-                cursor.execute(insert + "(" + "),\n(".join(rows) + ")")
+            for rows in texts_of_statements(pc.binary_join_element_wise(*values, ", ")):
+                with closing(self.connection.cursor()) as cursor:
+                    cursor.execute(insert + "(" + "),\n(".join(rows) + ")")
 
     def interrupt(self) -> None:
         if (cursor := self._cursor) is not None:
@@ -113,6 +116,13 @@ class DBAPISource(WarehouseSource):
             with suppress(*self.driver_errors):
                 self._cursor.close()
             self._cursor = None
+
+
+def texts_of_statements(rows: pa.Array) -> Iterator[list[str]]:
+    """Yield the rows, which are texts, in parts that are not much longer than `LONGEST`, unless a row is."""
+    parts = np.cumsum(pc.utf8_length(rows)) // LONGEST
+    for first, end in pairwise([0, *np.flatnonzero(np.diff(parts)) + 1, len(rows)]):
+        yield rows.slice(first, end - first).to_pylist()
 
 
 def _array(values: Sequence[Any], field: pa.Field) -> pa.Array:
