@@ -180,12 +180,24 @@ def test_a_server_that_is_to_end_is_replaced_before() -> None:
     assert stage.servers.change_under_way == "2, without ps-1: waits for ps-2"
     leaves(stage, 0)  # it waits for its turn
     stage.servers.scale(2)  # as there are
-    with pytest.raises(JobError, match="a server is being replaced: 2, without ps-1"):
-        stage.servers.scale(3)
     stage.register(2)
     stage.talk(0.25)
     assert complete(stage)
     assert addresses(stage) == ("ps-0:0", "ps-2:0")
+
+
+def test_a_server_that_waits_to_be_replaced_leaves_with_another_number_of_servers() -> None:
+    stage = opened()
+    stage.servers.replace({"ps-1"}, "runs on a node that the job avoids")
+    stage.register(2)
+    stage.servers.scale(3)
+    assert stage.servers.change_under_way == "2 → 3: waits for ps-3, ps-4"
+    assert stage.servers.register("ps-2", 0, "ps-2:0", stage.now) is None
+    for number in (3, 4):
+        stage.register(number)
+    stage.talk(1.0)
+    assert complete(stage)
+    assert addresses(stage) == ("ps-0:0", "ps-3:0", "ps-4:0")
 
 
 def test_a_server_that_ends_too_early_is_followed_by_its_own_replacement() -> None:

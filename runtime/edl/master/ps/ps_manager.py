@@ -358,9 +358,11 @@ class Servers:
 
         Raises JobError if another change is under way.
         """
+        before = self._set.change
         self._set.begin(count, leaving)
         places, now = len(self._set.places), self._tasks.state.seconds
-        self._slots = [*self._slots, *(ServerSlot(now) for _ in range(places))][:places]
+        kept = self._slots if self._set.change is before else self._slots[: len(self)]
+        self._slots = [*kept, *(ServerSlot(now) for _ in range(places))][:places]
         if self._set.change is None and self.checkpoints.closing:
             self.checkpoints.drop(now)
 

@@ -60,15 +60,17 @@ class ServerSet:
     def begin(self, count: int, leaving: Collection[str]) -> None:
         """Begin to have `count` servers, without the instances `leaving`; the present number withdraws a change.
 
-        Raises JobError if another change is under way.
+        Raises JobError if the number is changing already.
         """
         if self.change is None:
             if count != len(self) or leaving:
                 self._state.begin_server_change(count, leaving)
         elif count == self.wanted:
             return
-        elif self.wanted == len(self):
-            raise JobError(f"a server is being replaced: {self.described()}", hint="wait until it is")
+        elif self.wanted == len(self):  # servers are to be replaced: this change does that too
+            leaving = {*self.homes} - {*self.change.homes}
+            self.withdraw()
+            self._state.begin_server_change(count, leaving)
         elif count != len(self):
             raise JobError(
                 f"the number of servers is changing from {len(self)} to {self.wanted}",
