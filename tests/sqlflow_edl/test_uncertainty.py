@@ -97,7 +97,9 @@ def test_a_model_without_such_an_interval_says_why(
 
 
 def test_probabilities_of_a_number_are_refused_at_their_name(workshop: Workshop) -> None:
-    with pytest.raises(SQLFlowError, match="there are probabilities of classes, and cost is none") as caught:
+    with pytest.raises(
+        SQLFlowError, match="only classes have probabilities, and cost has no classes"
+    ) as caught:
         predicted(workshop, "predict.probabilities = true", "costs")
     assert caught.value.span is not None
 
@@ -126,7 +128,9 @@ def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: W
 
 @pytest.mark.parametrize("verb", ["PREDICT USING costs WITH predict", "EVALUATE costs WITH evaluate"])
 def test_a_threshold_of_a_number_is_an_error(workshop: Workshop, verb: str) -> None:
-    with pytest.raises(SQLFlowError, match="a threshold is of two classes, and cost is none") as caught:
+    with pytest.raises(
+        SQLFlowError, match="a threshold needs a label of two classes, and cost has no classes"
+    ) as caught:
         workshop.rows(f"SELECT * FROM noisy TO {verb}.threshold = 0.3")
     assert caught.value.span is not None
 

@@ -120,6 +120,11 @@ def times_of_day(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     return at.cast(pa.timestamp(kind.unit)).cast(kind)
 
 
+def plain_name(kind: pa.DataType) -> str:
+    """Return the name of a type without its width and unit: date, decimal, list."""
+    return re.split("[^a-z]", str(kind))[0]
+
+
 def fields(schema: pa.Schema) -> tuple[Field, ...]:
     """Return the schema in the form that a JobSpec stores."""
     return tuple(Field(field.name, str(field.type)) for field in schema)

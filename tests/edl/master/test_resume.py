@@ -202,7 +202,7 @@ def test_only_trainings_are_resumed() -> None:
     job = job_with_master("predict")
     job.end("died")
     assert not job.rows.exists()
-    with pytest.raises(ClusterError, match="it is no training"):
+    with pytest.raises(ClusterError, match="it is not a training"):
         resume.prepare(job)
 
 

@@ -141,7 +141,7 @@ def test_every_type_comes_as_what_it_is_from_a_query_and_from_pinned_rows(
     ("query", "words", "hint"),
     [
         ("SELECT x FROM t", r"column x is a TINYINT\(1\), a boolean, but holds 5", "CAST(x AS SIGNED)"),
-        ("SELECT z FROM t", "column z holds '0000-00-00', which is no date", "NULLIF(z, 0)"),
+        ("SELECT z FROM t", "column z holds '0000-00-00', which is not a date", "NULLIF(z, 0)"),
         ("SELECT w FROM t", "column w holds '25:00:00'", "TIME_TO_SEC(w)"),
         ("SELECT d FROM t", "column d holds", "CAST(d AS DOUBLE)"),
         ("SELECT g FROM t", "column g is of the type GEOMETRY", "CAST(g AS CHAR)"),

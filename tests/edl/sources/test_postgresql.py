@@ -164,11 +164,11 @@ UNUSABLE = [
     ("m", "column m is of the type money", '"m"::numeric'),
     ("p", "column p is of the type point", '"p"::text'),
     ("r", "column r is of the type int4range", '"r"::text'),
-    ("d", "column d holds 'infinity', which is no date32", "isfinite"),
-    ("s", "column s holds '-infinity', which is no timestamp", "isfinite"),
-    ("t", "column t holds '24:00:00', which is no time64", "EXTRACT"),
-    ("n", "column n holds 'NaN', which is no decimal", "::double precision"),
-    ("a", "column a holds .*, which is no list", "one dimension"),
+    ("d", "column d holds 'infinity', which is not a date", "isfinite"),
+    ("s", "column s holds '-infinity', which is not a timestamp", "isfinite"),
+    ("t", "column t holds '24:00:00', which is not a time", "EXTRACT"),
+    ("n", "column n holds 'NaN', which is not a decimal", "::double precision"),
+    ("a", "column a holds .*, which is not a list", "one dimension"),
 ]
 
 

@@ -35,7 +35,7 @@ def test_a_setting_that_the_model_does_not_have_is_refused(kinds: Model, costs: 
         SemanticError, match="an interval is of a number, and kinds@1 predicts the class kind"
     ):
         kinds.settings(interval=0.9)
-    with pytest.raises(SemanticError, match="a threshold is of two classes, and kind has 3"):
+    with pytest.raises(SemanticError, match="a threshold needs a label of two classes, and kind has 3"):
         kinds.settings(threshold=0.3)
     with pytest.raises(SemanticError, match="interval is 2; it must be between 0 and 1"):
         costs.settings(interval=2)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import times_of_day
+from edl.data.arrow_types import plain_name, times_of_day
 from edl.data.names import quoted
 from edl.errors import SourceError
 
@@ -224,7 +224,7 @@ def _unfit(column: Column, values: Sequence[bytes | None]) -> SourceError:
         hint = f"write CAST({name} AS DOUBLE) AS {name}"
     elif pa.types.is_string(kind):
         hint = f"write CAST({name} AS BINARY) AS {name}"
-    return SourceError(f"column {name} holds {example!r}, which is not a {kind}", hint=hint)
+    return SourceError(f"column {name} holds {example!r}, which is not a {plain_name(kind)}", hint=hint)
 
 
 def _text(name: str | bytes) -> str:

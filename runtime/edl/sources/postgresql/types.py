@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from edl.data.arrow_types import times_of_day
+from edl.data.arrow_types import plain_name, times_of_day
 from edl.data.names import check_unique, quoted
 from edl.errors import SourceError
 from edl.sources.postgresql.connection import Described
@@ -155,7 +155,7 @@ def unfit(column: Column, example: str) -> SourceError:
     elif pa.types.is_list(kind):
         hint = f"a list has one dimension; write {name}::text AS {name}"
     shown = f"{example[:39]}…" if len(example) > 40 else example
-    return SourceError(f"column {column.name} holds {shown!r}, which is not a {kind}", hint=hint)
+    return SourceError(f"column {column.name} holds {shown!r}, which is not a {plain_name(kind)}", hint=hint)
 
 
 def _column(found: Described, others: Mapping[int, tuple[str, bool]]) -> Column:
