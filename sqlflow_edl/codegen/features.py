@@ -111,9 +111,9 @@ def _function(found: Function) -> Expression:
     """Return `fc.function(…)`, a function of a user's own."""
     params = ", ".join(f"{literal(name)}: {literal(value)}" for name, value in found.params)
     given = (("params", f"{{{params}}}"),) if params else ()
-    return Call(
-        "fc.function", (literal(found.name), literal(found.digest), *given, ("state", literal(found.state)))
-    )
+    named = (("columns", Items(tuple(map(literal, found.columns)))),) if found.columns else ()
+    state = ("state", literal(found.state))
+    return Call("fc.function", (literal(found.name), literal(found.digest), *given, state, *named))
 
 
 def _vector(feature: Vector, name: str, stored: dict[str, bytes]) -> Expression:

@@ -15,11 +15,12 @@ import sqlflow_edl
 from edl import spec
 from edl.errors import SQLFlowError
 from edl.features import own_functions
+from edl.features.computed import arguments
 from edl.models.archive import read_archive
 from edl.program import column_functions, load
 from edl.program.user_model import PATH_VARIABLE
 from edl.run import job_runner
-from edl.spec.computed import functions
+from edl.spec.computed import functions, renamed
 from sqlflow_edl.codegen import generate
 from sqlflow_edl.model_sql import Wanted, model_query
 from sqlflow_edl.serving.model import load_model
@@ -127,6 +128,17 @@ def test_a_function_sees_one_type_whatever_the_query_has(session: Session, archi
     transform = sqlflow_edl.load_transform(archive)
     expected = transform.transform(rows)
     assert transform.transform(decimals) == transform.transform(integers) == expected
+
+
+def test_a_function_sees_the_names_of_the_training(session: Session, archive: Path) -> None:
+    [statement] = session.parse("SELECT price AS PRICE, shop FROM sales TO PREDICT guess USING m")
+    planned = session.compiler.use(statement, archive).planned
+    assert 'columns=["price"]' in str(generate(planned).files["model.py"])
+    item = spec.Computed("FUNCTION", ("price",), function=spec.Function("a.B", "", state="1"))
+    batch = pa.record_batch({"PRICE": [1.0]})
+    found = renamed(item, {"price": "PRICE"})
+    assert isinstance(found, spec.Computed)
+    assert arguments(batch, found).column_names == ["price"]
 
 
 def test_a_function_is_not_called_without_rows(modules: Path) -> None:

@@ -17,10 +17,17 @@ from edl.spec.computed import DEEPEST, FUNCTION, JSON_PATH, OF_JSON, OPERATORS, 
 
 
 def function(
-    name: str, digest: str, params: Mapping[str, Any] | None = None, state: str | None = None
+    name: str,
+    digest: str,
+    params: Mapping[str, Any] | None = None,
+    state: str | None = None,
+    columns: Iterable[str] = (),
 ) -> Function:
-    """Return a column function of a user's own with the state that its training rows gave."""
-    return Function(name, digest, tuple((params or {}).items()), state)
+    """Return a column function of a user's own with the state that its training rows gave.
+
+    columns: names that its arguments had there, if they have others now.
+    """
+    return Function(name, digest, tuple((params or {}).items()), state, tuple(columns))
 
 
 def computed(
@@ -63,6 +70,10 @@ def _checked_function(found: Computed) -> Computed:
     if found.operator != FUNCTION or not found.operands:
         raise SemanticError(
             f"{found.operator} takes no function of a user's own, and {FUNCTION} takes columns"
+        )
+    if found.function and len(found.function.columns) not in (0, len(found.operands)):
+        raise SemanticError(
+            f"{found.function.name} needs a name for each of its {len(found.operands)} columns"
         )
     for operand in found.operands:
         if isinstance(operand, Computed):
@@ -115,12 +126,14 @@ def _values(batch: pa.RecordBatch, source: Source | float) -> Floats:
 
 
 def arguments(batch: pa.RecordBatch, source: Computed) -> pa.Table:
-    """Return the operands of a function of a user's own, as columns under their names.
+    """Return the operands of a function of a user's own, as columns under the names of the training.
 
     Types that differ from query to query are one: numbers are float64, or int64 if they are integers.
     """
+    names = source.function.columns if source.function else ()
+    named = zip(names or map(str, source.operands), source.operands, strict=True)
     return pa.table(
-        {str(each): common(column(batch, each)) for each in source.operands if not isinstance(each, float)}
+        {name: common(column(batch, each)) for name, each in named if not isinstance(each, float)}
     )
 
 

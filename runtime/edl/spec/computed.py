@@ -49,13 +49,15 @@ class Function(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Class of a user's own with `fit` and `transform`, by its dotted name.
 
     digest: SHA-256 of the source that defines it. params: keyword arguments of the class. state: what `fit` returned
-    for the training rows, as JSON; None before the rows are known.
+    for the training rows, as JSON; None before the rows are known. columns: names of the operands in the training;
+    empty if the query has the same.
     """
 
     name: str
     digest: str
     params: tuple[tuple[str, str | bool | int | float], ...] = ()
     state: str | None = None
+    columns: tuple[str, ...] = ()
 
 
 class Computed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,11 +115,14 @@ def table_columns(source: Source | float) -> Iterator[str]:
 
 
 def renamed(source: Source, names: Mapping[str, Source]) -> Source:
-    """Return the source with other columns (old name -> column); others stay."""
+    """Return the source with other columns (old name -> column); others stay, as do the names that functions see."""
     if isinstance(source, str):
         return names.get(source, source)
-    operands = (each if isinstance(each, float) else renamed(each, names) for each in source.operands)
-    return msgspec.structs.replace(source, operands=tuple(operands))
+    operands = tuple(each if isinstance(each, float) else renamed(each, names) for each in source.operands)
+    function = source.function
+    if function is not None and not function.columns and operands != source.operands:
+        function = msgspec.structs.replace(function, columns=tuple(map(str, source.operands)))
+    return msgspec.structs.replace(source, operands=operands, function=function)
 
 
 def _written(source: Source | float) -> str:
