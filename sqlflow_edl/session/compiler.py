@@ -40,7 +40,7 @@ from sqlflow_edl.codegen import Program, generate
 from sqlflow_edl.errors.spans import at, placed
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.pinning import look
-from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.ast import Name, Statement
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration
@@ -175,6 +175,11 @@ class Compiler:
         if not name or not self.registry.has(name) or self.registry.look_up(name).state != "ready":
             return None
         return self._stored(name)[1].query
+
+    def trained(self, name: Name) -> spec.JobSpec:
+        """Return the JobSpec of a model."""
+        with at(name.span):
+            return self._stored(str(name))[1]
 
     def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
         """Return the reference and the JobSpec of a model."""

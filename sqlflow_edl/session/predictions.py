@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
+from edl.spec import JobSpec
 from sqlflow_edl.analysis.programs.ddl import tables_read
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.predict_calls import PredictCall, predict_calls, replaced, shared_queries
 
 _NAME = "edl_"  # names of MaxCompute begin with a letter
@@ -26,12 +27,22 @@ _ALL = "SELECT * FROM "
 
 
 class Predictions:
-    """Temporary tables of predictions in one source. predict: runs a PREDICT statement without a target."""
+    """Temporary tables of predictions in one source.
 
-    def __init__(self, source: Source, dialect: str, predict: Callable[[Statement], Result]) -> None:
+    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        dialect: str,
+        predict: Callable[[Statement], Result],
+        trained: Callable[[Name], JobSpec],
+    ) -> None:
         self._source = source
         self._dialect = dialect
         self._predict = predict
+        self._trained = trained
         self._tables: dict[str, str] = {}  # name -> how errors call it
 
     def drop(self) -> None:
@@ -114,13 +125,23 @@ class Predictions:
 
     def _table(self, used: Statement, call: PredictCall, start: int) -> str:
         """Predict the rows into a new temporary table, and return its name."""
-        found = self._predict(used)
-        rows = found.reader or found.to_arrow().to_reader()
+        if call.function:
+            from sqlflow_edl.analysis.inference.model_functions import ModelFunction
+
+            trained, url = self._trained(call.model), self._source.url
+            rows = ModelFunction(call, used, trained, url, self._predicted).rows().to_reader()
+        else:
+            found = self._predict(used)
+            rows = found.reader or found.to_arrow().to_reader()
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         with at(call.span.shifted(start)):
             self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)
+
+    def _predicted(self, statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
+        found = self._predict(statement)
+        return found.to_arrow(), found.computed
 
 
 def used(call: PredictCall, statement: Statement, select: str, select_span: Span | None) -> Statement:
@@ -166,10 +187,10 @@ def refuse_in_job(statement: Statement, dialect: str) -> None:
 def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     """Return PREDICT statements for the calls whose queries read only what is there, for plans and checks."""
     start = statement.span.start
-    found = []
+    found: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):
         if not call.query:
-            found.append(used(call, statement, "", None))
+            found += () if call.function else (used(call, statement, "", None),)
             continue
         select = _ALL + call.query if call.is_table else call.query
         begin = start + call.query_span.start

@@ -87,7 +87,9 @@ class Session:
         self._place = place
         self._store = self.registry.url if model_store or self.source.model_store else ""
         self._frames = Frames(self.source)
-        self._predictions = Predictions(self.source, self.dialect, self._predicted)
+        self._predictions = Predictions(
+            self.source, self.dialect, self._predicted, lambda name: self.compiler.trained(name)
+        )
         job_folder.sweep()
         self._remove_unstarted()
         report(self.observer, detached.commit_finished(self.source))

@@ -95,6 +95,7 @@ _OTHERS = (
     "kmeans_init_method",
 )
 _LABELS = ("input_label_cols", "time_series_data_col")
+_QUANTILES = (0.1, 0.9)
 _SPLITS = {"RANDOM": "random", "SEQ": "time"}
 _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 
@@ -164,6 +165,9 @@ def _statement(
     attributes = [mapped for each in written for mapped in _mapped(each, kind.casefold(), errors)]
     labels = _labels(next(filter(None, map(options.get, _LABELS)), None), model, head, errors)
     raise_all(errors)
+    if model is not None and model.text == MODELS["arima_plus"]:  # for the intervals of ML.FORECAST
+        bounds = tuple(Constant(each, model.span) for each in _QUANTILES)
+        attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
     name = head["name"]
     parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
     return Statement(

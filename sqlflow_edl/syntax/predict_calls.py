@@ -26,12 +26,9 @@ from sqlflow_edl.syntax.queries import trees
 # functions of BigQuery ML -> the statement with the same answer
 _INSTEAD = {
     "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
-    "DETECT_ANOMALIES": "train an IsolationForest, and write ML.PREDICT(MODEL my_model, (SELECT …)), or ORDER BY the "
-    "cluster_distance of a KMeans",
     "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
     "FEATURE_INFO": "write DESCRIBE MODEL my_model",
     "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",
-    "FORECAST": "write ML.PREDICT(MODEL my_model, (SELECT …)), with the last rows of each series and those to forecast",
     "WEIGHTS": "write DESCRIBE MODEL my_model",
 }
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
@@ -49,6 +46,12 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
+# functions whose rows are made of predictions, with settings of their own
+_DERIVED: Mapping[str, Sequence[str]] = {
+    "DETECT_ANOMALIES": ("contamination",),
+    "FORECAST": ("horizon", "confidence_level"),
+}
+_NO_QUERY = ("FORECAST",)
 # functions of a model alone
 _OF_MODELS: Mapping[str, Kind] = {
     "EVALUATE": "show_metrics",
@@ -63,7 +66,8 @@ class PredictCall:
     """Call of PREDICT, or of a function of BigQuery ML.
 
     span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`; empty for a function of a
-    model alone. kind: of the statement that does the same. prefix: before the name of the predicted column.
+    model alone. kind: of the statement that does the same. prefix: before the name of the predicted column. function:
+    of BigQuery ML, if its rows are made of predictions, with its `settings`.
     """
 
     span: Span
@@ -74,6 +78,8 @@ class PredictCall:
     attributes: tuple[Attribute, ...]
     kind: Kind = "predict"
     prefix: str = ""
+    function: str = ""
+    settings: tuple[Attribute, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,18 +171,28 @@ def replaced(text: str, parts: Sequence[tuple[Span, str]]) -> str:
 
 
 def _call(found: _Found, text: str, start: int) -> PredictCall:
-    place = found.span.shifted(start)
+    place, function = found.span.shifted(start), found.function
     arguments = _arguments(found.inside)
-    name, form = "PREDICT", _FORM
-    if found.function:
-        name, form = f"ML.{found.function}", _FORM_OF_ML.replace("{}", found.function)
-        arguments = _plain(arguments)
-        if found.function not in (*_KINDS, *_OF_MODELS):
-            known = [*_KINDS, *_OF_MODELS]
-            hint = _INSTEAD.get(found.function) or did_you_mean(found.function, known)
+    name, form, written = "PREDICT", _FORM, arguments[2:]
+    if function:
+        name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
+        arguments, written = _plain(arguments)
+        known = [*_KINDS, *_OF_MODELS, *_DERIVED]
+        if function not in known:
+            hint = _INSTEAD.get(function) or did_you_mean(function, known)
             raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
-        if found.function in _OF_MODELS and (len(arguments) == 1 or found.function not in _KINDS):
-            return _of_model(found, arguments, text, start)
+        only_model = function in _OF_MODELS and function not in _KINDS
+        if only_model and len(arguments) + len(written) > 1:
+            raise StatementSyntaxError(
+                f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
+            )
+        needs_none = function in _NO_QUERY or (function in _OF_MODELS and not written)
+        if needs_none and len(arguments) == 1 and arguments[0]:
+            model, end = _model(arguments[0], text, start), Span(found.span.end, found.span.end)
+            settings = _settings(function, written, text, start)
+            kind = _OF_MODELS.get(function, "predict")
+            of = function if function in _DERIVED else ""
+            return PredictCall(found.span, model, "", end, False, (), kind, function=of, settings=settings)
     if len(arguments) < 2 or not all(arguments):
         what = "a model and a query" if not found.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
@@ -192,37 +208,44 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         raise StatementSyntaxError(
             f"{name} takes a query or the name of a table", span=span.shifted(start), hint=form
         )
-    kind, settings = _KINDS[found.function or "PREDICT"]
-    attributes = [_attribute(each, text, start, kind) for each in arguments[2:]]
-    attributes += (Attribute(key, Constant(value, place), place) for key, value in settings.items())
-    prefix = "predicted_" if found.function else ""
-    return PredictCall(
-        found.span, model, text[span.start : span.end], span, is_table, tuple(attributes), kind, prefix
-    )
-
-
-def _of_model(found: _Found, arguments: Sequence[list[Token]], text: str, start: int) -> PredictCall:
-    """Return the call of a function that takes a model and no query."""
-    name = f"ML.{found.function}"
-    if len(arguments) != 1 or not arguments[0]:
-        raise StatementSyntaxError(
-            f"{name} takes a model alone",
-            span=found.span.shifted(start),
-            hint=f"write {name}(MODEL my_model)",
+    select = text[span.start : span.end]
+    if function in _DERIVED:
+        settings = _settings(function, written, text, start)
+        return PredictCall(
+            found.span, model, select, span, is_table, (), function=function, settings=settings
         )
-    end = Span(found.span.end, found.span.end)
-    model = _model(arguments[0], text, start)
-    return PredictCall(found.span, model, "", end, False, (), _OF_MODELS[found.function])
+    kind, fixed = _KINDS[function or "PREDICT"]
+    attributes = [_attribute(each, text, start, kind) for each in written]
+    attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
+    prefix = "predicted_" if function else ""
+    return PredictCall(found.span, model, select, span, is_table, tuple(attributes), kind, prefix)
 
 
-def _plain(arguments: Sequence[list[Token]]) -> list[list[Token]]:
-    """Return the arguments of BigQuery ML without their words: MODEL m, TABLE t, STRUCT(0.3 AS threshold)."""
-    found = []
-    for each, word in zip(arguments, ("MODEL", "TABLE", *("STRUCT",) * len(arguments)), strict=False):
-        rest = each[1:] if len(each) > 1 and each[0].word == word else each
-        in_parentheses = word == "STRUCT" and len(rest) > 2 and rest[0].text == "(" and rest is not each
-        found.append(rest[1:-1] if in_parentheses else rest)
+def _settings(function: str, written: Sequence[list[Token]], text: str, start: int) -> tuple[Attribute, ...]:
+    """Return the settings of a function of `_DERIVED`. Raises StatementSyntaxError for another one."""
+    found = tuple(_attribute(each, text, start, function) for each in written)
+    known = _DERIVED.get(function, ())
+    for each in found:
+        if each.key.casefold() not in known:
+            raise StatementSyntaxError(
+                f"ML.{function} has no setting {each.key}",
+                span=each.key_span,
+                hint=did_you_mean(each.key.casefold(), list(known)) or f"it has {' and '.join(known)}",
+            )
     return found
+
+
+def _plain(arguments: Sequence[list[Token]]) -> tuple[list[list[Token]], list[list[Token]]]:
+    """Return arguments of BigQuery ML without their words: MODEL m and TABLE t; those of STRUCT(0.3 AS threshold)."""
+    found: list[list[Token]] = []
+    settings = []
+    for each in arguments:
+        word, rest = each[0].word if len(each) > 1 else "", each[1:]
+        if found and word == "STRUCT" and rest[0].text == "(":
+            settings += _arguments(rest[1:-1]) if len(rest) > 2 else []
+        else:
+            found.append(rest if word == ("TABLE" if found else "MODEL") else each)
+    return found[:2], [*found[2:], *settings]
 
 
 def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -254,7 +277,7 @@ def _model(tokens: Sequence[Token], text: str, start: int) -> Name:
     return Name((name,), written, span.shifted(start), version)
 
 
-def _attribute(tokens: Sequence[Token], text: str, start: int, kind: Kind) -> Attribute:
+def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Attribute:
     """Return a setting, `threshold = 0.3` or `0.3 AS threshold`, as an attribute of WITH: `predict.threshold`."""
     span = Span(tokens[0].start, tokens[-1].end)
     written = text[span.start : span.end]
@@ -273,7 +296,7 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: Kind) -> At
             span=span.shifted(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    name = key if key.lower().startswith(f"{kind}.") else f"{kind}.{key}"
+    name = key if key.lower().startswith(f"{kind}.") or kind in _DERIVED else f"{kind}.{key}"
     of_key, of_value = (_place(written, part).shifted(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import NormalDist
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 import sqlflow_edl
-from edl.errors import StatementSyntaxError
+from edl.errors import SemanticError, StatementSyntaxError
+from sqlflow_edl.analysis.inference.model_functions import ModelFunction
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse
+from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.predict_calls import predict_calls
 from tests.databases import Databases
 from tests.sql_cases import Case, cases, refusal
@@ -74,7 +78,12 @@ def session() -> Iterator[Session]:
                 "CREATE MODEL sizes OPTIONS(model_type='boosted_tree_classifier', input_label_cols=['size'], "
                 "max_iterations=20) AS SELECT rooms, size FROM houses;"
                 "CREATE MODEL bare OPTIONS(model_type='boosted_tree_regressor', input_label_cols=['price'], "
-                "data_split_method='NO_SPLIT', max_iterations=2) AS SELECT rooms, price FROM houses"
+                "data_split_method='NO_SPLIT', max_iterations=2) AS SELECT rooms, price FROM houses;"
+                "CREATE TABLE days AS SELECT DATE '2024-01-01' + CAST(d AS INT) AS day, k AS store, "
+                "10 * k + d % 7 AS sold FROM range(60) AS a(d), range(1, 3) AS b(k);"
+                "CREATE MODEL sales OPTIONS(model_type='ARIMA_PLUS', time_series_timestamp_col='day', "
+                "time_series_data_col='sold', time_series_id_col='store', horizon=5) AS SELECT * FROM days;"
+                "CREATE TABLE points AS SELECT range AS x FROM range(9)"
             )
         )
         yield opened
@@ -129,6 +138,90 @@ def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Ses
 @pytest.mark.parametrize("case", in_duckdb("bigquery/function_errors.sql"), ids=str)
 def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Session) -> None:
     refusal(case, lambda text: rows(session, text))
+
+
+def derived(
+    session: Session, training: str, call: str, tables: dict[str, dict[str, list[object]]]
+) -> list[dict]:
+    """The rows of a call, without the job: the predictions are `tables`, by the query."""
+    [trained] = session.compile(training)
+    [found] = predict_calls(call, "duckdb")
+
+    def predict(statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
+        table = pa.table(tables[statement.select])
+        return table, tuple(table.column_names[1:])
+
+    statement = Statement("predict", call, found.span, select=found.query)
+    return ModelFunction(found, statement, trained.spec, session.source.url, predict).rows().to_pylist()
+
+
+def test_the_share_of_anomalies_is_that_of_the_training_rows(session: Session) -> None:
+    training = "SELECT x FROM points"
+    scores = {
+        training: {
+            "x": [0] * 11,
+            "anomaly": [False] * 11,
+            "anomaly_score": [each / 20 for each in range(11)],
+        },
+        "SELECT 1": {"x": [1, 2], "anomaly": [False, False], "anomaly_score": [0.39, 0.41]},
+    }
+    call = "SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, {}(SELECT 1))"
+    train = f"{training} TO TRAIN IsolationForest WITH model.contamination = 0.05 INTO m"
+    found = derived(session, train, call.format("STRUCT(0.2 AS contamination), "), scores)
+    assert [each["is_anomaly"] for each in found] == [False, True]
+    for own in ("", "STRUCT(0.05 AS contamination), "):
+        assert not any(each["is_anomaly"] for each in derived(session, train, call.format(own), scores))
+
+
+def test_the_distance_to_a_centre_is_in_units_of_the_radius_of_the_cluster(session: Session) -> None:
+    training = "SELECT x FROM points"
+    distances = {
+        training: {"x": [0] * 4, "cluster": [0, 0, 1, 1], "cluster_distance": [3.0, 5.0, 0.0, 0.0]},
+        "SELECT 1": {"x": [1, 2], "cluster": [0, 1], "cluster_distance": [34.0, None]},
+    }
+    call = "SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, STRUCT(0.1 AS contamination), (SELECT 1))"
+    train = f"{training} TO TRAIN KMeans WITH model.n_clusters = 3 INTO m"
+    near, unknown = derived(session, train, call, distances)
+    assert near == {
+        "x": 1,
+        "is_anomaly": True,
+        "normalized_distance": pytest.approx(34 / 17**0.5),
+        "centroid_id": 0,
+    }
+    assert (unknown["is_anomaly"], unknown["normalized_distance"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message", "place"),
+    [
+        ("", "needs the share of anomalies among the training rows", "m"),
+        ("STRUCT(0.6 AS contamination), ", "contamination is a number between 0 and 0.5", "0.6"),
+    ],
+)
+def test_a_share_of_anomalies_is_needed_and_below_a_half(
+    session: Session, settings: str, message: str, place: str
+) -> None:
+    call = f"SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, {settings}(SELECT 1))"
+    with pytest.raises(SemanticError, match=message) as raised:
+        derived(session, "SELECT x FROM points TO TRAIN KMeans INTO m", call, {})
+    assert raised.value.span is not None
+    assert call[raised.value.span.start : raised.value.span.end] == place
+
+
+def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distribution(session: Session) -> None:
+    training = "SELECT day, sold FROM days WHERE store = 1"
+    values = {"day": [2, 1], "sold": [10.0, 20.0], "sold_q10": [9.0, 18.0], "sold_q90": [11.0, 21.0]}
+    call = "SELECT * FROM ML.FORECAST(MODEL m, STRUCT(1 AS horizon, {} AS confidence_level))"
+    level = 2 * NormalDist().cdf(2 * NormalDist().inv_cdf(0.9)) - 1
+    train = (
+        f"{training} TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 2, "
+        "forecast.quantiles = [0.1, 0.9] LABEL sold INTO m"
+    )
+    for of, bounds in ((0.8, (18, 21)), (level, (16, 22))):
+        [row] = derived(session, train, call.format(of), {training: values})
+        assert (row["forecast_timestamp"], row["forecast_value"]) == (1, 20.0)
+        found = row["prediction_interval_lower_bound"], row["prediction_interval_upper_bound"]
+        assert found == pytest.approx(bounds)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,244 @@
+"""Rows of ML.DETECT_ANOMALIES and ML.FORECAST of BigQuery ML, which are made of the predictions of a model.
+
+The training query is read again where the answer depends on it: for the share of anomalies among the training rows,
+and for the past of the series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from edl.data.names import unique_names
+from edl.errors import SemanticError, Span
+from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
+from sqlflow_edl.errors.spans import instead
+from sqlflow_edl.syntax.ast import Attribute, Statement
+from sqlflow_edl.syntax.predict_calls import PredictCall
+
+_HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
+
+
+@dataclass(frozen=True)
+class ModelFunction:
+    """Call of such a function. statement: PREDICT over its query, without a query if it has none.
+
+    trained: JobSpec of the model. source: URL of this data source. predict: returns the rows of a PREDICT without a
+    target, and the names of the columns that it adds.
+    """
+
+    call: PredictCall
+    statement: Statement
+    trained: JobSpec
+    source: str
+    predict: Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
+
+    def rows(self) -> pa.Table:
+        """Return the rows. Raises SemanticError, with its place, if the model or a setting does not suit."""
+        return _FUNCTIONS[self.call.function](self)
+
+    def setting(self, name: str, least: float, most: float) -> float | None:
+        """Return a setting that is above `least` and below `most`, or None without it."""
+        written = self.written(name)
+        if written is None:
+            return None
+        value: Any = getattr(written.value, "value", None)
+        if isinstance(value, bool | str) or not least < value < most:
+            raise SemanticError(f"{name} is a number between {least:g} and {most:g}", span=written.value.span)
+        return float(value)
+
+    def written(self, name: str) -> Attribute | None:
+        """Return the setting as it is written, the last one if it is written twice."""
+        found = [each for each in self.call.settings if each.key.casefold() == name]
+        return found[-1] if found else None
+
+    def predicted(self, *, training: bool) -> tuple[pa.Table, tuple[str, ...]]:
+        """Predict the rows of the call's query or of the training query; return the names of the new columns, too."""
+        if not training:
+            return self.predict(self.statement)
+        if self.trained.query.source != self.source:
+            raise SemanticError(
+                f"{self.call.model} was trained on rows of another data source, which are needed here",
+                span=self.span,
+                hint="write ML.PREDICT(MODEL my_model, (SELECT …))",
+            )
+        with instead(self.span):
+            past = self.predict(replace(self.statement, select=self.trained.query.select, select_span=None))
+            if not past[0].num_rows:
+                raise SemanticError(f"the query on which {self.call.model} was trained has no rows any more")
+            return past
+
+    @property
+    def span(self) -> Span:
+        return self.call.model.span
+
+
+# Anomalies -------------------------------------------------------------------------------------------------
+
+
+def _anomalies(found: ModelFunction) -> pa.Table:
+    """Return the rows with `is_anomaly` and the number that decides it.
+
+    That is the score of an isolation forest. Of clusters it is the distance to the nearest centre, divided by the root
+    mean square of the distances of the training rows to it, as in BigQuery ML.
+    """
+    label = found.trained.label
+    if not isinstance(label, AnomalyLabel | ClusterLabel):
+        raise SemanticError(
+            f"{found.call.model} tells no anomalies",
+            span=found.span,
+            hint="train an IsolationForest or KMeans, or compare the values with the interval of ML.FORECAST",
+        )
+    share = found.setting("contamination", 0, 0.5)
+    if isinstance(label, AnomalyLabel):
+        return _of_forest(found, share)
+    if share is None:
+        raise SemanticError(
+            "ML.DETECT_ANOMALIES of clusters needs the share of anomalies among the training rows",
+            span=found.span,
+            hint=f"write ML.DETECT_ANOMALIES(MODEL {found.call.model}, STRUCT(0.1 AS contamination), …)",
+        )
+    return _of_clusters(found, share, label.clusters)
+
+
+def _of_forest(found: ModelFunction, share: float | None) -> pa.Table:
+    """Return the rows with their scores; without another share the model's own threshold decides."""
+    rows, computed = found.predicted(training=False)
+    flags, scores = (rows.column(name) for name in computed)
+    if share is not None and share != found.trained.loss.params.get("contamination"):
+        past, names = found.predicted(training=True)
+        limit = np.nanquantile(past.column(names[1]).to_numpy(), 1 - share)
+        flags = _above(scores.to_numpy(), limit)
+    return _added(rows.drop_columns(list(computed)), {"is_anomaly": flags, "anomaly_score": scores})
+
+
+def _of_clusters(found: ModelFunction, share: float, count: int) -> pa.Table:
+    """Return the rows with their distances in units of the radius of their cluster."""
+    rows, computed = found.predicted(training=False)
+    past, names = found.predicted(training=True)
+    clusters, distances = (past.column(name).to_numpy() for name in names)
+    radius = _radius(clusters, distances, count)
+    limit = np.nanquantile(distances / radius[clusters], 1 - share)
+    clusters, distances = (rows.column(name).to_numpy() for name in computed)
+    normalized = distances / radius[clusters]
+    added = {
+        "is_anomaly": _above(normalized, limit),
+        "normalized_distance": normalized,
+        "centroid_id": clusters,
+    }
+    return _added(rows.drop_columns(list(computed)), added)
+
+
+def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarray:
+    """Return the root mean square distance of each cluster; that of all rows for a cluster without distances."""
+    known = np.isfinite(distances)
+    squares = np.bincount(clusters[known], distances[known] ** 2, count)
+    rows = np.bincount(clusters[known], minlength=count)
+    total = squares.sum() / max(rows.sum(), 1)
+    means = np.divide(squares, rows, out=np.full(count, total), where=squares > 0)
+    return np.sqrt(np.where(means > 0, means, 1.0))
+
+
+def _above(values: np.ndarray, limit: float) -> pa.Array:
+    return pa.array(values > limit, mask=np.isnan(values))
+
+
+# Forecasts -------------------------------------------------------------------------------------------------
+
+
+def _forecasts(found: ModelFunction) -> pa.Table:
+    """Return the next steps of each series, with the interval of a confidence level if the model has quantiles."""
+    forecast, label = found.trained.forecast, found.trained.label
+    if forecast is None or not isinstance(label, ForecastLabel):
+        raise SemanticError(
+            f"{found.call.model} is no forecast",
+            span=found.span,
+            hint="train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))",
+        )
+    horizon, level = _horizon(found, forecast), found.setting("confidence_level", 0, 1)
+    has_interval = len(label.quantiles) > 1 and label.quantiles[0] < 0.5 < label.quantiles[-1]
+    if level is not None and not has_interval:
+        written = found.written("confidence_level")
+        raise SemanticError(
+            f"{found.call.model} has no quantiles, which an interval needs",
+            span=written.span if written else None,
+            hint="train it WITH forecast.quantiles = [0.1, 0.9]",
+        )
+    rows, computed = found.predicted(training=not found.call.query)
+    rows = _first_steps(rows, forecast, horizon)
+    columns = {name: rows.column(name) for name in forecast.series}
+    columns |= {"forecast_timestamp": rows.column(forecast.time), "forecast_value": rows.column(computed[0])}
+    if has_interval:
+        level = level or _LEVEL
+        bounds = {q: rows.column(name) for q, name in zip(label.quantiles, computed[1:], strict=True)}
+        values = rows.column(computed[0]).to_numpy()
+        columns["confidence_level"] = pa.array(np.full(len(values), level))
+        columns["prediction_interval_lower_bound"] = _bound(values, bounds, (1 - level) / 2, -1)
+        columns["prediction_interval_upper_bound"] = _bound(values, bounds, (1 + level) / 2, 1)
+    return pa.table(columns)
+
+
+def _horizon(found: ModelFunction, forecast: Forecast) -> int:
+    horizon = found.setting("horizon", 0, float("inf"))
+    written = found.written("horizon")
+    if horizon is None or written is None:
+        return min(_HORIZON, forecast.horizon)
+    if horizon > forecast.horizon or horizon % 1:
+        raise SemanticError(
+            f"{found.call.model} forecasts up to {forecast.horizon:,} steps, a whole number",
+            span=written.value.span,
+            hint=f"train it with a horizon of {int(horizon):,}" if horizon > forecast.horizon else None,
+        )
+    return int(horizon)
+
+
+def _first_steps(rows: pa.Table, forecast: Forecast, horizon: int) -> pa.Table:
+    """Return the first rows of each series by time."""
+    rows = rows.sort_by([(name, "ascending") for name in (*forecast.series, forecast.time)])
+    new = np.zeros(rows.num_rows, bool)
+    new[:1] = True
+    for name in forecast.series:
+        codes = (
+            rows.column(name).combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+        )
+        new[1:] |= codes[1:] != codes[:-1]
+    places = np.arange(rows.num_rows)
+    starts = np.maximum.accumulate(np.where(new, places, 0))
+    return rows.filter(pa.array(places - starts < horizon))
+
+
+def _bound(
+    values: np.ndarray, known: Mapping[float, pa.ChunkedArray], wanted: float, side: int
+) -> pa.Array | pa.ChunkedArray:
+    """Return the quantile `wanted`: the model's own, or one as far away as in a normal distribution."""
+    if exact := [found for each, found in known.items() if abs(each - wanted) < 1e-9]:
+        return exact[0]
+    outermost = max(known) if side > 0 else min(known)
+    normal = NormalDist()
+    scale = normal.inv_cdf(wanted) / normal.inv_cdf(outermost)
+    distances = np.maximum((known[outermost].to_numpy() - values) * side, 0)
+    return _array(values + side * scale * distances)
+
+
+def _added(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+    """Return the rows with further columns, whose names differ from those that are there."""
+    names = unique_names(list(columns), taken=rows.column_names)
+    for name, values in zip(names, columns.values(), strict=True):
+        rows = rows.append_column(name, values if isinstance(values, pa.ChunkedArray) else _array(values))
+    return rows
+
+
+def _array(values: Any) -> pa.Array:
+    """Return the values as Arrow, NULL for NaN."""
+    return pa.array(values, from_pandas=True)
+
+
+_FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
+    "DETECT_ANOMALIES": _anomalies,
+    "FORECAST": _forecasts,
+}
