@@ -335,9 +335,9 @@ def _of_rows(name: str, found: spec.Source | float, call: ast.Call) -> spec.Comp
     """Return a statistic of a column of the table."""
     if not isinstance(found, str):
         raise SemanticError(
-            f"{name} takes a column, not an expression",
+            f"{call.function.upper()} takes a column, not an expression",
             span=call.args[0].span,
-            hint="compute the expression in the SELECT",
+            hint="compute the expression in the SELECT, or write a number for NULL: COALESCE(x / y, 0)",
         )
     return spec.Computed(name, (found,))
 
