@@ -96,7 +96,7 @@ class TrainingPlan:
         for column, want in warm_start.wants(self.kept).items():
             wants[column] = wants.get(column, Want.NONE) | want
         for source in self.computed.values():
-            for column, want in expressions.wants(source):
+            for column, want in expressions.wants(source, self.schema):
                 wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS

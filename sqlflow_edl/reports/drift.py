@@ -51,8 +51,12 @@ def sentence(found: Sequence[ColumnDrift], model: str) -> str:
     """Name the columns that drifted: `2 of 5 columns drifted from the training rows of m@1: age (NULLs), city (…)`."""
     drifted = [f"{each.column} ({each.why})" for each in found if each.verdict == "drifted"]
     count = f"{len(drifted):,} of {counted(len(found), 'column')}" if drifted else "no column"
+    unknown = ", ".join(each.column for each in found if each.verdict == "unknown")
     return (
-        f"{count} drifted from the training rows of {model}" + (": " if drifted else "") + ", ".join(drifted)
+        f"{count} drifted from the training rows of {model}"
+        + (": " if drifted else "")
+        + ", ".join(drifted)
+        + (f"; there are no statistics of {unknown}" if unknown else "")
     )
 
 

@@ -102,6 +102,16 @@ def test_predict_a_server_and_python_apply_the_same_state(session: Session, arch
     np.testing.assert_allclose(column, np.clip(rows["price"].to_numpy(), low, high) / 2)
 
 
+def test_drift_is_told_of_columns_that_functions_alone_read(session: Session) -> None:
+    list(session.run(f"{QUERY} TO TRAIN Transform COLUMN {CLIP}, column_functions.Rarity(shop) INTO d"))
+    text = "SELECT price + 999 AS price, 'c' AS shop, sold FROM sales TO PREDICT WITH predict.report = drift USING d"
+    found = next(session.run(text)).to_arrow().to_pylist()
+    assert {each["column"]: each["verdict"] for each in found}.items() >= {
+        ("price", "drifted"),
+        ("shop", "drifted"),
+    }
+
+
 def test_other_models_reuse_the_state(session: Session) -> None:
     text = f"{QUERY} WHERE price < 9 TO TRAIN LinearRegressor COLUMN FEATURES(m, price) LABEL sold INTO n"
     list(session.run(f"{QUERY} TO TRAIN Transform COLUMN {CLIP} INTO t"))

@@ -26,6 +26,7 @@ from edl.spec.computed import (
     table_columns,
 )
 from sqlflow_edl.analysis.columns.drafts import Statistics
+from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
@@ -125,16 +126,18 @@ def _has_column(source: spec.Source) -> bool:
     return any(table_columns(_with_numbers(source, lambda _: 0.0, {})))
 
 
-def wants(source: spec.Source | float) -> Iterator[tuple[str, Want]]:
-    """Yield the columns of the table with the statistics that the expression needs of them."""
-    if isinstance(source, str):
-        yield source, Want.MOMENTS
-    elif isinstance(source, spec.Computed):
-        of_any = source.operator in OF_JSON or source.function is not None
-        for operand in source.operands:
-            yield from [(operand, Want.NONE)] if of_any and isinstance(operand, str) else wants(operand)
-            if isinstance(operand, str):
-                yield operand, _WANTS.get(source.operator, Want.NONE)
+def wants(source: spec.Source | float, schema: Schema) -> Iterator[tuple[str, Want]]:
+    """Yield the columns of the table with the statistics that the expression, or a report of drift, needs of them."""
+    if not isinstance(source, spec.Computed):
+        return
+    for operand in source.operands:
+        if isinstance(operand, str):
+            kind = ColumnType.OTHER if source.operator in OF_JSON else schema.type(operand)
+            moments = kind not in (ColumnType.TEXT, ColumnType.OTHER)
+            yield operand, Want.MOMENTS if moments else Want.NONE
+            yield operand, Want.COUNTS if kind is ColumnType.TEXT else _WANTS.get(source.operator, Want.NONE)
+        else:
+            yield from wants(operand, schema)
 
 
 def is_fixed(source: spec.Computed) -> bool:
