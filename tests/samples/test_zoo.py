@@ -94,6 +94,7 @@ def test_digits_in_recordio_are_learnt_and_predicted_in_keras(data: Path, tmp_pa
     assert sum(right) > 0.93 * 297
 
 
+@pytest.mark.soak
 def test_iris_in_csv_is_learnt_with_a_loss_of_another_module(data: Path, tmp_path: Path) -> None:
     model = ["--model_zoo", ZOO, "--model_def", "iris.torch_dnn.Net", "--training_data", data / "iris.csv"]
     more = ["--model_params", "units=[32, 16]", "--loss", "losses.smoothed", "--num_epochs", "30"]

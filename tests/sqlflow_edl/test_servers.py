@@ -58,7 +58,8 @@ def session(
             yield opened
 
 
-@pytest.mark.parametrize("framework", ["torch", pytest.param("keras", marks=pytest.mark.soak)])
+@pytest.mark.soak  # the statement of docs/servers.md trains so, too
+@pytest.mark.parametrize("framework", ["torch", "keras"])
 @on_each("session", always=("duckdb",))
 def test_a_worker_with_two_servers_in_sync_trains_what_one_process_trains(
     session: Session, framework: str, tmp_path: Path

@@ -119,6 +119,7 @@ def test_a_program_that_cannot_be_loaded_fails_the_job_with_its_line() -> None:
         job.run()
 
 
+@pytest.mark.soak
 def test_a_job_that_is_cancelled_leaves_no_archive() -> None:
     job = Job(table(50_000), epochs=100_000, batch_size=256)
     with job.start() as running:

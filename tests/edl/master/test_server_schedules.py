@@ -153,7 +153,7 @@ def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: 
 
 
 @blocks(6, always=1)
-@pytest.mark.parametrize("mode", ["async", "sync"])
+@pytest.mark.parametrize("mode", [pytest.param("async", marks=pytest.mark.soak), "sync"])
 def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
     mode: Literal["async", "sync"], block: int
 ) -> None:
@@ -175,7 +175,7 @@ def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pu
 
 
 @blocks(6, always=1)
-@pytest.mark.parametrize("servers", [1, 3])
+@pytest.mark.parametrize("servers", [pytest.param(1, marks=pytest.mark.soak), 3])
 def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_dies(
     servers: int, block: int
 ) -> None:
