@@ -99,6 +99,22 @@ def test_a_path_that_duckdb_reads_otherwise_is_refused(path: str) -> None:
     assert not JSON_PATH.fullmatch(path)
 
 
+@pytest.mark.parametrize(
+    ("item", "hint"),
+    [
+        (
+            "JSON(payload, '$.User.age')",
+            "no text has a value at the path; capital and small letters differ",
+        ),
+        ("HOUR(JSON(payload, '$.user.age'))", "compute a time in the SELECT, and name its column"),
+    ],
+)
+def test_an_error_says_how_to_go_on(session: Session, item: str, hint: str) -> None:
+    with pytest.raises(SQLFlowError) as raised:
+        session.compile(f"SELECT * FROM events TO TRAIN LinearRegressor COLUMN {item} LABEL spent INTO m")
+    assert raised.value.hint == hint
+
+
 def test_a_text_is_no_number(session: Session) -> None:
     with pytest.raises(SQLFlowError, match="holds 'Rome', which is no number") as raised:
         session.compile(

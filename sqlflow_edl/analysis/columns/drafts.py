@@ -158,9 +158,12 @@ class Bound:
         if part not in self.schema.parts(column):
             wanted = "a time" if part in TIME_PARTS else "a date"
             cast = expressions.timestamp(column, self.schema.dialect)
+            hint = f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table"
+            if isinstance(column, expressions.Written):
+                hint = f"compute {wanted} in the SELECT, and name its column"
             raise self.fail(
                 f"{self.function.name} needs {wanted}, {column} is {self.schema.type(column).words}",
-                hint=f"cast it in the SELECT: {cast}" if cast else "declare it as TIMESTAMP in its table",
+                hint=hint,
             )
         return column
 

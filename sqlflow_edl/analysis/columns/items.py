@@ -15,6 +15,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
+from edl.spec.computed import json_columns
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns import json_values, reused
 from sqlflow_edl.analysis.columns.arguments import CONVERTERS, TYPE_WORDS
@@ -98,13 +99,14 @@ class Resolver:
         def fit(statistics: Statistics) -> Fitted:
             with at(draft.span):
                 numbered = {name: fixed(source, statistics) for name, source in own.items()}
-            for name in own:
+            for name, source in own.items():
                 if statistics[name].nulls == statistics[name].rows:
-                    raise SemanticError(
-                        f"{name} is NULL in every training row",
-                        span=draft.span,
-                        hint="it is where a part is NULL, and for a division by 0 and the logarithm of 0 and below",
+                    hint = (
+                        "it is where a part is NULL, and for a division by 0 and the logarithm of 0 and below"
                     )
+                    if any(json_columns(source)):
+                        hint = "no text has a value at the path; capital and small letters differ"
+                    raise SemanticError(f"{name} is NULL in every training row", span=draft.span, hint=hint)
             return spec.with_columns(draft.fit(statistics), numbered)
 
         return replace(draft, fit=fit) if own else draft
