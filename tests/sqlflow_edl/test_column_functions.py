@@ -157,6 +157,13 @@ def test_a_function_is_not_called_without_rows(modules: Path) -> None:
     assert own_functions.values(function, pa.table({"price": []})).shape == (0,)
 
 
+def test_a_function_cannot_change_the_state_of_later_batches(modules: Path) -> None:
+    draining = column_functions.look_up("column_functions.Draining")
+    function = spec.Function(draining.name, draining.digest, state="[1.0, 2.0, 3.0]")
+    rows = pa.table({"price": [5.0]})
+    assert [own_functions.values(function, rows).tolist() for _ in range(2)] == [[3.0], [3.0]]
+
+
 def test_a_query_without_rows_fits_no_function(session: Session) -> None:
     text = f"{QUERY} WHERE price < 0 TO TRAIN Transform COLUMN {CLIP} INTO t"
     with pytest.raises(SQLFlowError, match="the query yields no rows"):

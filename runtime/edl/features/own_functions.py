@@ -64,7 +64,7 @@ def values(function: Function, rows: pa.Table) -> Floats:
     instance = _instance(function)
     if not rows.num_rows:
         return np.empty(0)
-    found = instance.transform(rows, _state(function.state))
+    found = instance.transform(rows, msgspec.json.decode(function.state))  # its own copy, which it may change
     try:
         column = found if isinstance(found, pa.Array) else pa.array(np.asarray(found))
         if isinstance(found, pa.ChunkedArray):
@@ -82,11 +82,6 @@ def _instance(function: Function) -> OwnFunction:
     if not _makers:
         raise JobError(f"this process cannot use {function.name}")
     return _makers[0](function)
-
-
-@lru_cache(maxsize=256)
-def _state(text: str) -> Any:
-    return msgspec.json.decode(text)
 
 
 def _plain(value: object) -> object:
