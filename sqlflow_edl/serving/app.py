@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from edl.errors import SemanticError, SQLFlowError, did_you_mean
+from edl.errors import SemanticError, SQLFlowError, UserCodeError, did_you_mean
 from edl.worker.evaluation.prediction import Results
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, TooLargeError, check_rows, read_stream, write_stream
 from sqlflow_edl.serving.batching import Batcher
@@ -233,6 +233,12 @@ class Server:
             return _refused(413, "too_large", error)
         except SemanticError as error:
             return _refused(400, "invalid_request", error)
+        except UserCodeError as error:  # a client sees no path and no line of the source
+            self._log(f"{name}: {error.message}")
+            message = f"the code of a model or function failed in {name}"
+            return error_response(
+                500, error.code, message, hint="the server's log has the line and the error"
+            )
         except SQLFlowError as error:
             self._log(f"{name}: {error.message}")
             return _refused(500, error.code, error)

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 
 from edl.data import connect
+from edl.errors import UserCodeError
 from edl.models.registry.factory import open_registry
-from sqlflow_edl.serving.app import Limits
+from sqlflow_edl.serving.app import Limits, Server
 from sqlflow_edl.serving.arrow_stream import MEDIA_TYPE, write_stream
 from sqlflow_edl.serving.model import Model
 from tests.sqlflow_edl.serving.conftest import Client, Serve
@@ -138,6 +139,23 @@ def test_a_request_beyond_the_limits_is_refused(serve: Serve, stream: bytes) -> 
     assert [each.status for each in (rows, long, chunked)] == [413, 413, 413]
     assert rows.json["error"]["message"] == "the request has more than 2 rows"
     assert long.json["error"]["message"] == "the body has more than 1,000 bytes"
+
+
+def test_an_error_of_a_users_code_is_told_to_the_log_alone(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def failing(*_: object) -> None:
+        raise UserCodeError("/srv/nets.py:7, in transform: KeyError: 'x'", hint="rows['x']")
+
+    monkeypatch.setattr(Server, "_predicted", failing)
+    with serve() as client:
+        found = client.ask("POST", PREDICT, {"records": [ROW]})
+    assert found.status == 500
+    assert found.json["error"] == {
+        "code": "program",
+        "message": "the code of a model or function failed in kinds",
+        "hint": "the server's log has the line and the error",
+    }
 
 
 def test_an_answer_that_takes_too_long_is_an_error(serve: Serve) -> None:
