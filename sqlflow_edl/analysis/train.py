@@ -452,7 +452,8 @@ def _unwritten(
     operands = {column for each in resolver.computed.values() for column in table_columns(each)}
     mentioned = operands | {column for draft in drafts for column in draft.columns}
     schema, found = resolver.schema, []
-    for column in schema.names:
+    names = () if any(clause.only for clause in statement.columns) else schema.names
+    for column in names:
         if column in mentioned:
             continue
         if why := groups.get(column):

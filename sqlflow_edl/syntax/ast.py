@@ -160,9 +160,12 @@ class ColumnItem:
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
+    """Items of COLUMN. only: no other column is a feature, as with TRANSFORM of BigQuery ML."""
+
     items: tuple[ColumnItem, ...]
     for_input: Name | None
     span: Span
+    only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Statements of BigQuery ML: `CREATE MODEL name OPTIONS(…) AS SELECT …`, as a TRAIN statement.
+"""Statements of BigQuery ML: `CREATE MODEL name [TRANSFORM(…)] OPTIONS(…) AS SELECT …`, as a TRAIN statement.
 
 The options are read as attributes of WITH, at their own places in the text, so that errors point to what is written.
 `sqlflow_edl.syntax.predict_calls` reads ML.PREDICT and its like.
@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from edl.errors import Span, SQLFlowError, StatementSyntaxError, did_you_mean, raise_all
-from sqlflow_edl.syntax.ast import Attribute, Call, Constant, ListValue, Name, Statement, Value
+from sqlflow_edl.syntax.ast import (
+    Attribute,
+    Call,
+    ColumnClause,
+    Constant,
+    ListValue,
+    Name,
+    Statement,
+    Value,
+)
+from sqlflow_edl.syntax.bigquery_transform import column_text
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.lexer import Token, clause_tokens, name_value, sql_tokens
@@ -21,6 +31,7 @@ _CREATES = re.compile(
     r"(?P<name>`[^`]+`|\"[^\"]+\"|[\w.\-]+)\s*(?P<word>OPTIONS|TRANSFORM)\s*\(",
     re.IGNORECASE,
 )
+_OPTIONS = re.compile(r"\s*(?P<word>OPTIONS)\s*\(", re.IGNORECASE)
 # model_type -> model of ours, None for the short form
 MODELS: Mapping[str, str | None] = {
     "linear_reg": "LinearRegressor",
@@ -94,10 +105,22 @@ _OTHERS = (
     "distance_type",
     "kmeans_init_method",
 )
+_ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
 _LABELS = ("input_label_cols", "time_series_data_col")
 _QUANTILES = (0.1, 0.9)
 _SPLITS = {"RANDOM": "random", "SEQ": "time"}
 _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """Words before AS: the name as it is written, the word OPTIONS, and what stands between the parentheses."""
+
+    name: str
+    name_span: Span
+    word: Span
+    options: Span
+    transform: Span | None
 
 
 def creates_model(text: str) -> bool:
@@ -118,19 +141,22 @@ def created_model(text: str, span: Span, dialect: Dialect) -> Statement:
         raise StatementSyntaxError(
             "a model is trained whether it exists or not", span=place, hint="write CREATE OR REPLACE MODEL"
         )
+    transform = None
+    opening, word = head.end() - 1, Span(head.start("word"), head.end("word"))
     if head["word"].upper() == "TRANSFORM":
-        raise StatementSyntaxError(
-            "TRANSFORM is not available",
-            span=Span(head.start("word"), head.end("word")),
-            hint="write SELECT … TO TRAIN … COLUMN with its expressions, such as LOG(x + 1), x / y",
-        )
-    closing = _closing(text, head.end() - 1, span.end, dialect)
-    select = _query(text, closing, span, dialect)
-    return _statement(text, span, head, closing, select, dialect)
+        transform = Span(opening + 1, _closing(text, opening, span.end, dialect))
+        behind = _OPTIONS.match(text, transform.end + 1)
+        if behind is None:
+            raise StatementSyntaxError("TRANSFORM stands before OPTIONS", span=word, hint=_ORDER)
+        opening, word = behind.end() - 1, Span(behind.start("word"), behind.end("word"))
+    name = Span(head.start("name"), head.end("name"))
+    end = _closing(text, opening, span.end, dialect)
+    found = _Head(head["name"], name, word, Span(opening + 1, end), transform)
+    return _statement(text, span, found, _query(text, end, span, dialect), dialect)
 
 
 def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
-    """Return the place of the parenthesis that closes the options."""
+    """Return the place of the parenthesis that closes that of the options or of TRANSFORM."""
     depth = 0
     for token in sql_tokens(text, opening, dialect):
         depth += (token.kind == "open") - (token.kind == "close")
@@ -138,7 +164,9 @@ def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
             break
         if depth == 0:
             return token.start
-    raise StatementSyntaxError("the options are not closed", span=Span(opening, opening + 1), hint="write )")
+    raise StatementSyntaxError(
+        "the parenthesis is not closed", span=Span(opening, opening + 1), hint="write )"
+    )
 
 
 def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
@@ -154,10 +182,8 @@ def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
     return Span(first.start, span.end)
 
 
-def _statement(
-    text: str, span: Span, head: re.Match[str], closing: int, select: Span, dialect: Dialect
-) -> Statement:
-    written = _options(text, head, closing, dialect)
+def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialect) -> Statement:
+    written = _options(text, span, head, dialect)
     options = {each.key.casefold(): each for each in written}
     errors: list[SQLFlowError] = []
     kind = _text(options.get("model_type"))
@@ -168,7 +194,10 @@ def _statement(
     if model is not None and model.text == MODELS["arima_plus"]:  # for the intervals of ML.FORECAST
         bounds = tuple(Constant(each, model.span) for each in _QUANTILES)
         attributes.append(Attribute("forecast.quantiles", ListValue(bounds, model.span), model.span))
-    name = head["name"]
+    if head.transform is not None:
+        _check_transform(text, head.transform, model, attributes)
+    others = {name.text.casefold() for name in labels} | {_text(options.get("data_split_col")).casefold()}
+    name = head.name
     parts = tuple(name_value(name).split(".")) if name[0] in '`"' else tuple(name.split("."))
     return Statement(
         "auto" if model is None else "train",
@@ -178,24 +207,57 @@ def _statement(
         select_span=select,
         model=model,
         attributes=tuple(attributes),
+        columns=_columns(text, span, head.transform, others, dialect),
         labels=labels,
-        into=(Name(parts, name, Span(head.start("name"), head.end("name"))),),
+        into=(Name(parts, name, head.name_span),),
     )
 
 
-def _options(text: str, head: re.Match[str], closing: int, dialect: Dialect) -> tuple[Attribute, ...]:
-    """Return the options as attributes, at their places.
+def _check_transform(text: str, transform: Span, model: Name | None, attributes: Sequence[Attribute]) -> None:
+    """Raise StatementSyntaxError for a search or a forecast, which take no such clause."""
+    searches = any(isinstance(each.value, Call) for each in attributes)
+    if model is None or searches or model.text == MODELS["arima_plus"]:
+        what = "a search" if model is None or searches else "a forecast"
+        raise StatementSyntaxError(
+            f"TRANSFORM is not available with {what}",
+            span=transform,
+            hint="compute columns in the SELECT",
+        )
 
-    They are parsed as those of WITH in a text in which TRAIN x and WITH stand in the places of other words.
-    """
+
+def _columns(
+    text: str, span: Span, transform: Span | None, others: set[str], dialect: Dialect
+) -> tuple[ColumnClause, ...]:
+    """Return the items of TRANSFORM as those of COLUMN, at their places."""
+    if transform is None:
+        return ()
+    items = column_text(text, transform, others, dialect)
+    return tuple(
+        replace(each, only=True) for each in _clauses(span, transform.start, "COLUMN", items, dialect).columns
+    )
+
+
+def _options(text: str, span: Span, head: _Head, dialect: Dialect) -> tuple[Attribute, ...]:
+    """Return the options as attributes of WITH, at their places."""
+    inside = text[head.options.start : head.options.end]
+    return _clauses(span, head.options.start, "WITH", inside, dialect).attributes
+
+
+def _clauses(span: Span, place: int, word: str, inside: str, dialect: Dialect) -> Statement:
+    """Parse a clause of TRAIN whose text begins at `place`: TRAIN x and its word stand in the places of other words."""
     from sqlflow_edl.syntax.ast_builder import build_statement
     from sqlflow_edl.syntax.clauses import parse_clauses
 
-    start = head.start() + len(head[0]) - len(head[0].lstrip())
-    words = " " * start + "TRAIN x".ljust(head.start("word") - start) + "WITH"
-    same = words.ljust(head.end()) + text[head.end() : closing]
-    tree = parse_clauses(LazyTokens(clause_tokens(same, start, dialect)), dialect)
-    return build_statement(tree, same, dialect).attributes
+    same = f"{' ' * span.start}TRAIN x {word}".ljust(place) + inside
+    tree = parse_clauses(LazyTokens(clause_tokens(same, span.start, dialect)), dialect)
+    found = build_statement(tree, same, dialect)
+    if found.labels or found.into or found.using or found.validate or (found.columns and found.attributes):
+        raise StatementSyntaxError(
+            "the clauses of TRAIN do not stand here",
+            span=Span(place, place + len(inside)),
+            hint="OPTIONS have the label, and the name of the model stands before them",
+        )
+    return found
 
 
 def _text(option: Attribute | None) -> str:
@@ -205,14 +267,14 @@ def _text(option: Attribute | None) -> str:
     return value.text if isinstance(value, Name) else ""
 
 
-def _model(options: Mapping[str, Attribute], head: re.Match[str], errors: list[SQLFlowError]) -> Name | None:
+def _model(options: Mapping[str, Attribute], head: _Head, errors: list[SQLFlowError]) -> Name | None:
     option = options.get("model_type")
     kind = _text(option)
     if kind.casefold() in MODELS:
         found = MODELS[kind.casefold()]
         return Name((found,), found, option.value.span) if found and option else None
     if option is None:
-        place, message = Span(head.start("word"), head.end("word")), "the options name no model_type"
+        place, message = head.word, "the options name no model_type"
     else:
         place, message = option.value.span, f"there is no model_type {kind or 'of that kind'}"
     hint = _INSTEAD.get(kind.casefold()) or did_you_mean(kind.casefold(), list(MODELS))
@@ -221,13 +283,13 @@ def _model(options: Mapping[str, Attribute], head: re.Match[str], errors: list[S
 
 
 def _labels(
-    option: Attribute | None, model: Name | None, head: re.Match[str], errors: list[SQLFlowError]
+    option: Attribute | None, model: Name | None, head: _Head, errors: list[SQLFlowError]
 ) -> tuple[Name, ...]:
     """Return the label; without the option it is the column `label`. Transforms and clusters have none."""
     if option is None and model is not None and model.text in _WITHOUT_LABEL:
         return ()
     if option is None:
-        return (Name(("label",), "label", Span(head.start("name"), head.end("name"))),)
+        return (Name(("label",), "label", head.name_span),)
     items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
     names = [each.value for each in items if isinstance(each, Constant) and isinstance(each.value, str)]
     if len(names) != 1 or len(items) != 1:

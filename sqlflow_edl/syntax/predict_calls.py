@@ -115,7 +115,7 @@ def _found(text: str, dialect: Dialect) -> Iterator[_Found]:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
         takes_model = tokens[at + 2 : at + 3] != [] and tokens[at + 2].word == "MODEL"
         is_call = word in _KINDS or takes_model if of_ml else word == "PREDICT" and not _is_part(tokens, at)
-        end = _closing(tokens, at + 1) if is_call else None
+        end = closing(tokens, at + 1) if is_call else None
         if end is None:
             at += 1
             continue
@@ -129,7 +129,7 @@ def _is_part(tokens: Sequence[Token], at: int) -> bool:
     return at > 0 and tokens[at - 1].text == "."
 
 
-def _closing(tokens: Sequence[Token], opening: int) -> int | None:
+def closing(tokens: Sequence[Token], opening: int) -> int | None:
     """Return the position of the parenthesis that closes the one at `opening`, or None."""
     depth = 0
     for at in range(opening, len(tokens)) if tokens[opening].kind == "open" else ():
@@ -198,7 +198,7 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)
     query = arguments[1]
-    if query[0].text == "(" and _closing(query, 0) == len(query) - 1 and len(query) > 2:
+    if query[0].text == "(" and closing(query, 0) == len(query) - 1 and len(query) > 2:
         query = query[1:-1]
     span = Span(query[0].start, query[-1].end)
     is_table = query[0].word not in _QUERIES and query[0].text != "("
@@ -336,7 +336,7 @@ def shared_queries(text: str, dialect: str) -> tuple[str, list[Shared]]:
             at += 1
         while at < len(tokens) and tokens[at].kind != "open":
             at += 1
-        end = _closing(tokens, at) if at < len(tokens) else None
+        end = closing(tokens, at) if at < len(tokens) else None
         if end is None:
             break
         found.append(Shared(name_value(first.text), Span(first.start, tokens[end].end)))

@@ -37,6 +37,17 @@ def test_a_model_is_that_of_our_own_statement(case: Case, databases: Databases) 
             assert again.spec.model == candidate.spec.model, "the statement of a trial runs by itself"
 
 
+def test_columns_that_transform_does_not_list_are_no_features(databases: Databases) -> None:
+    text = (
+        "CREATE MODEL m TRANSFORM({}, income) OPTIONS(model_type='linear_reg', input_label_cols=['income']) AS "
+        "SELECT age, city, income FROM people"
+    )
+    session = databases.filled("duckdb")
+    for items, columns in (("LN(age) AS age", ("age",)), ("*", ("age", "city"))):
+        [compiled] = session.compile(text.format(items))
+        assert compiled.spec.columns == columns
+
+
 def without_statement(job: object) -> object:
     """The JobSpec without its text, and those of its candidates."""
     replace = msgspec.structs.replace

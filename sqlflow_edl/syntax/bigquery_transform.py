@@ -1,0 +1,186 @@
+"""TRANSFORM of BigQuery ML's CREATE MODEL, as the text of a COLUMN clause.
+
+    TRANSFORM(ML.STANDARD_SCALER(age) OVER () AS age, EXTRACT(MONTH FROM born) AS born, income)
+
+What stands for something else here is written over it in as many characters, so that places stay. Functions that have
+no exact counterpart are errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from edl.errors import Span, StatementSyntaxError, did_you_mean
+from sqlflow_edl.syntax.dialects import Dialect
+from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
+from sqlflow_edl.syntax.predict_calls import closing, replaced
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoder:
+    """Function of BigQuery ML: its name in COLUMN, the number of its arguments, and how it is written."""
+
+    ours: str
+    arguments: int
+    form: str
+
+
+_ENCODERS: Mapping[str, _Encoder] = {
+    "STANDARD_SCALER": _Encoder("STANDARDIZE", 1, "ML.STANDARD_SCALER(x) OVER ()"),
+    "MIN_MAX_SCALER": _Encoder("NORMALIZE", 1, "ML.MIN_MAX_SCALER(x) OVER ()"),
+    "BUCKETIZE": _Encoder("BUCKET", 2, "ML.BUCKETIZE(x, [1, 2])"),
+    "QUANTILE_BUCKETIZE": _Encoder("BUCKETIZE", 2, "ML.QUANTILE_BUCKETIZE(x, 5) OVER ()"),
+    "ONE_HOT_ENCODER": _Encoder("ONE_HOT", 1, "ML.ONE_HOT_ENCODER(x) OVER ()"),
+    "LABEL_ENCODER": _Encoder("VOCABULARIZE", 1, "ML.LABEL_ENCODER(x) OVER ()"),
+    "HASH_BUCKETIZE": _Encoder("HASH", 2, "ML.HASH_BUCKETIZE(x, 100)"),
+    "IMPUTER": _Encoder("IMPUTE", 2, "ML.IMPUTER(x, 'median') OVER ()"),
+    "FEATURE_CROSS": _Encoder("CROSS", 1, "ML.FEATURE_CROSS(STRUCT(a, b))"),
+}
+# other functions of BigQuery ML
+_OTHERS = ("BAG_OF_WORDS", "MAX_ABS_SCALER", "MULTI_HOT_ENCODER", "NGRAMS", "NORMALIZER", "POLYNOMIAL_EXPAND",
+           "ROBUST_SCALER", "TF_IDF")  # fmt: skip
+_CROSSES = 2  # columns
+_CROSSED = "CROSS(size=1000,keys=["  # not longer than ML.FEATURE_CROSS(STRUCT(
+_IMPUTED = ("mean", "median", "most_frequent")
+_PARTS = {
+    "YEAR": "YEAR",
+    "MONTH": "MONTH",
+    "DAY": "DAY",
+    "DAYOFWEEK": "WEEKDAY",
+    "HOUR": "HOUR",
+    "MINUTE": "MINUTE",
+}
+# functions of expressions -> those of COLUMN
+_FUNCTIONS = {
+    **{name: name for name in ("LN", "EXP", "SQRT", "ABS", "LEAST", "GREATEST", "COALESCE", "IFNULL")},
+    "LOG": "LN",  # LOG of a column is log(1 + x) in COLUMN
+}
+_INSTEAD = "compute it in the SELECT; docs/bigquery-ml.md lists what TRANSFORM takes"
+_Edit = tuple[Span, str]  # of the whole text
+
+
+def column_text(text: str, span: Span, others: Collection[str], dialect: Dialect) -> str:
+    """Return the items between the parentheses as those of COLUMN, in as many characters.
+
+    others: columns that are no features, such as the label, in lower case. They are left out, and so are aliases, which
+    no other item can use. Raises StatementSyntaxError, with the place, for what has no counterpart.
+    """
+    inside = list(takewhile(lambda each: each.start < span.end, sql_tokens(text, span.start, dialect)))
+    comments = [_span(each) for each in inside if each.kind == "comment"]
+    text = replaced(text, [(of, " " * (of.end - of.start)) for of in comments])
+    edits: list[_Edit] = []
+    items = [each for each in _split([each for each in inside if each.kind != "comment"]) if each]
+    left = 0
+    for place, item in enumerate(items, 1):
+        end = items[place][0].start if place < len(items) else span.end
+        if len(item) == 1 and name_value(item[0].text).casefold() in others:
+            edits.append((Span(item[0].start, end), ""))
+        else:
+            left += 1
+            edits += _item(item, others)
+    if not left:
+        raise StatementSyntaxError("TRANSFORM lists no features", span=span, hint="write TRANSFORM(*)")
+    edits.sort(key=lambda edit: edit[0].start)
+    placed = [(of.shifted(-span.start), instead.ljust(of.end - of.start)) for of, instead in edits]
+    return replaced(text[span.start : span.end], placed)
+
+
+def _split(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Split tokens at the commas outside of brackets."""
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return found
+
+
+def _item(item: Sequence[Token], others: Collection[str]) -> Iterator[_Edit]:
+    """Yield the edits of an item that is not left out."""
+    if item[0].text == "*" and len(item) > 1:
+        raise _error("TRANSFORM has no * EXCEPT here", item[1:], "leave the columns out in the SELECT")
+    if len(item) > 2 and item[-2].word == "AS":
+        if name_value(item[-1].text).casefold() in others:
+            raise _error(
+                f"{item[-1].text} is no feature and stays as it is", item, "compute it in the SELECT"
+            )
+        yield Span(item[-2].start, item[-1].end), ""
+        item = item[:-2]
+    yield from _calls(item)
+
+
+def _calls(item: Sequence[Token]) -> Iterator[_Edit]:
+    """Yield the edits of the calls in an item."""
+    at = 0
+    while at < len(item):
+        is_call = item[at].kind == "word" and at + 1 < len(item) and item[at + 1].text == "("
+        if item[at].word == "ML" and [each.text for each in item[at + 1 : at + 4 : 2]] == [".", "("]:
+            edits, at = _encoder(item, at)
+            yield from edits
+        elif item[at].word == "EXTRACT" and is_call:
+            yield _part(item, at)
+            at += 4
+        elif item[at].word == "OVER" and is_call:
+            if item[at + 2].text != ")":
+                raise _error("OVER has nothing between its parentheses here", item[at:], "write OVER ()")
+            yield Span(item[at].start, item[at + 2].end), ""
+            at += 3
+        elif is_call:
+            name = _FUNCTIONS.get(item[at].word)
+            if name is None:
+                raise _error(f"TRANSFORM has no {item[at].text} here", item[at : at + 1], _INSTEAD)
+            yield _span(item[at]), name
+            at += 2
+        else:
+            at += 1
+
+
+def _encoder(item: Sequence[Token], at: int) -> tuple[list[_Edit], int]:
+    """Return the edits of a call of ML.…, and the position where its arguments begin."""
+    name, end = item[at + 2], closing(item, at + 3)
+    known = _ENCODERS.get(name.word)
+    if known is None or end is None:
+        near = None if name.word in _OTHERS else did_you_mean(name.word, list(_ENCODERS))
+        raise _error(f"TRANSFORM has no ML.{name.text} here", item[at : at + 3], near or _INSTEAD)
+    arguments = _split(item[at + 4 : end])
+    if len(arguments) != known.arguments or not all(arguments):
+        raise _error(f"ML.{name.text} takes other arguments here", item[at : end + 1], f"write {known.form}")
+    edits = [(Span(item[at].start, name.end), known.ours)]
+    inside = at + 4
+    if name.word == "FEATURE_CROSS":
+        struct = arguments[0]
+        if struct[0].word != "STRUCT" or struct[-1].text != ")" or len(_split(struct[2:-1])) != _CROSSES:
+            raise _error(
+                "ML.FEATURE_CROSS crosses two columns here", item[at : end + 1], f"write {known.form}"
+            )
+        edits = [(Span(item[at].start, struct[1].end), _CROSSED), (_span(struct[-1]), "]")]
+        inside += 2
+    if name.word == "IMPUTER":
+        [*_, how] = arguments[1]
+        strategy = how.text.strip("'\"").casefold()
+        if strategy not in _IMPUTED:
+            raise _error(f"ML.IMPUTER has no strategy {how.text} here", [how], f"write {known.form}")
+        edits.append((_span(how), f" {strategy}"))
+    return edits, inside
+
+
+def _part(item: Sequence[Token], at: int) -> _Edit:
+    """Return the edit of `EXTRACT(MONTH FROM`."""
+    part, word = (*item[at + 2 : at + 4], item[-1], item[-1])[:2]
+    if part.word not in _PARTS or word.word != "FROM":
+        hint = f"{', '.join(_PARTS)} are possible, such as EXTRACT(MONTH FROM x)"
+        raise _error(f"EXTRACT has no part {part.text} here", [part], hint)
+    return Span(item[at].start, word.end), f"{_PARTS[part.word]}("
+
+
+def _span(token: Token) -> Span:
+    return Span(token.start, token.end)
+
+
+def _error(message: str, tokens: Sequence[Token], hint: str) -> StatementSyntaxError:
+    return StatementSyntaxError(message, span=Span(tokens[0].start, tokens[-1].end), hint=hint)
