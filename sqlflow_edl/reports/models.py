@@ -178,6 +178,38 @@ def show_importances(registry: Registry, statement: Statement) -> Result:
     return Result(statement, reader=table.typed(columns, rows))
 
 
+def show_columns(registry: Registry, statement: Statement) -> Result:
+    """Return statistics of the training rows for each column that the model reads, in the columns of BigQuery ML.
+
+    NULL stands for statistics that the training did not need. Raises SemanticError for a model without any.
+    """
+    import pyarrow as pa
+
+    archive = _archive(registry, statement)
+    if archive.fitting is None:
+        raise SemanticError(
+            f"{statement.model} keeps no statistics of its training rows",
+            span=statement.model.span if statement.model else None,
+            hint="models that TRAIN has made have them",
+        )
+    found = archive.fitting.columns
+    types = {field.name: field.type for field in archive.spec.query.schema}
+    temporal = {name for name, of in types.items() if of.startswith(("date", "time"))}
+    columns = {"input": pa.string(), **dict.fromkeys(("min", "max", "mean", "stddev"), pa.float64())}
+    columns |= {"category_count": pa.int64(), "null_count": pa.int64()}
+    rows = (
+        (
+            name,
+            *([None] * 4 if name in temporal else (of.min, of.max, of.mean, of.std)),
+            of.distinct if of.mean is None and not of.countless else None,
+            of.nulls,
+        )
+        for name in archive.spec.columns
+        if (of := found.get(name)) is not None
+    )
+    return Result(statement, reader=table.typed(columns, rows))
+
+
 def set_model(registry: Registry, statement: Statement) -> Result:
     """Make a version the current one of its name."""
     reference = str(statement.model)
@@ -258,6 +290,7 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_trials": show_trials,
     "show_metrics": show_metrics,
     "show_importances": show_importances,
+    "show_columns": show_columns,
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,

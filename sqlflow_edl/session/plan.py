@@ -136,6 +136,7 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_trials": _other,
     "show_metrics": _other,
     "show_importances": _other,
+    "show_columns": _other,
     "describe_model": _other,
     "set_model": _set,
     "set_tag": _set_tag,

@@ -27,6 +27,7 @@ Kind = Literal[
     "show_trials",
     "show_metrics",  # ML.EVALUATE of a model alone
     "show_importances",  # ML.FEATURE_IMPORTANCE
+    "show_columns",  # ML.FEATURE_INFO
     "show_models",
     "describe_model",
     "set_model",

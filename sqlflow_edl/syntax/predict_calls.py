@@ -27,8 +27,6 @@ from sqlflow_edl.syntax.queries import trees
 _INSTEAD = {
     "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
     "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
-    "FEATURE_INFO": "write DESCRIBE MODEL my_model",
-    "GLOBAL_EXPLAIN": "write SELECT … TO EXPLAIN my_model",
     "WEIGHTS": "write DESCRIBE MODEL my_model",
 }
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
@@ -46,16 +44,18 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
-# functions whose rows are made of predictions, with settings of their own
+# functions whose rows are made of those of other statements, with settings of their own
 _DERIVED: Mapping[str, Sequence[str]] = {
     "DETECT_ANOMALIES": ("contamination",),
     "FORECAST": ("horizon", "confidence_level"),
+    "GLOBAL_EXPLAIN": (),
 }
-_NO_QUERY = ("FORECAST",)
+_NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")
 # functions of a model alone
 _OF_MODELS: Mapping[str, Kind] = {
     "EVALUATE": "show_metrics",
     "FEATURE_IMPORTANCE": "show_importances",
+    "FEATURE_INFO": "show_columns",
     "TRAINING_INFO": "show_curve",
     "TRIAL_INFO": "show_trials",
 }
@@ -230,7 +230,8 @@ def _settings(function: str, written: Sequence[list[Token]], text: str, start: i
             raise StatementSyntaxError(
                 f"ML.{function} has no setting {each.key}",
                 span=each.key_span,
-                hint=did_you_mean(each.key.casefold(), list(known)) or f"it has {' and '.join(known)}",
+                hint=did_you_mean(each.key.casefold(), list(known))
+                or f"it has {' and '.join(known) or 'none'}",
             )
     return found
 

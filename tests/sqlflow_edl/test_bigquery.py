@@ -238,6 +238,11 @@ def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distributi
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
+        (
+            "SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL m, STRUCT(1 AS class_level_explain))",
+            "has no setting class",
+            "none",
+        ),
         ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
         ("SELECT * FROM ML.TRAINING_INFO(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         ("SELECT * FROM ML.PREDIKT(MODEL m, TABLE t)", "there is no ML.PREDIKT", "did you mean PREDICT?"),

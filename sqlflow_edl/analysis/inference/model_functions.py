@@ -1,7 +1,7 @@
-"""Rows of ML.DETECT_ANOMALIES and ML.FORECAST of BigQuery ML, which are made of the predictions of a model.
+"""Rows of functions of BigQuery ML that are made of predictions or of an explanation.
 
 The training query is read again where the answer depends on it: for the share of anomalies among the training rows,
-and for the past of the series.
+for the past of the series, and for the rows that ML.GLOBAL_EXPLAIN explains.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
 class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
-    trained: JobSpec of the model. source: URL of this data source. predict: returns the rows of a PREDICT without a
-    target, and the names of the columns that it adds.
+    trained: JobSpec of the model. source: URL of this data source. predict: returns the rows of a statement without
+    a target, and the names of the columns that it adds.
     """
 
     call: PredictCall
@@ -148,6 +148,16 @@ def _above(values: np.ndarray, limit: float) -> pa.Array:
     return pa.array(values > limit, mask=np.isnan(values))
 
 
+# Explanations ----------------------------------------------------------------------------------------------
+
+
+def _explanation(found: ModelFunction) -> pa.Table:
+    """Return the mean size of the Shapley values of each column, over the training rows or a query."""
+    explains = replace(found.statement, kind="explain", model=found.call.model, using=None)
+    rows, _ = replace(found, statement=explains).predicted(training=not found.call.query)
+    return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
+
+
 # Forecasts -------------------------------------------------------------------------------------------------
 
 
@@ -241,4 +251,5 @@ def _array(values: Any) -> pa.Array:
 _FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
     "DETECT_ANOMALIES": _anomalies,
     "FORECAST": _forecasts,
+    "GLOBAL_EXPLAIN": _explanation,
 }
