@@ -186,13 +186,13 @@ def show_columns(registry: Registry, statement: Statement) -> Result:
     import pyarrow as pa
 
     archive = _archive(registry, statement)
-    if archive.fitting is None:
+    found = archive.fitting.columns if archive.fitting else {}
+    if found.keys().isdisjoint(archive.spec.columns):
         raise SemanticError(
-            f"{statement.model} keeps no statistics of its training rows",
+            f"{statement.model} keeps no statistics of the columns of its training rows",
             span=statement.model.span if statement.model else None,
-            hint="models that TRAIN has made have them",
+            hint="models that TRAIN has made have them, except forecasts: write DESCRIBE MODEL my_model",
         )
-    found = archive.fitting.columns
     types = {field.name: field.type for field in archive.spec.query.schema}
     temporal = {name for name, of in types.items() if of.startswith(("date", "time"))}
     columns = {"input": pa.string(), **dict.fromkeys(("min", "max", "mean", "stddev"), pa.float64())}

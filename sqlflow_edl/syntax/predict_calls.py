@@ -25,6 +25,10 @@ from sqlflow_edl.syntax.queries import trees
 
 # functions of BigQuery ML -> the statement with the same answer
 _INSTEAD = {
+    "ADVANCED_WEIGHTS": "write DESCRIBE MODEL my_model",
+    "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
+    "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
+    "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
     "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
     "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
     "WEIGHTS": "write DESCRIBE MODEL my_model",

@@ -243,6 +243,7 @@ def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distributi
             "has no setting class",
             "none",
         ),
+        ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
         ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
         ("SELECT * FROM ML.TRAINING_INFO(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         ("SELECT * FROM ML.PREDIKT(MODEL m, TABLE t)", "there is no ML.PREDIKT", "did you mean PREDICT?"),
