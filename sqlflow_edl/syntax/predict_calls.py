@@ -190,6 +190,10 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
             raise StatementSyntaxError(
                 f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
             )
+        if not all(written):
+            raise StatementSyntaxError(
+                f"{name} has a comma without a setting", span=place, hint="write STRUCT(0.3 AS threshold)"
+            )
         needs_none = function in _NO_QUERY or (function in _OF_MODELS and not written)
         if needs_none and len(arguments) == 1 and arguments[0]:
             model, end = _model(arguments[0], text, start), Span(found.span.end, found.span.end)
@@ -197,7 +201,7 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
             kind = _OF_MODELS.get(function, "predict")
             of = function if function in _DERIVED else ""
             return PredictCall(found.span, model, "", end, False, (), kind, function=of, settings=settings)
-    if len(arguments) < 2 or not all(arguments):
+    if len(arguments) < 2 or not all((*arguments, *written)):
         what = "a model and a query" if not found.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
     model = _model(arguments[0], text, start)

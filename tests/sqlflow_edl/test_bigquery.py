@@ -243,6 +243,11 @@ def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distributi
             "has no setting class",
             "none",
         ),
+        (
+            "SELECT * FROM ML.PREDICT(MODEL m, TABLE t, STRUCT(0.3 AS threshold,))",
+            "has a comma without",
+            "STRUCT",
+        ),
         ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
         ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
         ("SELECT * FROM ML.TRAINING_INFO(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
