@@ -54,9 +54,7 @@ class Schedule:
 
 
 SHORT = Schedule(3, 20.0, 3)
-PUBLISHED = Schedule(
-    8, 29.0, 62
-)  # as torchft's authors published a goodput of 0.977: 62 failures in half an hour
+PUBLISHED = Schedule(8, 29.0, 62)  # with which a goodput of 0.977 was published for torchft
 PUBLISHED_GOODPUT = 0.977
 
 
