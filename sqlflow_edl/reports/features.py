@@ -1,4 +1,4 @@
-"""What a model sees of rows: the values of its features, for the report `features` of PREDICT and SHOW FEATURES.
+"""Features that a model makes of rows: their values, for the report `features` of PREDICT and SHOW FEATURES.
 
 A feature has a column by its signature, such as `one_hot(vocabulary(city))`. A number is as the model takes it; a
 category is its level, or its id where ids have no levels; NULL stands for missing and unseen ones.

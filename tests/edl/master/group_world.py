@@ -33,7 +33,7 @@ Piece = tuple[int, int]  # epoch, first row
 
 @dataclass
 class State:
-    """What a group has. weights: all that was trained. open: tasks in their order, and their rows that are done. told:
+    """State of a group. weights: all that was trained. open: tasks in their order, and their rows that are done. told:
     reports that the master may not have written down, by lease."""
 
     weights: list[Piece] = field(default_factory=list)

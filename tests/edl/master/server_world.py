@@ -84,7 +84,7 @@ class Server:
         self.memory: set[tuple[str, int]] = set()  # cuts, and whose shards of them
 
     def refuses(self, lease: int) -> bool:
-        """Whether the lease was revoked, in its time or before."""
+        """Return True if the lease was revoked, in its time or before."""
         assert self.arranged is not None
         before = lease <= self.arranged.leased and lease not in self.arranged.valid
         return before or lease in self.void
@@ -110,7 +110,7 @@ class Server:
         return self.knows(push) or not self.refuses(push.progress.task.attempt)
 
     def waits(self, push: Push) -> bool:
-        """Whether the push has to be repeated, as other servers may follow."""
+        """Return True if the push has to be repeated, as other servers may follow."""
         return bool(self.sealed) and push.sequence > max(
             self.last.get(push.sender, 0), self.admitted.get(push.sender, 0)
         )
@@ -136,7 +136,7 @@ class Saved:
         self.complete = False
 
     def rows_of(self, index: int, count: int) -> Rows:
-        """What a server begins with: its shard, or its part of all of them."""
+        """Return the start of a server: its shard, or its part of all of them."""
         if count == len(self.rows):
             return Counter(self.rows[index])
         found: Rows = Counter()
@@ -412,7 +412,7 @@ class World:
 
     @property
     def together(self) -> bool:
-        """Whether all servers are there, and know one another."""
+        """Return True if all servers are there, and know one another."""
         first = self.machines[0].arranged
         addresses = tuple(machine.address for machine in self.machines)
         return all(

@@ -39,7 +39,7 @@ def complete(stage: Stage) -> bool:
 
 
 def started(instances: InstanceManager) -> list[tuple[str, bool]]:
-    """What is started and stopped; what is started runs."""
+    """Return the names that are started (True) and stopped; an instance that is started runs."""
     found = []
     for action in instances.actions(0.0):
         found.append((action.instance.name, not action.stop))

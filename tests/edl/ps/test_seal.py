@@ -32,7 +32,7 @@ def push(running: Servers, sequence: int, *, instance: str = "worker-0", ticket:
 
 
 def push_to_one(running: Servers, index: int, sequence: int, instance: str = "worker-1") -> None:
-    """What a worker has done that dies, or waits, before it has reached the others."""
+    """Push to one server, as a worker does that dies, or waits, before it has reached the others."""
     header = msg.Push(0, instance, 0, sequence, 0.125, 10, progress=progress(sequence, 10))
     running.call(index, header, msg.Pushed, [np.empty(0, np.float32)])
 

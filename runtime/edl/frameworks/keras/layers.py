@@ -1,4 +1,4 @@
-"""What a generated Keras program needs besides Keras: its inputs, its features as one tensor, and row tables.
+"""Layers of generated Keras programs: inputs, features as one tensor, and row tables.
 
 Keras runs on TensorFlow here; importing this module sets `KERAS_BACKEND`, and refuses another backend.
 

@@ -1,4 +1,4 @@
-"""What a generated PyTorch program needs besides torch: its features as one tensor, and row tables.
+"""Layers of generated PyTorch programs: features as one tensor, and row tables.
 
 Submodules are called `f0`, `f1`, … by position: a column may be called `type` or `a.b`, which are no module names.
 The vectors of an embedding start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE], as in `edl.keras`.

@@ -30,7 +30,7 @@ PLAN = Plan("train", 3 * LEAST_ROWS, 100, TRAINING)
 
 
 class Store:
-    """Of a group whose members are threads. gone: its first member is."""
+    """Store of a group whose members are threads. gone: the first member is lost."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
