@@ -170,7 +170,7 @@ class ScriptMaster:
         if self.held.outcome is None:
             return code
         members = encoding.decode(data, MasterState).members if data is not None else {}
-        self._await_ends({(name, member.incarnation) for name, member in members.items()})
+        self.await_ends({(name, member.incarnation) for name, member in members.items()})
         self._events.write(self.held.outcome)
         return code
 
@@ -185,16 +185,18 @@ class ScriptMaster:
                 )
         self._cluster.start(instance)
 
-    def _await_ends(self, trained: set[tuple[str, int]]) -> None:
+    def await_ends(self, trained: set[tuple[str, int]]) -> None:
         """Wait until the scripts of the workers that `trained` have ended, and stop others, which have come too late.
 
         Raises JobError if a script fails after the training.
         """
         changes = self._look()
-        for change in changes:
-            if change.instance.key not in trained:
-                self._cluster.stop(*change.instance.key, 0.0)
+        stopped: set[tuple[str, int]] = set()
         while any(change.state != "ended" for change in changes):
+            late = {change.instance.key for change in changes} - trained - stopped
+            for key in late:  # looked for each time: a pod may be seen only some time after its launch
+                self._cluster.stop(*key, 0.0)
+            stopped |= late
             time.sleep(LOOK_SECS)
             changes = self._look()
         if failed := [change for change in changes if change.reason not in ("done", "preempted", "stopped")]:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import pytest
 
 from edl.cluster import Change, Instance, Reason
 from edl.errors import JobError
-from edl.master.scripts import Gang
+from edl.jobs import script_run
+from edl.jobs.event_log import EventLog
+from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.script_run import ScriptRun
+from edl.jobs.snapshot import Snapshot
+from edl.master import scripts
+from edl.master.scripts import Gang, ScriptMaster
 
 
 def running(name: str, incarnation: int = 0) -> Change:
@@ -63,3 +72,43 @@ def test_a_failure_without_restarts_left_ends_the_job(change: Change, text: str)
         Gang(2, 1, lambda name: f"/logs/{name}.log").actions([running("worker-0", 1), change])
     assert raised.value.message == text
     assert raised.value.hint == "its log: /logs/worker-1.log"
+
+
+class Looks:
+    """Workers that are seen as in `looks`, one after the other, of which the last one stays."""
+
+    relaunches = 0
+
+    def __init__(self, looks: Sequence[list[Change]]) -> None:
+        self._looks = list(looks)
+        self.stopped: list[tuple[str, int]] = []
+
+    def list(self) -> list[Change]:
+        return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
+
+    def start(self, instance: Instance) -> None: ...
+
+    def stop(self, name: str, incarnation: int, grace: float) -> None:
+        self.stopped.append((name, incarnation))
+
+    def show(self, snapshot: Snapshot) -> None: ...
+
+
+def test_a_replacement_that_is_first_seen_after_the_training_is_stopped_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scripts, "LOOK_SECS", 0.0)
+    script_run.write(tmp_path, ScriptRun("train.py", "", (), ".", 2, 0))
+    killed, replacement = ended("worker-1", "stopped"), running("worker-1", 1)
+    looks = Looks(
+        [
+            [running("worker-0"), killed],
+            [running("worker-0"), killed, replacement],
+            [running("worker-0"), killed, replacement],
+            [ended("worker-0", "done"), killed, ended("worker-1", "stopped", 1)],
+        ]
+    )
+    with EventLog(tmp_path / "events") as events:
+        master = ScriptMaster(ClusterFolder(tmp_path), looks, events, tmp_path)
+        master.await_ends({("worker-0", 0), ("worker-1", 0)})
+    assert looks.stopped == [("worker-1", 1)]
