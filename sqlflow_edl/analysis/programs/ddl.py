@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.analysis.programs.outline import Thing, effects, sql_effects, table_named, target_of
+from sqlflow_edl.analysis.programs.outline import Thing, effects, sql_effects, table_named, targets_of
 from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.queries import trees
@@ -55,12 +55,13 @@ def _changes(tree: exp.Expr) -> Changes:
     from sqlglot import exp
 
     if isinstance(tree, exp.Query):
-        return Changes(unknown=tree.find(exp.Into) is not None)
+        changed = filter(None, map(table_named, targets_of(tree)))
+        return Changes(tuple(changed), unknown=tree.find(exp.Into) is not None)
     if isinstance(tree, exp.Describe | exp.Show | exp.Transaction | exp.Commit | exp.Analyze):
         return Changes()
     if isinstance(tree, exp.Set | exp.Pragma):
         return Changes(unknown=_NAMES_RESOLVE_ANEW.search(tree.sql()) is not None)
-    targets = list(tree.find_all(exp.Table)) if isinstance(tree, exp.Drop) else [target_of(tree)]
+    targets = list(tree.find_all(exp.Table)) if isinstance(tree, exp.Drop) else targets_of(tree)
     of_tables = not isinstance(tree, exp.Create | exp.Drop) or tree.kind in ("TABLE", "VIEW")
-    found = [table_named(target) if target is not None and of_tables else None for target in targets]
+    found = [table_named(target) if of_tables else None for target in targets]
     return Changes(tuple(filter(None, found)), unknown=not found or None in found)

@@ -2,13 +2,15 @@
 
 A statement waits for an earlier one if that writes what it reads or writes, or reads what it writes. SQL whose
 effects are unknown waits for everything before it, and everything after waits for it. A view created by the program
-reads what its query reads; any other view may read every table.
+reads what its query reads, and changes it where rows are inserted into the view; any other view may read every
+table, and to insert into it may change every table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from edl.models.registry.records import split_reference
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+_MODELS = ("sqlflow_edl_models", "sqlflow_edl_tags")  # tables of the model registry
 _LISTS = ("information_schema", "pg_catalog", "sqlite_master", "sqlite_schema")  # tables about tables
 
 
@@ -67,6 +70,8 @@ def accesses(
     made: dict[Thing, Access] = {}  # views of the program, with what their queries read
     for statement in statements:
         access = _with_views(_access(statement, dialect), made, views)
+        if _writes_rows(statement, dialect):
+            access = _through_views(access, made.items(), views or frozenset())
         if _makes_view(statement, dialect):
             made |= dict.fromkeys(access.writes, access)
         found.append(access)
@@ -99,7 +104,7 @@ def _access(statement: Statement, dialect: str) -> Access:
     return Access(
         tuple(dict.fromkeys(reads)),
         tuple(dict.fromkeys(writes)),
-        all_models=statement.kind == "show_models",
+        all_models=statement.kind == "show_models" or _names(reads, _MODELS),
         all_tables=unread or _lists_tables(statement, reads, dialect),
         unknown=changed.unknown,
         of_connection=statement.kind == "sql" and _is_of_connection(statement.text, dialect),
@@ -124,13 +129,17 @@ def _with_views(access: Access, made: dict[Thing, Access], views: frozenset[str]
                 all_tables = all_tables or of_view.all_tables
         if thing.kind == "table" and (views is None or thing.parts[-1].casefold() in views):
             all_tables = True
-    return Access(
-        tuple(dict.fromkeys(reads)),
-        access.writes,
-        access.all_models,
-        all_tables,
-        access.unknown,
-        access.of_connection,
+    return replace(access, reads=tuple(dict.fromkeys(reads)), all_tables=all_tables)
+
+
+def _through_views(access: Access, made: Iterable[tuple[Thing, Access]], views: frozenset[str]) -> Access:
+    """Add what a statement changes that writes rows into views."""
+    behind = [
+        thing for view, of_view in made if any(map(view.is_same, access.writes)) for thing in of_view.reads
+    ]
+    unknown = any(thing.kind == "table" and thing.parts[-1].casefold() in views for thing in access.writes)
+    return replace(
+        access, writes=tuple(dict.fromkeys((*access.writes, *behind))), unknown=access.unknown or unknown
     )
 
 
@@ -149,10 +158,21 @@ def _makes_view(statement: Statement, dialect: str) -> bool:
     )
 
 
+def _writes_rows(statement: Statement, dialect: str) -> bool:
+    from sqlglot import exp
+
+    kinds = (exp.Insert, exp.Update, exp.Delete, exp.Merge)
+    return statement.kind == "sql" and any(map(methodcaller("find", *kinds), _trees(statement.text, dialect)))
+
+
+def _names(reads: Sequence[Thing], parts: Sequence[str]) -> bool:
+    return any(part.casefold() in parts for thing in reads for part in thing.parts)
+
+
 def _lists_tables(statement: Statement, reads: Sequence[Thing], dialect: str) -> bool:
     from sqlglot import exp
 
-    if any(part.casefold() in _LISTS for thing in reads for part in thing.parts):
+    if _names(reads, _LISTS):
         return True
     return statement.kind == "sql" and any(
         isinstance(tree, exp.Show) for tree in _trees(statement.text, dialect)
@@ -160,7 +180,7 @@ def _lists_tables(statement: Statement, reads: Sequence[Thing], dialect: str) ->
 
 
 def _is_of_connection(text: str, dialect: str) -> bool:
-    """Return True for settings, transactions, attached databases and temporary tables, and for unknown SQL."""
+    """Return True for settings, transactions, attached databases, temporary tables, `@x` of MySQL, and unknown SQL."""
     from sqlglot import exp
 
     found = _trees(text, dialect)
@@ -170,6 +190,7 @@ def _is_of_connection(text: str, dialect: str) -> bool:
     )
     return not found or any(
         isinstance(tree, kinds)
+        or tree.find(exp.Parameter) is not None
         or (isinstance(tree, exp.Create) and tree.find(exp.TemporaryProperty) is not None)
         for tree in found
     )

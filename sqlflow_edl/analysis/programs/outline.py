@@ -249,28 +249,62 @@ def _tree_effects(tree: exp.Expr) -> Effects:
 
     if isinstance(tree, exp.Drop) and tree.args.get("exists"):
         return Effects()
-    target = target_of(tree)
-    local = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     used = [
         thing
         for table in tree.find_all(exp.Table)
-        if not (table is target and isinstance(tree, exp.Create))
+        if not (isinstance(tree, exp.Create) and table is _named_by(tree))
         and (thing := table_named(table))
-        and not (len(thing.parts) == 1 and thing.parts[0].casefold() in local)
+        and not (len(thing.parts) == 1 and _is_cte(table))
     ]
     is_table = not isinstance(tree, exp.Create) or tree.kind in ("TABLE", "VIEW")
-    made = table_named(target) if target is not None and is_table else None
-    return Effects((made,) if made else (), tuple(used))
+    made = [table_named(target) for target in targets_of(tree)] if is_table else []
+    return Effects(tuple(filter(None, made)), tuple(used))
 
 
-def target_of(tree: exp.Expr) -> exp.Table | None:
-    """Return the table that the statement makes or changes, or None."""
+def _is_cte(table: exp.Table) -> bool:
+    """Return True if the name is that of a common table expression where the table stands.
+
+    A query that is not recursive does not see its own name: `WITH t AS (SELECT * FROM t)` reads the table t.
+    """
     from sqlglot import exp
 
-    if not isinstance(tree, exp.Create | exp.Insert | exp.Update | exp.Delete | exp.Merge | exp.Alter):
-        return None
-    target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
-    return target if isinstance(target, exp.Table) else None
+    name = table.name.casefold()
+    child: exp.Expr = table
+    while (parent := child.parent) is not None:
+        visible = []
+        if isinstance(parent, exp.With):
+            visible = parent.expressions[: None if parent.recursive else child.index]
+        elif not isinstance(child, exp.With) and (before := parent.args.get("with_")):
+            visible = before.expressions
+        if any(each.alias.casefold() == name for each in visible):
+            return True
+        child = parent
+    return False
+
+
+def targets_of(tree: exp.Expr) -> list[exp.Table]:
+    """Return the tables that the statement makes or changes, except by DROP.
+
+    A table may change in a common table expression of PostgreSQL and in a join of MySQL, and ALTER may name two.
+    """
+    from sqlglot import exp
+
+    found: list[exp.Expr | None] = []
+    if isinstance(tree, exp.Create | exp.Alter):
+        moves = (exp.AlterRename, exp.SwapTable)
+        renamed = (each.this for each in tree.args.get("actions") or () if isinstance(each, moves))
+        found += [_named_by(tree), *renamed]
+    for change in tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge):
+        target = _named_by(change)
+        joined = target.args.get("joins") or () if target is not None else ()
+        found += [target, *(join.this for join in joined)]
+    return [each for each in found if isinstance(each, exp.Table)]
+
+
+def _named_by(tree: exp.Expr) -> exp.Expr | None:
+    from sqlglot import exp
+
+    return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
 
 
 def table_named(table: exp.Table) -> Thing | None:

@@ -21,9 +21,11 @@ INSERT INTO c SELECT * FROM d
 """
 
 
-def before(program: str, views: frozenset[str] | None = frozenset()) -> list[list[int]]:
+def before(
+    program: str, views: frozenset[str] | None = frozenset(), dialect: str = "duckdb"
+) -> list[list[int]]:
     """The numbers of the earlier statements that each statement waits for."""
-    found = accesses(parse(program), "duckdb", views)
+    found = accesses(parse(program, dialect), dialect, views)
     return [
         [number for number, earlier in enumerate(found[:place], 1) if each.follows(earlier)]
         for place, each in enumerate(found)
@@ -49,6 +51,46 @@ def test_a_view_of_the_database_may_read_every_table() -> None:
     program = "INSERT INTO t VALUES (1); SELECT * FROM old; SELECT * FROM other"
     assert before(program, frozenset({"old"})) == [[], [1], []]
     assert before(program, None) == [[], [1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("program", "wanted"),
+    [
+        ("ALTER TABLE a RENAME TO b; SELECT * FROM b; SELECT * FROM a", [[], [1], [1]]),
+        ("INSERT INTO a VALUES (1); WITH a AS (SELECT * FROM a) SELECT * FROM a", [[], [1]]),
+        ("INSERT INTO a VALUES (1); WITH RECURSIVE a AS (SELECT 1 UNION FROM a) FROM a", [[], []]),
+        ("INSERT INTO a VALUES (1); SELECT * FROM a, (WITH a AS (SELECT 1) SELECT * FROM a)", [[], [1]]),
+        ("INSERT INTO a VALUES (1); WITH b AS (SELECT 1), a AS (FROM b) SELECT (SELECT 2 FROM A)", [[], []]),
+        ("SELECT * FROM a TO TRAIN DNNRegressor LABEL y INTO m; SELECT * FROM sqlflow_edl_models", [[], [1]]),
+    ],
+)
+def test_names_are_those_of_tables_where_they_stand(program: str, wanted: list[list[int]]) -> None:
+    assert before(program) == wanted
+
+
+@pytest.mark.parametrize(
+    ("dialect", "program", "wanted"),
+    [
+        ("mysql", "UPDATE a JOIN b USING (x) SET b.y = 1; SELECT * FROM b; SELECT * FROM c", [[], [1], []]),
+        ("mysql", "SELECT @n := 1; SELECT 2", [[], [1]]),
+        (
+            "postgres",
+            "WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d; TABLE t; TABLE u",
+            [[], [1], []],
+        ),
+        ("postgres", "WITH d AS (DELETE FROM t RETURNING *) INSERT INTO u TABLE d; TABLE t", [[], [1]]),
+    ],
+)
+def test_tables_change_in_joins_and_common_table_expressions(
+    dialect: str, program: str, wanted: list[list[int]]
+) -> None:
+    assert before(program, dialect=dialect) == wanted
+
+
+def test_rows_inserted_into_a_view_change_its_table() -> None:
+    program = "CREATE VIEW v AS SELECT * FROM a; INSERT INTO v VALUES (1); SELECT * FROM a; SELECT * FROM b"
+    assert before(program, dialect="postgres") == [[], [1], [2], []]
+    assert before("INSERT INTO old VALUES (1); SELECT * FROM a", frozenset({"old"})) == [[], [1]]
 
 
 @pytest.mark.parametrize(
