@@ -304,7 +304,8 @@ def targets_of(tree: exp.Expr) -> list[exp.Table]:
 def _named_by(tree: exp.Expr) -> exp.Expr | None:
     from sqlglot import exp
 
-    return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    named: exp.Expr | None = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return named
 
 
 def table_named(table: exp.Table) -> Thing | None:
