@@ -18,6 +18,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.pinned import open_reader
 from edl.errors import SourceError, Span
+from edl.sources.duckdb.engine import opened
 from edl.sources.duckdb.source import DuckDBSource
 
 IRIS = "CREATE TABLE iris AS SELECT range AS n, range / 3 AS x, 'k' || (range % 3) AS k FROM range({rows})"
@@ -525,6 +526,18 @@ def test_a_source_takes_half_of_the_memory_until_the_user_sets_another_limit(tmp
         assert limit(source.connection) == pytest.approx(limit(other) / 0.8 / 2, rel=0.02)
         source.execute("SET memory_limit = '1GiB'")
         assert limit(source.connection) == 2**30
+
+
+def test_the_environment_limits_the_memory_of_all_databases_that_are_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SQLFLOW_MEMORY_LIMIT", "1GiB")
+    with opened() as connection:
+        assert limit(connection) == 2**30
+    monkeypatch.setenv("SQLFLOW_MEMORY_LIMIT", "much")
+    with pytest.raises(SourceError, match="SQLFLOW_MEMORY_LIMIT is 'much', no limit of memory") as caught:
+        opened()
+    assert "SQLFLOW_MEMORY_LIMIT=6GB" in str(caught.value.hint)
 
 
 def test_a_limit_that_the_calling_program_has_set_for_a_database_stays(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import queue
 import signal
 import threading
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ import pyarrow as pa
 import pytest
 
 from edl.data import connect
+from edl.data.server_url import ServerURL
 from edl.data.source import Pinned, PinnedTable
 from edl.data.url import parse
 from edl.errors import SourceError
 from edl.sources.mysql import arrow_driver, drivers, pinning
 from edl.sources.mysql.source import MySQLSource
+from edl.sources.pinned_tables import LostError
 from tests.mariadb import PASSWORD, Server
 
 pytest.importorskip("connectorx", reason="no connectorx")
@@ -45,10 +48,15 @@ def every_range(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixtur
 
 
 def read(pinned: Pinned, url: str, driver: str, columns: list[str] | None = None) -> pa.Table:
+    reader = reader_of(pinned, url, driver)
+    return pa.Table.from_batches(reader.read(0, reader.rows, columns))
+
+
+def reader_of(pinned: Pinned, url: str, driver: str) -> pinning.RowReader:
     assert pinned.table is not None
     reader = pinning.open_rows(pinned, pinned.table)
     reader._idle.append(drivers.connect(parse(url), driver))  # type: ignore[arg-type]
-    return pa.Table.from_batches(reader.read(0, reader.rows, columns))
+    return reader
 
 
 def test_all_drivers_read_equal_rows(
@@ -116,6 +124,76 @@ def test_parts_of_a_range_are_as_large_as_their_rows_allow(
     assert sizes[:2] == [100, 296]
     assert sum(sizes) == 1000
     assert read(pinned, url, "connectorx").equals(read(pinned, url, "pymysql"))
+
+
+@pytest.fixture
+def parts(source: MySQLSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pinned:
+    """Rows of four parts; `n` counts them, and row 150, in the second part, has a flag that is no boolean."""
+    monkeypatch.setattr(arrow_driver, "_FIRST_ROWS", 100)
+    monkeypatch.setattr(arrow_driver, "_MOST_ROWS", 100)
+    monkeypatch.setattr(arrow_driver, "LEAST_ROWS", 100)
+    source.execute("CREATE TABLE t (n INT, flag TINYINT(1))")
+    source.execute("INSERT INTO t SELECT seq, IF(seq = 150, 5, 1) FROM seq_1_to_400")
+    return source.pin("SELECT * FROM t ORDER BY n", tmp_path, seed=0, shuffle=False)
+
+
+def reading() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "connectorx"]
+
+
+def test_one_part_is_read_while_the_one_before_is_consumed_and_none_after_the_end(
+    parts: Pinned, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: queue.Queue[str] = queue.Queue()
+    before = arrow_driver._queried
+    monkeypatch.setattr(arrow_driver, "_queried", lambda url, query: started.put(query) or before(url, query))
+    rows = reader_of(parts, url, "connectorx").read(0, 400, ["n"])
+    assert next(rows)["n"].to_pylist() == list(range(1, 101))
+    assert [("> 0 " in started.get(timeout=30)), ("> 100 " in started.get(timeout=30))] == [True, True]
+    for thread in reading():
+        thread.join()
+    assert started.empty()  # the third part waits until the second is taken
+    next(rows)
+    assert "> 200 " in started.get(timeout=30)
+    rows.close()  # type: ignore[attr-defined]
+    assert reading() == []
+    assert started.empty()
+
+
+def test_a_value_that_no_type_holds_is_an_error_behind_the_rows_of_the_parts_before(
+    parts: Pinned, url: str
+) -> None:
+    rows = reader_of(parts, url, "connectorx").read(0, 400)
+    assert next(rows).num_rows == 100
+    with pytest.raises(SourceError, match="column flag is a TINYINT"):
+        next(rows)
+    assert reading() == []
+
+
+@pytest.mark.parametrize("case", ["fails", "is lost", "is forked"])
+def test_rows_are_read_on_from_the_first_that_was_not_yielded(
+    parts: Pinned, url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    before = arrow_driver._queried
+    errors = {"fails": arrow_driver._FailedError("broken"), "is lost": LostError("gone")}
+
+    def queried(url: ServerURL, query: str) -> pa.Table:
+        if "> 200 " in query and case in errors:
+            raise errors.pop(case)
+        return before(url, query)
+
+    monkeypatch.setattr(arrow_driver, "_queried", queried)
+    rows = reader_of(parts, url, "connectorx").read(0, 400, ["n"])
+    found = [next(rows), next(rows)]
+    if case == "is forked":
+        monkeypatch.setattr(arrow_driver, "_users", {-1})
+    found += rows
+    assert pa.Table.from_batches(found)["n"].to_pylist() == list(range(1, 401))
+    said = {"fails": ["broken"], "is lost": [], "is forked": ["a fork of the one that reads"]}[case]
+    assert [words in message for words, message in zip(said, caplog.messages, strict=True)] == [True] * len(
+        said
+    )
+    assert reading() == []
 
 
 def test_a_failure_of_connectorx_is_logged_without_the_password_and_the_rows_come(

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 
 import duckdb
 
+from edl.errors import SourceError
+
 MEMORY_LIMIT = "50%"  # of the machine or the container: DuckDB takes 80 %, and a training runs beside it
+LIMIT_VARIABLE = "SQLFLOW_MEMORY_LIMIT"  # of the environment; for the order of rows of servers, too
 
 
 def opened(path: Path | str = ":memory:", *, temporary: Path | None = None) -> duckdb.DuckDBPyConnection:
     """Open a database. What does not fit in its memory goes to files, in the folder `temporary` or beside it.
 
-    A database that this process has open already, with a limit of its own, keeps it. Raises duckdb.Error.
+    A database that this process has open already, with a limit of its own, keeps it. Raises duckdb.Error, and
+    SourceError for a limit in the environment that is none.
     """
     connection = duckdb.connect(path)
     if _limit(connection) == _usual_limit():
-        connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
+        limit = os.environ.get(LIMIT_VARIABLE) or MEMORY_LIMIT
+        try:
+            connection.execute("SET memory_limit = ?", (limit,))
+        except duckdb.Error:
+            connection.close()
+            hint = (
+                "write bytes or a share of the memory: SQLFLOW_MEMORY_LIMIT=6GB or SQLFLOW_MEMORY_LIMIT=25%"
+            )
+            raise SourceError(f"{LIMIT_VARIABLE} is {limit!r}, no limit of memory", hint=hint) from None
     if temporary is not None:
         connection.execute("SET temp_directory = ?", (str(temporary),))
     return connection

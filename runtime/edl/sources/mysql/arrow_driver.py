@@ -1,6 +1,7 @@
 """Pinned rows of MySQL by connectorx, which reads a range into Arrow without a Python object per value.
 
-connectorx opens a connection per query and returns the whole result, so a long range is read in parts of bounded size.
+connectorx opens a connection per query and returns the whole result, so a long range is read in parts of bounded size:
+while the rows of one are consumed, a thread reads the next.
 What it could not hold exactly the server sends as text: decimals, times, and MySQL's JSON. Texts are converted as those
 of PyMySQL are. It would panic at a zero date, so rows with one are left out, and missed.
 
@@ -14,9 +15,9 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pyarrow as pa
@@ -34,14 +35,13 @@ LEAST_ROWS = 512  # fewer come sooner over the connection that is open
 _FIRST_ROWS = 8192  # of a range; their size decides how many rows the next queries read
 _MOST_ROWS = 131_072
 _QUERY_BYTES = 32 << 20
+_LEAVE_SECS = 5.0  # until a reader that is closed leaves a query to its end
 
 _LOST = re.compile(r"IoError|ERROR (\d{4}) \(")
 
 _log = logging.getLogger(__name__)
 _refused: set[ServerURL] = set()  # connectorx waited for a connection in vain, half a minute
 _users: set[int] = set()  # the process that uses connectorx; the threads of connectorx do not outlive a fork
-
-T = TypeVar("T")
 
 
 class ConnectorX:
@@ -51,29 +51,54 @@ class ConnectorX:
         self._url = url
         self._plain = plain
         self._is_used = True
+        self._rows: dict[tuple[str, ...], int] = {}  # of a part, by the names of its columns
         if obstacle := _obstacle(url, plain):
             self._leave(obstacle)
 
     def read(
         self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
     ) -> Iterator[pa.RecordBatch]:
-        rows = _FIRST_ROWS
-        while self._is_used and end - start >= LEAST_ROWS:
-            stop = min(end, start + rows)
+        if self._is_used and end - start >= LEAST_ROWS:
             try:
-                batches = _read(self._url, table, columns, start, stop)
+                for batch in self._batches(table, columns, start, end):
+                    start += batch.num_rows
+                    yield batch
             except _FailedError as error:
                 self._leave(str(error))
-                break
-            yield from batches
-            size = sum(batch.nbytes for batch in batches) / (stop - start)
-            rows = int(max(LEAST_ROWS, min(_MOST_ROWS, _QUERY_BYTES / max(size, 1))))
-            start = stop
         if start < end:
             yield from self._plain.read(table, columns, start, end)
 
     def end(self) -> None:
         self._plain.end()
+
+    def _batches(
+        self, table: PinnedTable, columns: Sequence[Column], start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows [start, end), reading the next part while one is consumed. Raises LostError or _FailedError."""
+        names = tuple(column.name for column in columns)
+        part = self._part(table, columns, start, end)
+        try:
+            while True:
+                found = part.rows()
+                size = max(found.nbytes / found.num_rows, 1)
+                self._rows[names] = int(max(LEAST_ROWS, min(_MOST_ROWS, _QUERY_BYTES / size)))
+                is_last = part.end == end
+                if not is_last:
+                    part = self._part(table, columns, part.end, end)
+                for batch in found.to_batches():
+                    yield _batch(columns, batch)
+                if is_last:
+                    return
+        except (GeneratorExit, _FailedError):
+            part.leave()
+            raise
+
+    def _part(self, table: PinnedTable, columns: Sequence[Column], start: int, end: int) -> _Part:
+        """Start to read the rows from `start`, as many as are one part."""
+        rows = self._rows.get(tuple(column.name for column in columns), _FIRST_ROWS)
+        if end - start >= rows + LEAST_ROWS:
+            end = start + rows
+        return _Part(self._url, _query(table, columns, start, end), start, end)
 
     def _leave(self, why: str) -> None:
         self._is_used = False
@@ -97,10 +122,39 @@ def _obstacle(url: ServerURL, plain: PyMySQL) -> str:
     )  # as with unix_socket
 
 
-def _read(
-    url: ServerURL, table: PinnedTable, columns: Sequence[Column], start: int, end: int
-) -> list[pa.RecordBatch]:
-    """Read rows [start, end) with one query. Raises LostError or _FailedError."""
+class _Part:
+    """Rows [start, end) on their way, in a thread: signals interrupt the wait for them, not a call into connectorx."""
+
+    def __init__(self, url: ServerURL, query: str, start: int, end: int) -> None:
+        self.end = end
+        self._count = end - start
+        self._found: Future[pa.Table] = Future()
+        self._thread = threading.Thread(target=self._run, args=(url, query), name="connectorx")
+        _users.add(os.getpid())
+        self._thread.start()
+
+    def rows(self) -> pa.Table:
+        """Wait for the rows. Raises LostError or _FailedError."""
+        if os.getpid() not in _users:
+            raise _FailedError("the process is a fork of the one that reads")
+        found = self._found.result()
+        if found.num_rows != self._count:
+            raise _FailedError(f"{found.num_rows} rows of {self._count}")
+        return found
+
+    def leave(self) -> None:
+        """Wait until the thread has ended, unless the server hangs."""
+        self._thread.join(_LEAVE_SECS)
+
+    def _run(self, url: ServerURL, query: str) -> None:
+        try:
+            self._found.set_result(_queried(url, query))
+        except BaseException as error:
+            self._found.set_exception(error)
+
+
+def _query(table: PinnedTable, columns: Sequence[Column], start: int, end: int) -> str:
+    """Return the query of rows [start, end) as connectorx can read them."""
     sent = [column for column in columns if not pa.types.is_null(column.kind)]
     dated = [
         quoted(column.name, "`")
@@ -108,18 +162,10 @@ def _read(
         if pa.types.is_date(column.kind) or pa.types.is_timestamp(column.kind)
     ]
     no_zeros = [f"IFNULL(MONTH({name}) * DAYOFMONTH({name}), 1)" for name in dated]
-    query = select(table, [types.exact_in_arrow(column) for column in sent], start, end, no_zeros)
-    try:
-        found = _interruptibly(lambda: _queried(url, query))
-        if found.num_rows != end - start:
-            raise _FailedError(f"{found.num_rows} rows of {end - start}")
-        return [_batch(columns, batch) for batch in found.to_batches()]
-    except (pa.ArrowException, ValueError) as error:  # a value that its type cannot hold: PyMySQL says which
-        raise _FailedError(str(error)) from None
+    return select(table, [types.exact_in_arrow(column) for column in sent], start, end, no_zeros)
 
 
 def _queried(url: ServerURL, query: str) -> pa.Table:
-    _users.add(os.getpid())
     try:
         return _imported().read_sql(_connection(url), query, return_type="arrow", pre_execution_query=SESSION)
     except BaseException as error:  # panics are no Exceptions
@@ -161,17 +207,18 @@ def _connection(url: ServerURL) -> str:
 
 
 def _batch(columns: Sequence[Column], found: pa.RecordBatch) -> pa.RecordBatch:
-    """Convert to the types of the columns; those of the type null were not read."""
+    """Convert to the types of the columns; those of the type null were not read. Raises _FailedError."""
     if not columns:
         return nameless(found.num_rows)
     arrays = iter(found.columns)
-    return pa.RecordBatch.from_arrays(
-        [
+    try:
+        converted = [
             pa.nulls(found.num_rows) if pa.types.is_null(column.kind) else _array(column, next(arrays))
             for column in columns
-        ],
-        names=[column.name for column in columns],
-    )
+        ]
+    except (pa.ArrowException, ValueError) as error:  # a value that its type cannot hold: PyMySQL says which
+        raise _FailedError(str(error)) from None
+    return pa.RecordBatch.from_arrays(converted, names=[column.name for column in columns])
 
 
 def _array(column: Column, found: pa.Array) -> pa.Array:
@@ -188,19 +235,3 @@ def _array(column: Column, found: pa.Array) -> pa.Array:
     if not is_expected:
         raise _FailedError(f"column {column.name} is of the type {found.type}, not {kind}")
     return types.from_texts(found, kind)
-
-
-def _interruptibly(do: Callable[[], T]) -> T:
-    """Call in another thread if signals come to this one: they interrupt its wait, but not a call into connectorx."""
-    if threading.current_thread() is not threading.main_thread():
-        return do()
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(do())
-        except BaseException as error:
-            done.set_exception(error)
-
-    threading.Thread(target=run, name="connectorx").start()
-    return done.result()
