@@ -82,7 +82,7 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
         return
     if isinstance(entry.feature, spec.Sequence):
         ends = np.cumsum([0, *np.count_nonzero(values, axis=1)])
-        ids = _of_ids(entry.feature.category, values[values > 0] - 1)
+        ids = levels(entry.feature.category, values[values > 0] - 1)
         yield entry.feature, pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), ids)
         return
     if entry.kind in ("category", "list"):
@@ -95,7 +95,7 @@ def _of_entry(entry: Entry, values: Any) -> Iterator[tuple[Feature, pa.Array]]:
         found = values[:, first_column:last]
         if isinstance(feature, Codes):
             known = np.nan_to_num(found[:, 0], nan=feature.category.size).astype(np.int64)
-            yield feature, _of_ids(feature.category, known)
+            yield feature, levels(feature.category, known)
         else:
             yield feature, _lists(found) if size > 1 else pa.array(found[:, 0], from_pandas=True)
 
@@ -108,12 +108,12 @@ def _levels(feature: Feature, ids: Any) -> pa.Array:
     if not isinstance(feature, OneHot | Embedding):
         raise TypeError(f"{type(feature).__name__} has no ids")
     if not isinstance(ids, Ragged):
-        return _of_ids(feature.category, ids)
+        return levels(feature.category, ids)
     offsets = pa.array(ids.offsets, pa.int64())
-    return pa.LargeListArray.from_arrays(offsets, _of_ids(feature.category, ids.values))
+    return pa.LargeListArray.from_arrays(offsets, levels(feature.category, ids.values))
 
 
-def _of_ids(category: Category, ids: Any) -> pa.Array:
+def levels(category: Category, ids: Any) -> pa.Array:
     """Return the levels of the ids, NULL for missing or unseen."""
     category = getattr(category, "category", category)  # of the items of lists
     if isinstance(category, Vocabulary):

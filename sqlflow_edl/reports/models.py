@@ -210,6 +210,31 @@ def show_columns(registry: Registry, statement: Statement) -> Result:
     return Result(statement, reader=table.typed(columns, rows))
 
 
+def show_weights(registry: Registry, statement: Statement) -> Result:
+    """Return a row for each feature of a linear model, and for its intercept, in the columns of BigQuery ML."""
+    from sqlflow_edl.reports.model_weights import weights
+
+    with _opened(registry, statement, str(statement.model)) as archive:
+        return Result(statement, reader=weights(archive, standardize=_standardize(statement)))
+
+
+def show_centroids(registry: Registry, statement: Statement) -> Result:
+    """Return a row for each cluster and feature of KMeans, in the columns of BigQuery ML."""
+    from sqlflow_edl.reports.model_weights import centroids
+
+    with _opened(registry, statement, str(statement.model)) as archive:
+        return Result(statement, reader=centroids(archive, standardize=_standardize(statement)))
+
+
+def _standardize(statement: Statement) -> bool:
+    """Return the setting of that name. Raises SemanticError if it is neither true nor false."""
+    found = statement.attribute("standardize")
+    value = getattr(found.value, "value", None) if found else False
+    if not isinstance(value, bool):
+        raise SemanticError("standardize is TRUE or FALSE", span=found.value.span if found else None)
+    return value
+
+
 def set_model(registry: Registry, statement: Statement) -> Result:
     """Make a version the current one of its name."""
     reference = str(statement.model)
@@ -291,6 +316,8 @@ HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
     "show_metrics": show_metrics,
     "show_importances": show_importances,
     "show_columns": show_columns,
+    "show_weights": show_weights,
+    "show_centroids": show_centroids,
     "describe_model": describe_model,
     "set_model": set_model,
     "set_tag": set_tag,

@@ -137,6 +137,8 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "show_metrics": _other,
     "show_importances": _other,
     "show_columns": _other,
+    "show_weights": _other,
+    "show_centroids": _other,
     "describe_model": _other,
     "set_model": _set,
     "set_tag": _set_tag,

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import msgspec
 import pyarrow as pa
 
 from edl.data import Source
@@ -128,11 +129,13 @@ class Predictions:
         if call.function:
             from sqlflow_edl.analysis.inference.model_functions import ModelFunction
 
-            trained, url = self._trained(call.model), self._source.url
-            rows = ModelFunction(call, used, trained, url, self._predicted).rows().to_reader()
+            trained = self._trained(call.model)
+            rows = ModelFunction(call, used, trained, self._source, self._predicted).rows().to_reader()
         else:
             found = self._predict(used)
             rows = found.reader or found.to_arrow().to_reader()
+            if self._source.dialect != "duckdb":
+                rows = with_texts(rows)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         with at(call.span.shifted(start)):
@@ -158,6 +161,22 @@ def used(call: PredictCall, statement: Statement, select: str, select_span: Span
         prefix=call.prefix,
         attributes=call.attributes,
     )
+
+
+def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """Return the rows with JSON in place of lists of records, which few databases have."""
+    nested = [
+        place
+        for place, field in enumerate(rows.schema)
+        if pa.types.is_list(field.type) and pa.types.is_struct(field.type.value_type)
+    ]
+    if not nested:
+        return rows
+    table = rows.read_all()
+    for place in nested:
+        texts = [each and msgspec.json.encode(each).decode() for each in table.column(place).to_pylist()]
+        table = table.set_column(place, table.column_names[place], pa.array(texts, pa.string()))
+    return table.to_reader()
 
 
 def check_statement(statement: Statement) -> None:

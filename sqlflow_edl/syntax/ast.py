@@ -28,6 +28,8 @@ Kind = Literal[
     "show_metrics",  # ML.EVALUATE of a model alone
     "show_importances",  # ML.FEATURE_IMPORTANCE
     "show_columns",  # ML.FEATURE_INFO
+    "show_weights",  # ML.WEIGHTS
+    "show_centroids",  # ML.CENTROIDS
     "show_models",
     "describe_model",
     "set_model",

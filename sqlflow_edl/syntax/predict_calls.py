@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast as python
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from edl.errors import Span, StatementSyntaxError, did_you_mean
@@ -25,13 +26,10 @@ from sqlflow_edl.syntax.queries import trees
 
 # functions of BigQuery ML -> the statement with the same answer
 _INSTEAD = {
-    "ADVANCED_WEIGHTS": "write DESCRIBE MODEL my_model",
+    "ADVANCED_WEIGHTS": "write ML.WEIGHTS(MODEL my_model)",
     "ARIMA_COEFFICIENTS": "write DESCRIBE MODEL my_model: a forecast is made by trees here",
     "ARIMA_EVALUATE": "write ML.EVALUATE(MODEL my_model), which has the errors of two baselines, too",
     "EXPLAIN_FORECAST": "write ML.FORECAST(MODEL my_model, …), or ML.GLOBAL_EXPLAIN(MODEL my_model)",
-    "CENTROIDS": "write DESCRIBE MODEL my_model; PREDICT gives the cluster and the distance of each row",
-    "FEATURE_IMPORTANCE": "write DESCRIBE MODEL my_model",
-    "WEIGHTS": "write DESCRIBE MODEL my_model",
 }
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
@@ -48,20 +46,28 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
-# functions whose rows are made of those of other statements, with settings of their own
-_DERIVED: Mapping[str, Sequence[str]] = {
-    "DETECT_ANOMALIES": ("contamination",),
+_DERIVED = (
+    "DETECT_ANOMALIES",
+    "FORECAST",
+    "GLOBAL_EXPLAIN",
+)  # functions whose rows are made of those of other statements
+# functions with settings of their own; others have those of their statement
+_SETTINGS: Mapping[str, Sequence[str]] = {
+    "CENTROIDS": ("standardize",),
+    "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
     "FORECAST": ("horizon", "confidence_level"),
-    "GLOBAL_EXPLAIN": (),
+    "WEIGHTS": ("standardize",),
 }
 _NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")
 # functions of a model alone
 _OF_MODELS: Mapping[str, Kind] = {
+    "CENTROIDS": "show_centroids",
     "EVALUATE": "show_metrics",
     "FEATURE_IMPORTANCE": "show_importances",
     "FEATURE_INFO": "show_columns",
     "TRAINING_INFO": "show_curve",
     "TRIAL_INFO": "show_trials",
+    "WEIGHTS": "show_weights",
 }
 
 
@@ -150,11 +156,22 @@ def _tables(found: Sequence[_Found], text: str, dialect: Dialect) -> list[_Found
     from sqlglot import exp
 
     marked = replaced(text, [(each.span, f"{_MARK}{number}") for number, each in enumerate(found)])
+    marked = marked[_explained(text, dialect) :]
     try:
         names = {table.name for tree in trees(marked, dialect) for table in tree.find_all(exp.Table)}
     except ValueError:
         return [each for each in found if _word_before(text, each.span.start, dialect) in ("FROM", "JOIN")]
     return [each for number, each in enumerate(found) if f"{_MARK}{number}" in names]
+
+
+def _explained(text: str, dialect: Dialect) -> int:
+    """Return the place behind EXPLAIN and ANALYZE at the begin of the text, which sqlglot does not look behind."""
+    end = 0
+    for token, word in zip(sql_tokens(text, 0, dialect), ("EXPLAIN", "ANALYZE"), strict=False):
+        if token.word != word:
+            break
+        end = token.end
+    return end
 
 
 def _word_before(text: str, place: int, dialect: Dialect) -> str:
@@ -186,7 +203,7 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
             hint = _INSTEAD.get(function) or did_you_mean(function, known)
             raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
         only_model = function in _OF_MODELS and function not in _KINDS
-        if only_model and len(arguments) + len(written) > 1:
+        if only_model and len(arguments) + len(written) * (function not in _SETTINGS) > 1:
             raise StatementSyntaxError(
                 f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
             )
@@ -194,13 +211,23 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
             raise StatementSyntaxError(
                 f"{name} has a comma without a setting", span=place, hint="write STRUCT(0.3 AS threshold)"
             )
-        needs_none = function in _NO_QUERY or (function in _OF_MODELS and not written)
+        needs_none = function in _NO_QUERY or only_model or (function in _OF_MODELS and not written)
         if needs_none and len(arguments) == 1 and arguments[0]:
             model, end = _model(arguments[0], text, start), Span(found.span.end, found.span.end)
             settings = _settings(function, written, text, start)
             kind = _OF_MODELS.get(function, "predict")
-            of = function if function in _DERIVED else ""
-            return PredictCall(found.span, model, "", end, False, (), kind, function=of, settings=settings)
+            is_derived = function in _DERIVED
+            return PredictCall(
+                found.span,
+                model,
+                "",
+                end,
+                is_table=False,
+                attributes=() if is_derived else settings,
+                kind=kind,
+                function=function if is_derived else "",
+                settings=settings,
+            )
     if len(arguments) < 2 or not all((*arguments, *written)):
         what = "a model and a query" if not found.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
@@ -230,9 +257,9 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
 
 
 def _settings(function: str, written: Sequence[list[Token]], text: str, start: int) -> tuple[Attribute, ...]:
-    """Return the settings of a function of `_DERIVED`. Raises StatementSyntaxError for another one."""
+    """Return the settings of a function that has its own ones. Raises StatementSyntaxError for another one."""
     found = tuple(_attribute(each, text, start, function) for each in written)
-    known = _DERIVED.get(function, ())
+    known = _SETTINGS.get(function, ())
     for each in found:
         if each.key.casefold() not in known:
             raise StatementSyntaxError(
@@ -295,17 +322,18 @@ def _attribute(tokens: Sequence[Token], text: str, start: int, kind: str) -> Att
     else:
         key, _, value = written.partition("=")
         key, value = key.rstrip(" :\t\n"), value.lstrip("> \t\n")
-    try:
-        constant = python.literal_eval(value)
-    except (ValueError, SyntaxError):
-        constant = None
+    constant: object = {"TRUE": True, "FALSE": False}.get(value.upper())
+    if constant is None:
+        with suppress(ValueError, SyntaxError):
+            constant = python.literal_eval(value)
     if not isinstance(constant, int | float | str) or not key:
         raise StatementSyntaxError(
             f"a setting of {kind.upper()} is a name and a number or text",
             span=span.shifted(start),
             hint="such as threshold = 0.3 or interval = 0.9",
         )
-    name = key if key.lower().startswith(f"{kind}.") or kind in _DERIVED else f"{kind}.{key}"
+    is_own = key.lower().startswith(f"{kind}.") or kind in _SETTINGS or kind in _DERIVED
+    name = key if is_own else f"{kind}.{key}"
     of_key, of_value = (_place(written, part).shifted(span.start + start) for part in (key, value))
     return Attribute(name, Constant(constant, of_value), of_key)
 

@@ -301,6 +301,7 @@ class _Walk:
             empty=self._first is last and last.kind != "unclosed",
             doubts=(*self._doubts, *self._misplaced),
             error=self._error or unreadable(self._text, Span(self._start, end), Span(self._start, end)),
+            plan=self._plan,
             refused=self._refused,
         )
 

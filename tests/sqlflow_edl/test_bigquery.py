@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from statistics import NormalDist
 
 import msgspec
@@ -12,6 +12,7 @@ import pytest
 import sqlflow_edl
 from edl.errors import SemanticError, StatementSyntaxError
 from sqlflow_edl.analysis.inference.model_functions import ModelFunction
+from sqlflow_edl.session.predictions import with_texts
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.ast import Statement
@@ -151,19 +152,52 @@ def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Se
     refusal(case, lambda text: rows(session, text))
 
 
+@pytest.mark.parametrize("call", ["ML.PREDICT(MODEL sizes, TABLE houses)", "PREDICT(sizes, houses)"])
+def test_explain_of_a_query_with_predictions_shows_what_would_run(call: str, session: Session) -> None:
+    found = rows(session, f"EXPLAIN SELECT count(*) FROM {call}")
+    assert {"statement", "model", "features"} <= {row["section"] for row in found}
+    assert {"name": "sizes@1", "section": "model"}.items() <= found[1].items()
+
+
+def test_explain_analyze_is_that_of_the_database(session: Session) -> None:
+    [row] = rows(session, "EXPLAIN ANALYZE SELECT * FROM ML.FEATURE_INFO(MODEL sizes)")
+    assert row["explain_key"] == "analyzed_plan"
+    assert rows(session, "EXPLAIN SELECT 1")[0]["explain_key"] == "physical_plan"
+
+
+def test_weights_of_categories_are_json_where_a_database_has_no_lists_of_records() -> None:
+    weights = [None, [{"category": "a", "weight": 0.5}, {"category": None, "weight": 1.0}]]
+    found = with_texts(pa.table({"name": ["x", "y"], "weights": weights}).to_reader()).read_all()
+    assert found["weights"].to_pylist() == [
+        None,
+        '[{"category":"a","weight":0.5},{"category":null,"weight":1.0}]',
+    ]
+    assert found["name"].to_pylist() == ["x", "y"]
+
+
 def derived(
     session: Session, training: str, call: str, tables: dict[str, dict[str, list[object]]]
 ) -> list[dict]:
     """The rows of a call, without the job: the predictions are `tables`, by the query."""
-    [trained] = session.compile(training)
-    [found] = predict_calls(call, "duckdb")
 
     def predict(statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
         table = pa.table(tables[statement.select])
         return table, tuple(table.column_names[1:])
 
+    return of_call(session, training, call, predict)
+
+
+def of_call(
+    session: Session,
+    training: str,
+    call: str,
+    predict: Callable[[Statement], tuple[pa.Table, tuple[str, ...]]],
+) -> list[dict]:
+    """The rows of a call of a model that was not trained."""
+    [compiled] = session.compile(training)
+    [found] = predict_calls(call, "duckdb")
     statement = Statement("predict", call, found.span, select=found.query)
-    return ModelFunction(found, statement, trained.spec, session.source.url, predict).rows().to_pylist()
+    return ModelFunction(found, statement, compiled.spec, session.source, predict).rows().to_pylist()
 
 
 def test_the_share_of_anomalies_is_that_of_the_training_rows(session: Session) -> None:
@@ -219,6 +253,37 @@ def test_a_share_of_anomalies_is_needed_and_below_a_half(
     assert call[raised.value.span.start : raised.value.span.end] == place
 
 
+def test_the_anomalies_of_a_forecast_lie_outside_of_its_interval(session: Session) -> None:
+    call = """SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, STRUCT({} AS anomaly_prob_threshold), (
+        SELECT 7 AS day, 'a' AS note, 12.0 AS sold UNION ALL SELECT 6, 'b', 5.0 UNION ALL SELECT 8, 'c', NULL))"""
+    training = "SELECT range AS day, sold FROM (SELECT range, 1.0 AS sold FROM range(6))"
+    train = (
+        f"{training} TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3, "
+        "forecast.quantiles = [0.1, 0.9] LABEL sold INTO m"
+    )
+    queries: list[str] = []
+
+    def predict(statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
+        queries.append(statement.select)
+        found = {"day": [6, 7, 8], "sold": [10.0] * 3, "sold_q10": [8.0] * 3, "sold_q90": [11.0] * 3}
+        return pa.table(found), ("sold", "sold_q10", "sold_q90")
+
+    high, low, unknown = of_call(session, train, call.format(0.8), predict)
+    assert (high["note"], high["sold"], high["is_anomaly"], low["is_anomaly"]) == ("a", 12.0, True, True)
+    assert (high["lower_bound"], high["upper_bound"]) == pytest.approx((8, 11))
+    assert high["anomaly_probability"] == pytest.approx(
+        2 * NormalDist().cdf(2 * NormalDist().inv_cdf(0.9)) - 1
+    )
+    assert (unknown["is_anomaly"], unknown["anomaly_probability"]) == (None, None)
+    high, low, _ = of_call(session, train, call.format(0.995), predict)
+    assert (high["is_anomaly"], low["is_anomaly"]) == (False, True)
+    *_, past = session.run(queries[0])
+    days = [(each["day"], each["sold"]) for each in past.to_arrow().to_pylist()]
+    assert sorted(days) == [(day, 1.0 if day < 6 else None) for day in range(9)], (
+        "values to judge are not known"
+    )
+
+
 def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distribution(session: Session) -> None:
     training = "SELECT day, sold FROM days WHERE store = 1"
     values = {"day": [2, 1], "sold": [10.0, 20.0], "sold_q10": [9.0, 18.0], "sold_q90": [11.0, 21.0]}
@@ -249,7 +314,13 @@ def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distributi
             "STRUCT",
         ),
         ("SELECT * FROM ML.ARIMA_EVALUATE(MODEL m)", "there is no ML.ARIMA_EVALUATE", "ML.EVALUATE"),
-        ("SELECT * FROM ML.WEIGHTS(MODEL m)", "there is no ML.WEIGHTS", "DESCRIBE MODEL"),
+        ("SELECT * FROM ML.ADVANCED_WEIGHTS(MODEL m)", "there is no ML.ADVANCED_WEIGHTS", "ML.WEIGHTS"),
+        ("SELECT * FROM ML.WEIGHTS(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
+        (
+            "SELECT * FROM ML.CENTROIDS(MODEL m, STRUCT(TRUE AS standardise))",
+            "no setting standardise",
+            "standardize?",
+        ),
         ("SELECT * FROM ML.TRAINING_INFO(MODEL m, TABLE t)", "takes a model alone", "(MODEL my_model)"),
         ("SELECT * FROM ML.PREDIKT(MODEL m, TABLE t)", "there is no ML.PREDIKT", "did you mean PREDICT?"),
         ("SELECT * FROM ML.PREDICT(MODEL m)", "ML.PREDICT needs a query behind the model", "TABLE my_table"),

@@ -52,6 +52,33 @@ def test_rows_of_one_group_get_one_cluster_and_the_distance_to_its_centre(sessio
         np.testing.assert_allclose(distance[part == each], wanted, atol=0.15)
 
 
+def test_the_centres_are_told_in_the_units_of_the_columns(session: Session) -> None:
+    found = last(session, "SELECT * FROM ML.CENTROIDS(MODEL places)").to_pylist()
+    assert [(each["centroid_id"], each["feature"]) for each in found] == [
+        (cluster, name) for cluster in range(3) for name in ("x", "y")
+    ]
+    centres = np.reshape([each["numerical_value"] for each in found], (3, 2))
+    means = np.array([PLACES[each == TRUTH].mean(axis=0) for each in range(3)])
+    nearest = np.linalg.norm(centres[:, None] - means, axis=2).argmin(axis=1)
+    assert sorted(nearest) == [0, 1, 2]
+    np.testing.assert_allclose(centres, means[nearest], atol=0.6)
+    scaled = last(
+        session, "SELECT numerical_value FROM ML.CENTROIDS(MODEL places, STRUCT(TRUE AS standardize))"
+    )
+    assert np.abs(scaled["numerical_value"].to_numpy()).max() < 2
+
+
+def test_a_centre_has_the_share_of_each_category(session: Session) -> None:
+    query = "SELECT CASE WHEN truth = 0 THEN 'near' ELSE 'far' END AS side, x FROM points"
+    list(session.run(f"{query} TO TRAIN KMeans WITH model.n_clusters = 2, train.epoch = 1 INTO sides"))
+    found = last(session, "SELECT * FROM ML.CENTROIDS(MODEL sides) WHERE feature = 'side'").to_pylist()
+    assert [[each["category"] for each in row["categorical_value"]] for row in found] == [
+        ["far", "near", None]
+    ] * 2
+    shares = [[each["value"] for each in row["categorical_value"]] for row in found]
+    np.testing.assert_allclose(np.sum(shares, axis=1), 1, atol=0.1)
+
+
 def test_evaluate_gives_inertia_and_silhouette(session: Session) -> None:
     [row] = last(session, "SELECT * FROM points TO EVALUATE places").to_pylist()
 

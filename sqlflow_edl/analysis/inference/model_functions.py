@@ -6,7 +6,8 @@ for the past of the series, and for the rows that ML.GLOBAL_EXPLAIN explains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -14,28 +15,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from edl.data.names import unique_names
+from edl.data import Source
+from edl.data.names import quoted, unique_names
 from edl.errors import SemanticError, Span
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
+from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import instead
 from sqlflow_edl.syntax.ast import Attribute, Statement
+from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
 
 _HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
+_ERROR_FUNCTION = np.frompyfunc(math.erf, 1, 1)  # which numpy lacks
 
 
 @dataclass(frozen=True)
 class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
-    trained: JobSpec of the model. source: URL of this data source. predict: returns the rows of a statement without
-    a target, and the names of the columns that it adds.
+    trained: JobSpec of the model. source: where the call stands. predict: returns the rows of a statement without a
+    target, and the names of the columns that it adds.
     """
 
     call: PredictCall
     statement: Statement
     trained: JobSpec
-    source: str
+    source: Source
     predict: Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
 
     def rows(self) -> pa.Table:
@@ -61,17 +66,35 @@ class ModelFunction:
         """Predict the rows of the call's query or of the training query; return the names of the new columns, too."""
         if not training:
             return self.predict(self.statement)
-        if self.trained.query.source != self.source:
+        past = self.of_query(self.training_query)
+        if not past[0].num_rows:
+            raise SemanticError(
+                f"the query on which {self.call.model} was trained has no rows any more", span=self.span
+            )
+        return past
+
+    def of_query(self, select: str) -> tuple[pa.Table, tuple[str, ...]]:
+        """Predict the rows of a query that is not in the text of the statement."""
+        with instead(self.span):
+            return self.predict(replace(self.statement, select=select, select_span=None))
+
+    @property
+    def training_query(self) -> str:
+        """Query of the training rows. Raises SemanticError if it is one of another data source."""
+        if self.trained.query.source != self.source.url:
             raise SemanticError(
                 f"{self.call.model} was trained on rows of another data source, which are needed here",
                 span=self.span,
                 hint="write ML.PREDICT(MODEL my_model, (SELECT …))",
             )
-        with instead(self.span):
-            past = self.predict(replace(self.statement, select=self.trained.query.select, select_span=None))
-            if not past[0].num_rows:
-                raise SemanticError(f"the query on which {self.call.model} was trained has no rows any more")
-            return past
+        return self.trained.query.select
+
+    def refuse(self, setting: str, instead_of: str) -> None:
+        """Raise SemanticError if a setting of another kind of model is written."""
+        if written := self.written(setting):
+            raise SemanticError(
+                f"{self.call.model} has no {setting}", span=written.key_span, hint=f"write {instead_of}"
+            )
 
     @property
     def span(self) -> Span:
@@ -84,16 +107,21 @@ class ModelFunction:
 def _anomalies(found: ModelFunction) -> pa.Table:
     """Return the rows with `is_anomaly` and the number that decides it.
 
-    That is the score of an isolation forest. Of clusters it is the distance to the nearest centre, divided by the root
+    That is the score of an isolation forest, and the probability of a value that is nearer to its forecast. Of clusters
+    it is the distance to the nearest centre, divided by the root
     mean square of the distances of the training rows to it, as in BigQuery ML.
     """
     label = found.trained.label
+    if isinstance(label, ForecastLabel) and found.trained.forecast is not None:
+        found.refuse("contamination", "0.95 AS anomaly_prob_threshold")
+        return _of_forecast(found, found.trained.forecast, label)
     if not isinstance(label, AnomalyLabel | ClusterLabel):
         raise SemanticError(
             f"{found.call.model} tells no anomalies",
             span=found.span,
-            hint="train an IsolationForest or KMeans, or compare the values with the interval of ML.FORECAST",
+            hint="train an IsolationForest, KMeans, or a Forecast with quantiles",
         )
+    found.refuse("anomaly_prob_threshold", "0.1 AS contamination")
     share = found.setting("contamination", 0, 0.5)
     if isinstance(label, AnomalyLabel):
         return _of_forest(found, share)
@@ -171,14 +199,10 @@ def _forecasts(found: ModelFunction) -> pa.Table:
             hint="train an ARIMA_PLUS or Forecast, or write ML.PREDICT(MODEL my_model, (SELECT …))",
         )
     horizon, level = _horizon(found, forecast), found.setting("confidence_level", 0, 1)
-    has_interval = len(label.quantiles) > 1 and label.quantiles[0] < 0.5 < label.quantiles[-1]
+    has_interval = _has_interval(label)
     if level is not None and not has_interval:
         written = found.written("confidence_level")
-        raise SemanticError(
-            f"{found.call.model} has no quantiles, which an interval needs",
-            span=written.span if written else None,
-            hint="train it WITH forecast.quantiles = [0.1, 0.9]",
-        )
+        raise _no_quantiles(found, written.span if written else None)
     rows, computed = found.predicted(training=not found.call.query)
     rows = _first_steps(rows, forecast, horizon)
     columns = {name: rows.column(name) for name in forecast.series}
@@ -191,6 +215,87 @@ def _forecasts(found: ModelFunction) -> pa.Table:
         columns["prediction_interval_lower_bound"] = _bound(values, bounds, (1 - level) / 2, -1)
         columns["prediction_interval_upper_bound"] = _bound(values, bounds, (1 + level) / 2, 1)
     return pa.table(columns)
+
+
+def _has_interval(label: ForecastLabel) -> bool:
+    return len(label.quantiles) > 1 and label.quantiles[0] < 0.5 < label.quantiles[-1]
+
+
+def _no_quantiles(found: ModelFunction, span: Span | None) -> SemanticError:
+    return SemanticError(
+        f"{found.call.model} has no quantiles, which an interval needs",
+        span=span,
+        hint="train it WITH forecast.quantiles = [0.1, 0.9]",
+    )
+
+
+def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
+    """Return the rows with the probability that a value is nearer to its forecast than theirs, and the interval of it.
+
+    The past is that of the training query before the first of the rows. Distances are distributed as in a normal
+    distribution that has the outermost quantiles of the forecast, on each side its own.
+    """
+    if not _has_interval(label):
+        raise _no_quantiles(found, found.span)
+    limit = found.setting("anomaly_prob_threshold", 0, 1) or _LEVEL
+    rows = found.source.stream(found.statement.select).read_all()
+    if lacking := [
+        each for each in (*forecast.series, forecast.time, label.column) if each not in rows.column_names
+    ]:
+        raise SemanticError(
+            f"the query lacks the columns {', '.join(lacking)} of the training query",
+            span=found.statement.select_span,
+        )
+    known, computed = found.of_query(_with_past(found, forecast, label))
+    places = _places(rows, known, (*forecast.series, forecast.time))
+    value, low, high = (
+        known.column(name).combine_chunks().take(places).to_numpy(zero_copy_only=False).astype(np.float64)
+        for name in (computed[0], computed[1], computed[-1])
+    )
+    actual = rows.column(label.column).cast(pa.float64()).to_numpy()
+    normal, quantiles = NormalDist(), label.quantiles
+    below, above = (
+        (value - low) / -normal.inv_cdf(quantiles[0]),
+        (high - value) / normal.inv_cdf(quantiles[-1]),
+    )
+    below, above = np.maximum(below, 0), np.maximum(above, 0)  # deviations on both sides
+    distance, deviation = np.abs(actual - value), np.where(actual < value, below, above)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = np.where(distance == 0, 0.0, distance / deviation)
+    probability = _ERROR_FUNCTION(deviations / np.sqrt(2)).astype(np.float64)
+    times = normal.inv_cdf((1 + limit) / 2)
+    added = {
+        "is_anomaly": _above(probability, limit),
+        "lower_bound": value - times * below,
+        "upper_bound": value + times * above,
+        "anomaly_probability": probability,
+    }
+    return _added(rows, added)
+
+
+def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
+    """Return the query of the rows without their values, behind those of the training query before the first one."""
+    quote = dialect_named(found.source.dialect).name_quotes[0]
+    time = quoted(forecast.time, quote)
+    names = [quoted(name, quote) for name in columns_read(found.trained)]
+    unknown = [f"NULL AS {name}" if name == quoted(label.column, quote) else name for name in names]
+    rows = f"(\n{found.statement.select}\n)"
+    return (
+        f"SELECT {', '.join(names)} FROM (\n{found.training_query}\n) AS past "
+        f"WHERE {time} < (SELECT MIN({time}) FROM {rows} AS first) "
+        f"UNION ALL SELECT {', '.join(unknown)} FROM {rows} AS later"
+    )
+
+
+def _places(rows: pa.Table, known: pa.Table, keys: Sequence[str]) -> pa.Array:
+    """Return the place of each row in `known`, where the keys are the same; NULL if it is not there."""
+    left = rows.select(keys).append_column("row", pa.array(np.arange(rows.num_rows)))
+    types = [(name, rows.schema.field(name).type) for name in keys]
+    right = (
+        known.select(keys).cast(pa.schema(types)).append_column("place", pa.array(np.arange(known.num_rows)))
+    )
+    found = left.join(right, list(keys), join_type="left outer").sort_by("row")
+    return found.column("place").combine_chunks()
 
 
 def _horizon(found: ModelFunction, forecast: Forecast) -> int:

@@ -84,6 +84,8 @@ def title(statement: Statement, dialect: str) -> str:
         "show_metrics": ("EVALUATE", _shown(statement.model)),
         "show_importances": ("FEATURE_IMPORTANCE", _shown(statement.model)),
         "show_columns": ("FEATURE_INFO", _shown(statement.model)),
+        "show_weights": ("WEIGHTS", _shown(statement.model)),
+        "show_centroids": ("CENTROIDS", _shown(statement.model)),
         "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
         "set_model": ("SET MODEL", " ACTIVE ".join(_shown(statement.model).rsplit("@", 1))),
         "set_tag": ("SET MODEL", f" TAG {statement.tag} ".join(_shown(statement.model).rsplit("@", 1))),

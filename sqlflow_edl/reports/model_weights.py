@@ -1,0 +1,221 @@
+"""Weights of linear models and centres of clusters, in the columns of ML.WEIGHTS and ML.CENTROIDS of BigQuery ML.
+
+A number that a model sees standardised or normalised is taken back to the unit of its column, and the intercept with
+it: a sum of w (x - shift) / scale is one of (w / scale) x, less w shift / scale.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from edl.errors import JobError, SemanticError
+from edl.features import Features
+from edl.frameworks.networks.network import Floats
+from edl.frameworks.networks.stored import network
+from edl.models.archive import Archive
+from edl.spec import (
+    ClassLabel,
+    Embedding,
+    Feature,
+    Normalize,
+    Numeric,
+    OneHot,
+    SeveralLabels,
+    Standardize,
+    Vocabulary,
+    Year,
+    source_columns,
+    width,
+)
+from sqlflow_edl.analysis.warm_start import signature
+from sqlflow_edl.reports import table
+from sqlflow_edl.reports.features import levels
+
+INTERCEPT = "__INTERCEPT__"
+_LINEAR = ("LinearRegressor", "LinearClassifier")
+_CENTRES = "distances.centres"
+_PLAIN = (Numeric, Standardize, Normalize)  # forms that are named as their column
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Feature of a model with its numbers: (width, outputs) weights, or (width, clusters) of centres."""
+
+    name: str
+    feature: Feature
+    values: Floats
+    moments: tuple[float, float] | None  # mean and deviation of the number in the training rows, where known
+
+
+def weights(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
+    """Return a row for each class and feature of a linear model, and for its intercept.
+
+    standardize: of numbers with mean 0 and deviation 1; NULL where these are not known. Raises SemanticError for
+    another model.
+    """
+    spec = archive.spec
+    if spec.model.name not in _LINEAR or isinstance(spec.label, SeveralLabels):
+        raise SemanticError(
+            "only a linear model of one label has a weight for each column",
+            hint="write ML.GLOBAL_EXPLAIN(MODEL my_model), or ML.FEATURE_IMPORTANCE(MODEL my_model) of trees",
+        )
+    try:
+        found = network(spec, archive.weights())
+    except JobError as error:
+        raise SemanticError(error.message) from error
+    rows: dict[Feature, Floats] = {}
+    first = 0
+    for block in found.blocks:
+        of_block = found.output.weight[first : first + block.entry.width] * found.std
+        rows |= _split(block.entry.features, of_block if block.table is None else block.table @ of_block)
+        first += block.entry.width
+    parts = _parts(archive, rows)
+    classes = spec.label.classes if isinstance(spec.label, ClassLabel) and not spec.label.binary else ()
+    types = {"processed_input": pa.string(), "weight": pa.float64(), "category_weights": _pairs("weight")}
+    if classes:
+        types["class_label"] = pa.string()
+    intercepts = found.output.bias * found.std + found.mean
+    listed = (
+        (*row, *(str(name) for name in classes[place : place + 1]))
+        for place, intercept in enumerate(intercepts)
+        for row in _of_output(parts, place, float(intercept), standardize=standardize)
+    )
+    return table.typed(types, listed)
+
+
+def _of_output(
+    parts: Sequence[_Part], place: int, intercept: float, *, standardize: bool
+) -> Iterator[tuple[str, float | None, list[dict[str, object]] | None]]:
+    """Yield name, weight and weights of categories of each feature for one output, and its intercept."""
+    for part in parts:
+        values = part.values[:, place]
+        if categories := _categories(part):
+            yield part.name, None, _listed(categories, values, "weight")
+            continue
+        shift, scale = _line(part.feature)
+        weight = float(values[0]) / scale if scale else 0.0
+        intercept -= weight * shift
+        if not standardize:
+            yield part.name, weight, None
+        elif part.moments is None:
+            yield part.name, None, None
+        else:
+            mean, deviation = part.moments
+            intercept += weight * mean
+            yield part.name, weight * deviation, None
+    yield INTERCEPT, intercept, None
+
+
+def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
+    """Return a row for each cluster and feature of KMeans: a number, or the share of each category.
+
+    standardize: numbers less their mean, divided by their deviation; NULL where these are not known. Raises
+    SemanticError for another model.
+    """
+    if archive.spec.model.name != "KMeans":
+        raise SemanticError(
+            "only KMeans has centres in the columns of its rows", hint="write DESCRIBE MODEL my_model"
+        )
+    centres = np.asarray(archive.weights()[_CENTRES], np.float64).T
+    rows: dict[Feature, Floats] = {}
+    first = 0
+    for entry in Features(*archive.spec.features).entries:
+        rows |= _split(entry.features, centres[first : first + entry.width])
+        first += entry.width
+    parts = _parts(archive, rows)
+
+    def of_clusters() -> Iterator[tuple[object, ...]]:
+        for place in range(centres.shape[1]):
+            for part in parts:
+                values = part.values[:, place]
+                if categories := _categories(part):
+                    yield place, part.name, None, _listed(categories, values, "value")
+                    continue
+                shift, scale = _line(part.feature)
+                number = float(values[0]) * scale + shift
+                shown = _standardized(number, part.moments) if standardize else number
+                yield place, part.name, shown, None
+
+    types = {
+        "centroid_id": pa.int64(),
+        "feature": pa.string(),
+        "numerical_value": pa.float64(),
+        "categorical_value": _pairs("value"),
+    }
+    return table.typed(types, of_clusters())
+
+
+def _split(features: Sequence[Feature], values: Floats) -> Iterator[tuple[Feature, Floats]]:
+    """Yield the features of an entry with their rows of the values; a category has one for each id."""
+    first = 0
+    for feature in features:
+        size = len(values) if isinstance(feature, Embedding) else width(feature)
+        yield feature, values[first : first + size]
+        first += size
+
+
+def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_Part]:
+    """Return the features in the order of the JobSpec, with their names.
+
+    A number or a category is named as its column, other forms, and those of a column that several features read, as
+    ML.TRANSFORM names them.
+    """
+    summaries = archive.fitting.columns if archive.fitting else {}
+    features = [each for each in dict.fromkeys(archive.spec.features) if each in rows]
+    readers = Counter(name for each in features for name in source_columns(each))
+    found = []
+    for feature in features:
+        [column, *others] = source_columns(feature)
+        is_category = isinstance(feature, OneHot | Embedding) and isinstance(feature.category, Vocabulary)
+        is_plain = (is_category or isinstance(feature, _PLAIN)) and not others and readers[column] == 1
+        name = column if is_plain and _reads_column(feature) else signature(feature)
+        moments = None
+        if isinstance(feature, Standardize | Year):
+            moments = feature.mean, feature.std
+        elif isinstance(feature, _PLAIN) and _reads_column(feature) and (of := summaries.get(column)):
+            moments = None if of.mean is None or of.std is None else (of.mean, of.std)
+        found.append(_Part(name, feature, rows[feature], moments))
+    return found
+
+
+def _reads_column(feature: Feature) -> bool:
+    """Return True if the feature reads a column of the table, and no computed one."""
+    category = feature.category if isinstance(feature, OneHot | Embedding) else feature
+    return isinstance(getattr(category, "column", None), str)
+
+
+def _line(feature: Feature) -> tuple[float, float]:
+    """Return shift and scale of a feature that is (x - shift) / scale, 0 if it is constant; of others 0 and 1."""
+    if isinstance(feature, Year) or (isinstance(feature, Standardize) and not feature.limit):
+        return feature.mean, feature.std
+    if isinstance(feature, Normalize):
+        return feature.min, feature.max - feature.min
+    return 0.0, 1.0
+
+
+def _standardized(number: float, moments: tuple[float, float] | None) -> float | None:
+    if moments is None:
+        return None
+    mean, deviation = moments
+    return (number - mean) / deviation if deviation else 0.0
+
+
+def _categories(part: _Part) -> list[str | None]:
+    """Return the names of a feature's values, of one that is a number none; NULL stands for missing or unseen."""
+    if isinstance(part.feature, OneHot | Embedding):
+        found = levels(part.feature.category, np.arange(len(part.values)))
+        return [None if each is None else str(each) for each in found.to_pylist()]
+    return [str(place) for place in range(1, len(part.values) + 1)] if len(part.values) > 1 else []
+
+
+def _listed(categories: Sequence[str | None], values: Floats, key: str) -> list[dict[str, object]]:
+    return [{"category": name, key: float(value)} for name, value in zip(categories, values, strict=True)]
+
+
+def _pairs(key: str) -> pa.DataType:
+    return pa.list_(pa.struct({"category": pa.string(), key: pa.float64()}))
