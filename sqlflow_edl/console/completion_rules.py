@@ -14,11 +14,11 @@ from sqlflow_edl.console.context import QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
 
 # SQL keywords to offer; a database may have more.
-_SQL = words("""
+SQL_WORDS = words("""
     SELECT DISTINCT FROM WHERE GROUP BY ORDER HAVING LIMIT OFFSET JOIN LEFT RIGHT INNER FULL OUTER CROSS ON USING AS
     AND OR NOT IN IS NULL LIKE BETWEEN CASE WHEN THEN ELSE END UNION ALL EXCEPT INTERSECT WITH EXISTS ASC DESC CAST
     COUNT SUM AVG MIN MAX COALESCE TRUE FALSE INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE VIEW REPLACE TEMP DROP
-    ALTER TRUNCATE
+    ALTER TRUNCATE OVER PARTITION WINDOW QUALIFY RECURSIVE LATERAL INTERVAL FILTER UNNEST IF DEFAULT
 """)
 _BEGINNINGS = (
     *(
@@ -247,7 +247,7 @@ def _expression(where: Context, names: Names) -> Offers:
     yield from (Offer(name, "table") for name in where.tables)
     if where.before[0] in QUERIES and "FROM" in where.before:
         yield from _keywords(tuple(f"TO {verb}" for verb in _TO))
-    yield from _keywords(_SQL)
+    yield from _keywords(SQL_WORDS)
 
 
 RULES = (

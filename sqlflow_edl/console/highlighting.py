@@ -11,7 +11,7 @@ from pygments.token import Keyword
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.split import VERBS
 
-_MODELS = ("MODEL", "MODELS", "SHOW", "DESCRIBE")
+EXTENDED = (*VERBS, *sorted(CLAUSES), "TO", "MODEL", "MODELS", "SHOW", "DESCRIBE")  # beside those of SQL
 
 
 class ExtendedSqlLexer(SqlLexer):
@@ -19,7 +19,7 @@ class ExtendedSqlLexer(SqlLexer):
 
     tokens = {  # noqa: RUF012 - read by Pygments
         "root": [
-            (rf"(?i)\b(?:{'|'.join((*VERBS, *sorted(CLAUSES), *_MODELS))})\b", Keyword),
+            (rf"(?i)\b(?:{'|'.join(EXTENDED)})\b", Keyword),
             inherit,
         ]
     }

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from sqlflow_edl.notebook.connections import Connections
     from sqlflow_edl.session.session import Session
 
-_CELL = re.compile(r"%%sqlflow\b[^\n]*\n")
+# Blank lines and magics that run the rest of the cell may stand above ours, as labextension/highlighting.js has it.
+_CELL = re.compile(
+    r"(?:[ \t]*(?:%%(?:capture|prun|time|timeit)(?!\S)[^\n]*)?\n)*[ \t]*%%sqlflow(?!\S)[^\n]*\n"
+)
 _LINE = re.compile(r".*%sqlflow\s+(?:--?[\w-]+\s+\S+\s+)*(?:\w+\s*<<)?")
 
 

@@ -40,6 +40,11 @@ def test_attributes_are_offered_without_a_connection(notebook: Notebook) -> None
     assert last_words(offered(notebook, f"{training}mhu|")) == ["model.hidden_units"]
 
 
+def test_other_magics_may_stand_above_the_cell(notebook: Notebook) -> None:
+    assert last_words(offered(notebook, "\n%%time\n%%sqlflow\nSELECT * FROM t TO TRAI|")) == ["TRAIN"]
+    assert last_words(offered(notebook, "%%bash\n%%sqlflow\nSELECT * FROM t TO TRAI|")) != ["TRAIN"]
+
+
 def test_cells_of_python_are_completed_as_before(notebook: Notebook) -> None:
     notebook.shell.Completer.use_jedi = False  # which takes seconds to look at the standard library
     notebook("import os")
