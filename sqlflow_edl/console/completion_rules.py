@@ -59,7 +59,7 @@ _SECOND = {
 _TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "RUN")
 _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
-    "PREDICT": ("WITH", "USING"),
+    "PREDICT": ("WITH", "USING", "APPEND"),
     "EVALUATE": ("WITH", "LABEL", "INTO"),
     "EXPLAIN": ("WITH", "USING", "INTO"),
     "RUN": ("CMD", "INTO"),

@@ -17,7 +17,7 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
 
     tables: names of the existing tables.
     """
-    if statement.plan:
+    if statement.plan or statement.append:
         return ""
     if statement.kind == "sql":
         lost = _lost(statement.text, dialect)

@@ -38,7 +38,7 @@ def written(
     statement: Statement, planned: JobSpec, outcome: Outcome, notes: tuple[str, ...], rows: int, model: str
 ) -> Result:
     """Return the answer of a statement that wrote so many rows to its target table."""
-    done = f"wrote {counted(rows)} to {planned.output.name} with {model}"
+    done = f"{'added' if statement.append else 'wrote'} {counted(rows)} to {planned.output.name} with {model}"
     return Result(
         statement,
         message="; ".join(filter(None, (done, _positive_class(planned)))),

@@ -94,8 +94,8 @@ def training(planned: Planned) -> list[Row]:
     ]
 
 
-def use(spec: JobSpec, source: str) -> list[Row]:
-    """Plan a PREDICT, EVALUATE or EXPLAIN statement. source: URL of the data source."""
+def use(spec: JobSpec, source: str, *, append: bool = False) -> list[Row]:
+    """Plan a PREDICT, EVALUATE or EXPLAIN statement. source: URL of the data source. append: to the table."""
     rows = [
         ("model", spec.trained_model, f"{text.model(spec)} in {spec.framework}", ""),
         *(
@@ -110,7 +110,8 @@ def use(spec: JobSpec, source: str) -> list[Row]:
         *(("workers", "", value, why) for value, why in _workers(spec)),
     ]
     if spec.output.name:
-        rows.append(("result", spec.output.name, f"a table in {source}", ""))
+        what = "rows added to a table" if append else "a table"
+        rows.append(("result", spec.output.name, f"{what} in {source}", ""))
     else:
         rows.append(("result", "", "a result set", "no table is named"))
     return rows

@@ -18,11 +18,13 @@ from edl import spec
 from edl.data import Source
 from edl.embeddings.sizes import table_memory
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.features import target as target_of
 from edl.models.archive import read_archive
 from edl.models.registry.base import Registry
 from edl.spec.measurement import Measurement
 from edl.spec.optimization import Optimization
 from edl.spec.strategy import chosen
+from edl.worker.evaluation.prediction import results_of
 from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.reused import Reused
 from sqlflow_edl.analysis.models import transform
@@ -213,7 +215,8 @@ class Compiler:
         planned = specify(statement, trained, model.reference, query, schema)
         if target := planned.output.name:
             with at(_target_span(statement)):
-                self.source.check_target(target)
+                appended = results_of(planned, target_of(planned.label)) if statement.append else None
+                self.source.check_target(target, appended and appended.empty(schema.arrow).schema)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
     # MAXIMIZE, MINIMIZE --------------------------------------------------------------------------------------

@@ -42,7 +42,8 @@ def _activated(compiler: Compiler, planned: plan.Planned) -> list[plan.Row]:
 
 
 def _use(compiler: Compiler, statement: Statement) -> list[plan.Row]:
-    return plan.use(compiler.job_spec(statement), compiler.source.url) + _kept(compiler)
+    append = statement.append is not None
+    return plan.use(compiler.job_spec(statement), compiler.source.url, append=append) + _kept(compiler)
 
 
 def _measure(compiler: Compiler, statement: Statement) -> list[plan.Row]:

@@ -159,7 +159,8 @@ class JobRunner:
             if planned.kind in ("predict", "evaluate"):
                 notes += comparison.notes(planned, pinned, job)
             report(self._observer, notes)
-            intent = Intent(planned.kind, self._source.url, target, store=self._store)
+            append = statement.append is not None
+            intent = Intent(planned.kind, self._source.url, target, store=self._store, append=append)
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
                 return drift_report.added(self._detach(statement, ready), drift, found.reference)

@@ -195,6 +195,7 @@ class Statement:
         None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, SET, DROP
     )
     target: Name | None = None  # PREDICT's target
+    append: Constant | None = None  # APPEND of PREDICT: rows are added to the target
     prefix: str = ""  # before the name of the predicted column, without a target
     attributes: tuple[Attribute, ...] = ()
     columns: tuple[ColumnClause, ...] = ()

@@ -271,6 +271,9 @@ class _Builder(Transformer[Token, Any]):
     def into(self, meta: Meta, children: list[Name]) -> _Clause:
         return _Clause("into", tuple(children), _span(meta))
 
+    def append(self, meta: Meta, children: list[Any]) -> _Clause:
+        return _Clause("append", Constant(True, _span(meta)), _span(meta))
+
     def command(self, meta: Meta, children: list[Token]) -> _Clause:
         return _Clause("command", tuple(map(string_value, children)), _span(meta))
 

@@ -75,6 +75,9 @@ def _word_type(tokens: LazyTokens, position: int, choices: Collection[str], gram
         return keyword
     if keyword in CLAUSES:
         return keyword if opens_clause(tokens, position) else "WORD"
+    if keyword == "APPEND":  # PREDICT append names a table; a list that APPEND follows may end in a comma
+        after_comma = tokens[position - 1].text == "," and tokens[position + 1].text not in ("=", ".")
+        return keyword if after_comma else "WORD"
     if keyword == "IF":
         return keyword if tokens[position + 1].word == "EXISTS" else "WORD"
     return "WORD" if tokens[position + 1].text in (".", "(") else keyword

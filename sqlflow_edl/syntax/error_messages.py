@@ -148,6 +148,12 @@ def _misspelt(tokens: LazyTokens, position: int, accepted: Collection[str]) -> S
     return None
 
 
+_ADDED = {
+    "APPEND": "only PREDICT takes APPEND; other rows are added by INSERT INTO my_table SELECT …",
+    "PARTITION": "the partition is a column of the query: SELECT *, '20261126' AS ds FROM … APPEND",
+}
+
+
 def did_you_mean_keyword(token: Token, keyword: str) -> StatementSyntaxError:
     """Return the error at a word that is nearly that keyword."""
     return StatementSyntaxError(
@@ -187,8 +193,8 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
             "a version or a tag, as in name@2, stands behind USING, EVALUATE, SHOW TRAIN, SHOW CURVE, DESCRIBE MODEL "
             "and DROP MODEL; SET MODEL takes ACTIVE 2"
         )
-    if token.word == "APPEND" and any(tokens[index].word == "PREDICT" for index in range(position)):
-        return "rows are added to a table by INSERT INTO my_table SELECT … FROM PREDICT(my_model, (SELECT …))"
+    if token.word == "APPEND" or (token.word == "PARTITION" and tokens[position - 1].word == "APPEND"):
+        return _ADDED[token.word]
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":

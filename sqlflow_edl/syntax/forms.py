@@ -27,7 +27,7 @@ STATEMENTS = {
         f"SELECT * FROM iris TO TRAIN DNNClassifier WITH model.hidden_units = [10, 10] LABEL species INTO {_MODEL};",
     ),
     "PREDICT": Form(
-        "query [TO] PREDICT [target] [WITH …] USING model_name",
+        "query [TO] PREDICT [target] [WITH …] USING model_name [APPEND]",
         "",
         f"SELECT * FROM iris TO PREDICT guesses.species USING {_MODEL};",
     ),

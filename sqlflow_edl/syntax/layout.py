@@ -32,7 +32,7 @@ from sqlflow_edl.syntax.split import Piece, split
 
 WIDTH = 100  # characters of a line, which a longer item or query exceeds
 
-_CLAUSES = {"attributes", "column", "label", "validate", "using", "into", "command", "constraints"}
+_CLAUSES = {"attributes", "column", "label", "validate", "using", "into", "append", "command", "constraints"}
 _LISTS = {"attributes", "column", "label", "into", "command", "constraints"}
 _CONSTANTS = {"TRUE", "FALSE", "NULL", "AND", "OR", "NOT", "MAXIMIZE", "MINIMIZE"}  # words that are no names
 _TIGHT_AFTER, _TIGHT_BEFORE = {"(", "[", "{", ".", "@", ""}, {")", "]", "}", ".", "@", ",", ":"}

@@ -193,19 +193,32 @@ def _run_insert(project: Project, cursor: Cursor, zone: str) -> None:
     overwrite = cursor.need(r"INSERT\s+(INTO|OVERWRITE)")[1].upper() == "OVERWRITE"
     cursor.take("TABLE")
     table = project.table(cursor.name())
-    given = partition_values(cursor) if cursor.take(r"PARTITION\s*\(") else {}
-    spec = table.spec(given)
+    partitioned = cursor.take(r"PARTITION\s*\(")
+    named = bool(partitioned) and re.match(r"`?\w+`?\s*[,)]", cursor.text)  # the rows have the values
+    if named:
+        cursor.need(r"[^)]*\)")
+    given = partition_values(cursor) if partitioned and not named else {}
+    spec = () if named else table.spec(given)
+    columns = [*table.columns, *table.partition_columns] if named else table.columns
     if re.match("VALUES", cursor.text, re.IGNORECASE):
         cursor.text = (
             f"SELECT * FROM {cursor.text} AS given({', '.join(f'c{i}' for i in range(len(table.columns)))})"
         )
     found = select(project, cursor.text, zone)
-    if len(found.columns) != len(table.columns):
+    if len(found.columns) != len(columns):
         raise RefusedError(
             400,
             "ODPS-0130071",
-            f"[1,1] Semantic analysis exception - {len(table.columns)} columns are expected",
+            f"[1,1] Semantic analysis exception - {len(columns)} columns are expected",
         )
+    if named:
+        rows = found.parts[()].rename_columns([column.name for column in columns])
+        keys = rows.select([column.name for column in table.partition_columns]).to_pylist()
+        specs = [tuple(map(str, key.values())) for key in keys]
+        for spec in sorted(set(specs)):
+            part = rows.filter(pa.array([each == spec for each in specs])).select(table.schema.names)
+            table.put(spec, from_duckdb(part, table.columns), overwrite=overwrite)
+        return
     table.put(
         spec,
         from_duckdb(found.parts[()].rename_columns(table.schema.names), table.columns),

@@ -107,14 +107,24 @@ class ResultTable:
     """Results of one job in its data source.
 
     A task is first written to `folder`: so no transaction waits for a model, and rows that a lost connection rolled
-    back are staged again without running it. `source` opens a connection of this job, on first use.
+    back are staged again without running it. `source` opens a connection of this job, on first use. `append`: the rows
+    are to be added to the target.
     """
 
-    def __init__(self, folder: ResultFolder, source: Callable[[], Source], target: str, job: str) -> None:
+    def __init__(
+        self,
+        folder: ResultFolder,
+        source: Callable[[], Source],
+        target: str,
+        job: str,
+        *,
+        append: bool = False,
+    ) -> None:
         self._folder = folder
         self._source = source
         self._target = target
         self._job = job
+        self._append = append
 
     def stage(self, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
         self._folder.stage(task, attempt, batches)
@@ -125,7 +135,7 @@ class ResultTable:
 
     def _stage(self, task: int, attempt: int) -> int:
         rows = self._folder.read_task(task)
-        return self._source().stage(self._target, self._job, task, attempt, rows)
+        return self._source().stage(self._target, self._job, task, attempt, rows, append=self._append)
 
 
 def _write(path: Path, batches: Iterable[pa.RecordBatch]) -> int:

@@ -91,21 +91,34 @@ class Results(Protocol):
     Errors are those of `Source`.
     """
 
-    def check_target(self, target: str) -> None:
-        """Raise SourceError if `commit` of a job's result would refuse `target`. Call it before the work."""
-        ...
+    def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
+        """Raise SourceError if `commit` of a job's result would refuse `target`. Call it before the work.
 
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        """Stage a task's rows beside `target`, invisibly, replacing that task's earlier attempts.
-
-        Return their number.
+        `appended`: columns of rows that are to be added to the table.
         """
         ...
 
-    def commit(self, target: str, job: str, tasks: int) -> int:
+    def stage(
+        self,
+        target: str,
+        job: str,
+        task: int,
+        attempt: int,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        append: bool = False,
+    ) -> int:
+        """Stage a task's rows beside `target`, invisibly, replacing that task's earlier attempts.
+
+        `append`: they are to be added to the table. Return their number.
+        """
+        ...
+
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
 
-        Return the number of rows. Raises SourceError if a table of that name exists that was not made by a job, or is
+        `append`: add them to that table instead, whoever made it; without one, it is made. Return the number of rows.
+        Raises SourceError if a table of that name exists that was not made by a job, or is
         a sample table and `job` is not one that makes them.
         """
         ...

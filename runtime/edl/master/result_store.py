@@ -59,7 +59,7 @@ class SourceResultStore:
     def _committed(self, target: str, tasks: int) -> int:
         """Commit the staged parts and return the number of rows. Each attempt has its own connection."""
         with closing(connect(self._intent.source)) as source:
-            return source.commit(target, self._job.id, tasks)
+            return source.commit(target, self._job.id, tasks, append=self._intent.append)
 
     def _take_back(self, source: Source, failed: Failed) -> None:
         """Drop the staged results, and record the failure of a training."""

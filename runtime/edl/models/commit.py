@@ -47,5 +47,6 @@ def commit_result(
         version = registry.save(intent.name, job.path / outcome.archive, record, once=job.id, current=current)
         name = f"{intent.name}@{version}"
         return Stored(name, verdict=rival.verdict(outcome.figures, name) if rival is not None else "")
-    source.stage(intent.name, job.id, 0, attempt, ResultFolder(job.results).read(outcome.tasks))
-    return Stored(intent.name, source.commit(intent.name, job.id, 1))
+    rows = ResultFolder(job.results).read(outcome.tasks)
+    source.stage(intent.name, job.id, 0, attempt, rows, append=intent.append)
+    return Stored(intent.name, source.commit(intent.name, job.id, 1, append=intent.append))

@@ -61,7 +61,8 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `source` is the URL of the data source, `name` the model or table (empty if nothing is stored), and `store` the
     URL of the model store (empty for the registry in the source). Without a source, the client of a job on Kubernetes
     fetches the output, unless `name` is a path of pods to which they write it; `weights` is one from which they read
-    the model, in place of the job folder. With a `rival` a model becomes current only if it is not worse.
+    the model, in place of the job folder. With a `rival` a model becomes current only if it is not worse. `append`: the
+    rows are added to the table.
     """
 
     kind: Kind
@@ -71,6 +72,7 @@ class Intent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: str = ""
     rival: Rival | None = None
     weights: str = ""
+    append: bool = False
 
     def activates(self, figures: Mapping[str, float | None]) -> bool:
         """Return True if a model with these figures becomes the current version."""

@@ -92,7 +92,9 @@ class SourceResultStore:
         folder = ResultFolder(self._job.results)
         if not self._intent.name:  # metrics of EVALUATE, which the outcome holds too
             return folder
-        return ResultTable(folder, lambda: self._source, self._intent.name, self._job.id)
+        return ResultTable(
+            folder, lambda: self._source, self._intent.name, self._job.id, append=self._intent.append
+        )
 
     def keep(self, outcome: Outcome) -> Outcome:
         name, archive = self._intent.name, self._job.archive

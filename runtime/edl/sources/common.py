@@ -50,14 +50,23 @@ class BaseSource(ABC):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def check_target(self, target: str) -> None:
-        self._results.check_target(target)
+    def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
+        self._results.check_target(target, appended)
 
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        return self._results.stage(target, job, task, attempt, batches)
+    def stage(
+        self,
+        target: str,
+        job: str,
+        task: int,
+        attempt: int,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        append: bool = False,
+    ) -> int:
+        return self._results.stage(target, job, task, attempt, batches, append=append)
 
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        return self._results.commit(target, job, tasks)
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
+        return self._results.commit(target, job, tasks, append=append)
 
     def abort(self, target: str, job: str) -> None:
         self._results.abort(target, job)

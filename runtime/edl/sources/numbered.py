@@ -23,10 +23,6 @@ class NumberedStaging(Staging):
     """Results of one source that numbers staged rows from 1."""
 
     @abstractmethod
-    def _columns(self, place: Place, job: str) -> list[str]:
-        """Return the columns of the staged rows, without their number."""
-
-    @abstractmethod
     def _number(self, names: Iterable[str]) -> str:
         """Return the quoted name of the number of a row with these columns."""
 
@@ -45,6 +41,10 @@ class NumberedStaging(Staging):
         with batches.errors(SourceError):
             self._append(stage, schema, _numbered(batches, start))
         return int(few_rows(self._source, f"SELECT count(*) {where}")[0][0])
+
+    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+        number = self._number(self._columns(place, job))
+        return f"FROM {place.stage_table(job)} WHERE {number} <= {tasks * TASK_ROWS}", number
 
     def _drop_beyond(self, place: Place, job: str, tasks: int) -> None:
         """Delete the staged rows of tasks that are not committed."""

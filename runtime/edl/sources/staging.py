@@ -22,7 +22,8 @@ from edl.data.arrow_types import Watched, columns_and_batches
 from edl.data.names import dotted, quoted
 from edl.data.source import Source
 from edl.errors import SourceError
-from edl.sources.staging_tables import Bookkeeping
+from edl.sources.appending import columns_for
+from edl.sources.staging_tables import Bookkeeping, few_rows
 
 MARK = "made by sqlflow-edl"
 STAGE = "sqlflow_edl_stage_"  # followed by a digest
@@ -76,21 +77,27 @@ class Existing:
 
     is_view: bool
     mark: str = ""
+    is_temporary: bool = False
 
-    def check(self, target: str, job: str) -> None:
-        """Raise SourceError if the job must not replace it. `target` is the user's text."""
+    def check(self, target: str, job: str, *, append: bool = False) -> None:
+        """Raise SourceError if the job must not replace it, or add rows to it. `target` is the user's text."""
         if self.is_view:
             raise SourceError(
                 f"{target} is a view, it cannot hold results", hint="write the results into another table"
             )
-        if not self.mark.startswith(MARK):
+        if append and self.is_temporary:
+            raise SourceError(
+                f"{target} is a temporary table, which ends with its connection",
+                hint="add the rows to a table of the database",
+            )
+        if not append and not self.mark.startswith(MARK):
             raise SourceError(
                 f"the table {target} exists and was not made by sqlflow-edl",
                 hint="write the results into another table, or drop this one first",
             )
         if _SAMPLE.match(self.mark) and not job.startswith(SAMPLES):
             raise SourceError(
-                f"{target} is a sample table, it is not replaced by results",
+                f"{target} is a sample table, it is not {'added to' if append else 'replaced'} by results",
                 hint="write the results into another table",
             )
 
@@ -104,11 +111,23 @@ class Staging(ABC):
     def __init__(self, source: TransactionalSource) -> None:
         self._source = source
 
-    def check_target(self, target: str) -> None:
-        """Raise SourceError if the name is a view, a sample table, or a table that was not made by a job."""
-        self._check(self._place(target), target, "")
+    def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
+        """Raise SourceError if the name is a view, a sample table, or a table that was not made by a job.
 
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+        `appended`: columns of rows to add; any table that has them will do.
+        """
+        self._check(self._place(target), target, "", appended)
+
+    def stage(
+        self,
+        target: str,
+        job: str,
+        task: int,
+        attempt: int,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        append: bool = False,
+    ) -> int:
         """Stage a task's rows, see `Source.stage`.
 
         `batches` is a reader, or has at least one batch (possibly empty), which determines the columns. An attempt
@@ -118,8 +137,8 @@ class Staging(ABC):
         if self._source.in_transaction:
             raise RuntimeError("results cannot be staged inside a transaction")
         place = self._place(target)
-        self._check(place, target, job)
         schema, batches = columns_and_batches(batches)
+        self._check(place, target, job, schema if append else None)
         books = self._books(place, job)
         # A transaction of its own: DuckDB 2.0 loses sight of rows when more than a row group of them goes into a
         # table that CREATE TABLE … AS made empty in the same transaction.
@@ -134,18 +153,20 @@ class Staging(ABC):
             books.record(task, attempt, rows)
         return rows
 
-    def commit(self, target: str, job: str, tasks: int) -> int:
-        """Make the target of the staged rows, see `Source.commit`."""
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
+        """Make the target of the staged rows, or add them to it, see `Source.commit`."""
         place = self._place(target)
         books = self._books(place, job)
         done = books.committed()
         if done is not None:
             self.abort(target, job)
             return done
-        self._check(place, target, job)
         expected = books.complete(tasks)
+        adds = append and self._is_of_others(place, target, job)
+        if not adds:
+            self._check(place, target, job)
         with self._source.transaction():
-            rows = self._swap(place, job, tasks)
+            rows = self._add(place, target, job, tasks) if adds else self._swap(place, job, tasks)
             if rows != expected:
                 raise SourceError(
                     f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found"
@@ -195,6 +216,14 @@ class Staging(ABC):
         """Make the marked target of the rows of tasks 0 … tasks-1, in order. Return their number."""
 
     @abstractmethod
+    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+        """Return a query of the staged rows of tasks 0 … tasks-1, without its columns, and the names of their order."""
+
+    @abstractmethod
+    def _columns(self, place: Place, job: str) -> list[str]:
+        """Return the columns of the staged rows, without those of their order."""
+
+    @abstractmethod
     def _stages(self) -> list[Abandoned]:
         """Return all staging tables that can be dropped."""
 
@@ -204,9 +233,30 @@ class Staging(ABC):
 
     # Steps -----------------------------------------------------------------------------------------------
 
-    def _check(self, place: Place, target: str, job: str) -> None:
+    def _check(self, place: Place, target: str, job: str, appended: pa.Schema | None = None) -> None:
         for found in self._existing(place, target):
-            found.check(target, job)
+            found.check(target, job, append=appended is not None)
+            if appended is not None:
+                self._check_appended(place, target, appended)
+
+    def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
+        """Return the target's spelling of the columns. Raises SourceError if the rows do not fit into it."""
+        return columns_for(target, self._source.schema(f"SELECT * FROM {place.name}"), appended)
+
+    def _is_of_others(self, place: Place, target: str, job: str) -> bool:
+        """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""
+        return any(found.mark != f"{MARK}, job {job}" for found in self._existing(place, target))
+
+    def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
+        """Add the rows of tasks 0 … tasks-1 to the target. Return their number."""
+        names = ", ".join(quoted(name, self.quote) for name in self._columns(place, job))
+        rows, order = self._staged_rows(place, job, tasks)
+        staged = self._source.schema(f"SELECT {names} {rows}")
+        self._check(place, target, job, staged)
+        there = self._check_appended(place, target, staged)
+        into = ", ".join(quoted(name, self.quote) for name in there)
+        self._source.execute(f"INSERT INTO {place.name} ({into}) SELECT {names} {rows} ORDER BY {order}")
+        return int(few_rows(self._source, f"SELECT count(*) {rows}")[0][0])
 
     def _books(self, place: Place, job: str) -> Bookkeeping:
         def exists(table: str) -> bool:

@@ -43,6 +43,14 @@ def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
                 hint="leave it out",
             )
         )
+    if statement.append and not statement.target:
+        errors.append(
+            SemanticError(
+                "APPEND needs a table to add the rows to",
+                span=statement.append.span,
+                hint="name it behind PREDICT: TO PREDICT my_table USING my_model APPEND",
+            )
+        )
     return model_of(statement.using, statement, errors), resolved_attributes(statement, PREDICT, errors)
 
 

@@ -64,10 +64,11 @@ def title(statement: Statement, dialect: str) -> str:
         return _sql_title(statement.text, dialect)
     if statement.shows_features:
         return f"SHOW FEATURES FOR {_shown(statement.using)}"
+    append = "APPEND" if statement.append else ""
     words = {
         "train": ("TRAIN", _shown(statement.model), "INTO", _shown(*statement.into)),
         "auto": ("TRAIN INTO", _shown(*statement.into)),
-        "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using)),
+        "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using), append),
         "evaluate": ("EVALUATE", _shown(statement.model)),
         "measure": ("EVALUATE LABEL", _shown(*statement.labels)),
         "explain": ("EXPLAIN", _shown(statement.model)),
@@ -176,7 +177,8 @@ def effects(statement: Statement, dialect: str) -> Effects:
     model = statement.model if statement.kind not in ("train", "auto") else None
     used = _models(using, model, *statement.reused)
     made = None if statement.plan else _MADE.get(statement.kind)
-    return Effects(made(statement) if made else (), (*query, *used))
+    makes = made(statement) if made else ()
+    return Effects(makes, (*query, *used, *(makes if statement.append else ())))
 
 
 def held_out(statement: Statement) -> str:

@@ -116,13 +116,13 @@ def test_a_task_is_staged_in_the_source_again_when_the_connection_was_lost(
     class Losing:
         times = 0
 
-        def stage(self, *arguments: Any) -> int:
+        def stage(self, *arguments: Any, append: bool) -> int:
             self.times += 1
             *first, batches = arguments
             if self.times == 1:
                 batches.read_next_batch()
                 raise ConflictError("the connection was lost")
-            return source.stage(*first, batches)
+            return source.stage(*first, batches, append=append)
 
     losing = Losing()
     table = ResultTable(results, lambda: losing, "scores", "job-1")  # type: ignore[arg-type, return-value]

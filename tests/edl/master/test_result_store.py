@@ -53,6 +53,19 @@ def test_results_become_a_table_once_though_a_master_died_before_it_told(job: Jo
         assert "scores" in source.tables()
 
 
+def test_results_are_added_to_a_table_once_though_a_master_died_before_it_told(
+    job: JobFolder, url: str
+) -> None:
+    with connect(url) as source:
+        source.execute("CREATE TABLE scores (a INTEGER)")
+    for _ in range(2):
+        end = SourceResultStore(job, Intent("predict", url, "scores", append=True)).end(PREDICTED)
+        assert isinstance(end, Outcome)
+        assert end.stored == "scores: 3 rows"
+    with connect(url) as source:
+        assert source.stream("SELECT a FROM scores").read_all()["a"].to_pylist() == [0, 1, 1]
+
+
 def test_a_model_was_stored_by_its_worker(job: JobFolder, url: str) -> None:
     trained = Outcome("train", 100, 1.0, stored="m@1")
     assert SourceResultStore(job, Intent("train", url, "m", RECORD)).end(trained) == trained

@@ -82,6 +82,7 @@ def offered(text: str, connection: Connection) -> list[str]:
         ("SELECT * FROM shops TO PREDICT sh|", ["shops"]),
         ("SELECT * FROM shops TO PREDICT shops.city USING |", ["shop.sales", "colours"]),
         ("SELECT * FROM shops TO PREDICT USING c|", ["colours"]),
+        ("SELECT * FROM shops TO PREDICT shops.city USING colours A|", ["APPEND"]),
         ("SELECT * FROM shops TO EVALUATE |", ["shop.sales", "colours"]),
         ("SELECT * FROM shops TO EVALUATE W|", ["WITH"]),
         ("SELECT * FROM shops TO EVALUATE WITH evaluate.pro|", ["evaluate.probability"]),

@@ -27,6 +27,7 @@ TABLES = ("guesses", 'main."two words"')
             "SELECT 1 TO PREDICT guesses.x USING m",
             "PREDICT guesses.x USING m replaces the table guesses. Run it?",
         ),
+        ("SELECT 1 TO PREDICT guesses.x USING m APPEND", ""),
         ("SELECT 1 TO EVALUATE m INTO `two words`", "EVALUATE m replaces the table two words. Run it?"),
         ("SELECT 1 TO EXPLAIN m INTO guesses", "EXPLAIN m replaces the table guesses. Run it?"),
         ("SELECT 1 TO EXPLAIN m", ""),

@@ -107,6 +107,38 @@ def test_predictions_are_added_to_a_table(session: Session) -> None:
         rows(session, "DROP TABLE guesses")
 
 
+def test_a_statement_adds_its_rows_to_a_table(session: Session) -> None:
+    begin = "CREATE TABLE added AS SELECT id, cost, 'old' AS note FROM PREDICT(costs, fresh) WHERE id = 0"
+    add = "SELECT id, amount, city, day, is_new FROM fresh WHERE id {} 4 TO PREDICT added.cost USING costs APPEND"
+    try:
+        with pytest.raises(
+            SourceError, match="the table added has no column amount, city, day, is_new"
+        ) as caught:
+            rows(session, f"{begin}; {add.format('<')}")
+        assert caught.value.span == Span(*_span(f"{begin}; {add.format('<')}", "added.cost"))
+        rows(session, "DROP TABLE added")
+        found = [each.message for each in session.run(f"{add.format('<')}; {add.format('>=')}")]
+        assert found == ["added 4 rows to added with costs@1", "added 4 rows to added with costs@1"]
+        expected = rows(session, f"SELECT id, cost FROM PREDICT(costs, ({ROWS})) AS p ORDER BY id")
+        assert rows(session, "SELECT id, cost FROM added ORDER BY id") == expected
+    finally:
+        rows(session, "DROP TABLE added")
+
+
+def test_rows_are_not_added_to_no_table(session: Session) -> None:
+    (statement,) = session.parse(f"{ROWS} TO PREDICT USING kinds APPEND")
+    with pytest.raises(SemanticError, match="APPEND needs a table") as caught:
+        session.execute(statement)
+    assert caught.value.span == Span(*_span(statement.text, "APPEND"))
+    (statement,) = session.parse(f"{ROWS} TO PREDICT other.kind USING kinds APPEND")
+    plan = session.plan(statement).to_arrow().to_pylist()
+    assert any(str(row["value"]).startswith("rows added to a table") for row in plan)
+
+
+def _span(text: str, part: str) -> tuple[int, int]:
+    return text.index(part), text.index(part) + len(part)
+
+
 @pytest.mark.parametrize("session", [pytest.param("maxcompute", marks=pytest.mark.soak)], indirect=True)
 def test_a_partition_of_maxcompute_is_replaced_by_predictions(session: Session) -> None:
     day = (

@@ -290,3 +290,20 @@ def test_a_character_that_no_database_takes_is_an_error_at_its_place(text: str, 
 )
 def test_a_variable_of_the_database_may_be_called_model(text: str) -> None:
     assert [each.kind for each in parse(text)] == ["sql"]
+
+
+@pytest.mark.parametrize(
+    ("clauses", "target", "appends"),
+    [
+        ("scores.cost USING m APPEND", "scores.cost", True),
+        ("scores append USING m", "scores", True),
+        ("scores WITH predict.batch_size = 5, APPEND USING m", "scores", True),
+        ("scores WITH predict.batch_size = 5, USING m, append", "scores", True),
+        ("append USING m", "append", False),
+        ("append.append USING m append", "append.append", True),
+        ("scores USING append", "scores", False),
+    ],
+)
+def test_append_adds_rows_to_a_table_and_is_a_name_too(clauses: str, target: str, appends: bool) -> None:
+    [statement] = parse(f"SELECT * FROM t TO PREDICT {clauses}")
+    assert (str(statement.target), statement.append is not None) == (target, appends)

@@ -31,6 +31,7 @@ from edl.sources.staging_tables import few_rows
 if TYPE_CHECKING:
     from edl.sources.duckdb.source import DuckDBSource
 
+_TASK = "sqlflow_edl_task"  # column of the staged rows
 _BATCHES = "sqlflow_edl_batches"  # name under which DuckDB sees incoming batches
 
 
@@ -70,7 +71,8 @@ class DuckDBResults(Staging):
             places.append(("temp", "main", place.parts[-1]))
         for parts in places:
             yield from (Existing(True) for _ in few_rows(self._source, views, parts))
-            yield from (Existing(False, mark or "") for (mark,) in few_rows(self._source, tables, parts))
+            found = few_rows(self._source, tables, parts)
+            yield from (Existing(False, mark or "", is_temporary=parts[0] == "temp") for (mark,) in found)
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         """Make the staging table. Its first column is the task, under a name that no other column has."""
@@ -83,9 +85,9 @@ class DuckDBResults(Staging):
 
     def _fill_stage(self, place: Place, job: str, task: int, schema: pa.Schema, batches: Watched) -> int:
         stage, column = place.stage_table(job), quoted(_task_column(schema))
-        there = self._source.schema(f"FROM {stage}").names
-        if there != [_task_column(schema), *schema.names]:
-            raise columns_differ(task, schema.names, there[1:])
+        there = self._columns(place, job)
+        if there != schema.names:
+            raise columns_differ(task, schema.names, there)
         self._source.execute(f"DELETE FROM {stage} WHERE {column} = ?", (task,))
         reader = pa.RecordBatchReader.from_batches(schema, batches)
         with self._source.visible(_BATCHES, reader), batches.errors(SourceError):
@@ -93,15 +95,22 @@ class DuckDBResults(Staging):
         return int(few_rows(self._source, f"SELECT count(*) FROM {stage} WHERE {column} = ?", (task,))[0][0])
 
     def _swap(self, place: Place, job: str, tasks: int) -> int:
-        stage = place.stage_table(job)
-        task, *columns = (quoted(name) for name in self._source.schema(f"FROM {stage}").names)
+        columns = ", ".join(map(quoted, self._columns(place, job)))
+        rows, order = self._staged_rows(place, job, tasks)
         self._source.execute(f"CREATE SCHEMA IF NOT EXISTS {dotted(place.parts[:2])}")
         self._source.execute(
-            f"CREATE OR REPLACE TABLE {place.name} AS SELECT {', '.join(columns)} FROM {stage}"
-            f" WHERE {task} < {int(tasks)} ORDER BY {task}, rowid"
+            f"CREATE OR REPLACE TABLE {place.name} AS SELECT {columns} {rows} ORDER BY {order}"
         )
         self._source.execute(f"COMMENT ON TABLE {place.name} IS {_text(f'{MARK}, job {job}')}")
         return int(few_rows(self._source, f"SELECT count(*) FROM {place.name}")[0][0])
+
+    def _staged_rows(self, place: Place, job: str, tasks: int) -> tuple[str, str]:
+        task = quoted(free_name(_TASK, self._columns(place, job)))
+        return f"FROM {place.stage_table(job)} WHERE {task} < {int(tasks)}", f"{task}, rowid"
+
+    def _columns(self, place: Place, job: str) -> list[str]:
+        """Return the columns of the staging table behind the task."""
+        return list(self._source.schema(f"FROM {place.stage_table(job)}").names[1:])
 
     def _stages(self) -> list[Abandoned]:
         query = (
@@ -134,7 +143,7 @@ def _home(catalog: str) -> str:
 
 
 def _task_column(schema: pa.Schema) -> str:
-    return free_name("sqlflow_edl_task", schema.names)
+    return free_name(_TASK, schema.names)
 
 
 def _text(value: str) -> str:

@@ -11,6 +11,7 @@ that it replaces exists under another name until then. A repeated `commit`, or `
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from edl.data.arrow_types import columns_and_batches, rechunked
 from edl.data.names import free_name
 from edl.data.source import ConflictError
 from edl.errors import SourceError
+from edl.sources.appending import columns_for, is_added
 from edl.sources.maxcompute import types
 from edl.sources.maxcompute.sql import check_column, quoted, split_name, text
 from edl.sources.staging import MARK, STAGE, Existing, columns_differ
@@ -36,6 +38,7 @@ RESULTS = "sqlflow_edl_results"
 
 _NEW, _OLD = "sqlflow_edl_new_", "sqlflow_edl_old_"
 _PARTS = ("sqlflow_edl_task", "sqlflow_edl_attempt", "sqlflow_edl_part")
+_BEFORE = re.compile(r"added to (\d+) rows")
 _RESULT_COLUMNS = "target STRING, job STRING, row_count BIGINT"
 
 
@@ -70,10 +73,11 @@ class MaxComputeResults:
     def __init__(self, source: MaxComputeSource) -> None:
         self._source = source
 
-    def check_target(self, target: str) -> None:
-        self._check(target, "")
+    def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
+        self._check(target, "", appended)
 
-    def _check(self, target: str, job: str) -> None:
+    def _check(self, target: str, job: str, appended: pa.Schema | None = None) -> bool:
+        """Return True if the target exists. Raises SourceError if the job must not replace it, or add rows to it."""
         parts = split_name(target)
         if len(parts) > 1 and parts[0].lower() != self._source.client.project.lower():
             raise SourceError(
@@ -81,11 +85,24 @@ class MaxComputeResults:
             )
         found = self._source.table(parts[-1])
         if found is not None:
-            Existing(found.is_virtual_view, found.comment or "").check(target, job)
+            append = appended is not None
+            Existing(found.is_virtual_view, found.comment or "").check(target, job, append=append)
+        if found is not None and appended is not None:
+            self._columns_for(found, appended)
+        return found is not None
 
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
-        self._check(target, job)
+    def stage(
+        self,
+        target: str,
+        job: str,
+        task: int,
+        attempt: int,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        append: bool = False,
+    ) -> int:
         schema, batches = columns_and_batches(batches)
+        self._check(target, job, schema if append else None)
         names = Names.of(target, job)
         row = free_name("sqlflow_edl_row", schema.names)
         self._make_stage(names, job, schema, row)
@@ -103,23 +120,18 @@ class MaxComputeResults:
             self._source.add_partition(names.stage, _values(task, attempt, f"done_{rows}"))
         return rows
 
-    def commit(self, target: str, job: str, tasks: int) -> int:
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         names = Names.of(target, job)
         done = self._committed(names, job)
         if done is not None:
             self.abort(target, job)
             return done
-        self._check(target, job)
-        staged = self._staged(names)
-        check_complete(staged, tasks, job)
-        expected = sum(staged[task][1] for task in range(tasks))
-        self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})
-        with self._source.errors():
-            rows = int(self._source.client.download(names.new).count)
-        if rows != expected:
-            self._drop(names.new)
-            raise SourceError(f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found")
-        self._swap(names)
+        if append and self._source.table(names.target) is not None:
+            rows = self._added(names, job, tasks)
+        else:
+            self._check(target, job)
+            rows = self._made(names, job, tasks)
+            self._swap(names)
         self._record(names, job, rows)
         self.abort(target, job)
         return rows
@@ -182,6 +194,72 @@ class MaxComputeResults:
         mark = text(f"{MARK}, job {job}")
         self._source.run(f"ALTER TABLE {quoted(names.new)} SET COMMENT {mark}")
         self._source.run(f"ALTER TABLE {quoted(names.new)} DISABLE LIFECYCLE")
+
+    def _made(self, names: Names, job: str, tasks: int) -> int:
+        """Make the new table. Return the number of its rows."""
+        staged = self._staged(names)
+        check_complete(staged, tasks, job)
+        expected = sum(staged[task][1] for task in range(tasks))
+        self._make_new(names, job, {task: staged[task][0] for task in range(tasks)})
+        rows = self._count(names.new)
+        if rows != expected:
+            self._drop(names.new)
+            raise SourceError(f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found")
+        return rows
+
+    def _added(self, names: Names, job: str, tasks: int) -> int:
+        """Add the rows to the target, unless a commit before did. Return their number.
+
+        The comment of the new table has the number of rows of the target before.
+        """
+        new = self._source.table(names.new)
+        before = _BEFORE.search(getattr(new, "comment", None) or "")
+        if before is not None:
+            rows = self._count(names.new)
+            if is_added(names.target, int(before[1]), self._all(names.target), rows):
+                return rows
+        else:
+            rows = self._made(names, job, tasks)
+            count = self._all(names.target)
+            self._source.run(f"ALTER TABLE {quoted(names.new)} SET COMMENT {text(f'added to {count} rows')}")
+        found, new = self._need(names.target), self._need(names.new)
+        added = types.schema(types.columns(new.table_schema.simple_columns))
+        own = dict(zip((name.lower() for name in self._columns_for(found, added)), added.names, strict=True))
+        values = [
+            f"`{own[column.name.lower()]}`"
+            if column.name.lower() in own
+            else f"CAST(NULL AS {column.type}) AS `{column.name}`"
+            for column in found.table_schema.columns
+        ]
+        parts = ", ".join(f"`{part.name}`" for part in found.table_schema.partitions)
+        self._source.run(
+            f"INSERT INTO TABLE {quoted(names.target)}{f' PARTITION ({parts})' if parts else ''}"
+            f" SELECT {', '.join(values)} FROM {quoted(names.new)}"
+        )
+        return rows
+
+    def _columns_for(self, target: Any, added: pa.Schema) -> list[str]:
+        """Return the target's spelling of the columns.
+
+        Raises SourceError if they do not fit, or a column of the partition is not among them.
+        """
+        there = types.schema(types.columns(target.table_schema.columns))
+        found = columns_for(target.name, there, added)
+        missing = [part.name for part in target.table_schema.partitions if part.name not in found]
+        if missing:
+            raise SourceError(
+                f"the table {target.name} is partitioned by {', '.join(missing)}, which the rows do not have",
+                hint=f"select the partition: SELECT *, '…' AS {missing[0]} FROM …",
+            )
+        return found
+
+    def _count(self, table: str) -> int:
+        with self._source.errors():
+            return int(self._source.client.download(table).count)
+
+    def _all(self, table: str) -> int:
+        """Return the number of rows of a table, in all its partitions."""
+        return int(self._source.few_rows(f"SELECT COUNT(*) AS n FROM {quoted(table)}")[0][0])
 
     def _swap(self, names: Names) -> None:
         """Replace the target by the new table."""

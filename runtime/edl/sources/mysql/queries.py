@@ -43,13 +43,13 @@ def prepared(query: str, connection: Connection) -> str:
     return f"PREPARE sqlflow_edl_query FROM {literal(query, connection)}"
 
 
-def table(connection: Connection, database: str, name: str) -> tuple[str, str] | None:
-    """Return kind (`BASE TABLE`, `VIEW`, …) and comment of the table or view with this name, or None."""
+def table(connection: Connection, database: str, name: str) -> tuple[str, str, str] | None:
+    """Return kind (`BASE TABLE`, `VIEW`, …), comment and engine of the table or view with this name, or None."""
     found = connection.fetch_all(
-        "SELECT table_type, table_comment FROM information_schema.tables WHERE"
+        "SELECT table_type, table_comment, COALESCE(engine, '') FROM information_schema.tables WHERE"
         f" table_schema = {literal(database, connection)} AND table_name = {literal(name, connection)}"
     )
-    return (found[0][0].decode(), found[0][1].decode()) if found else None
+    return (found[0][0].decode(), found[0][1].decode(), found[0][2].decode()) if found else None
 
 
 def tables_of_ours(connection: Connection, database: str, prefix: str) -> list[tuple[str, str]]:

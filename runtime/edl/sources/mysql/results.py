@@ -38,13 +38,14 @@ if TYPE_CHECKING:
 
 _ASIDE = "sqlflow_edl_old_"
 _JOB = f"{MARK}, job "
+_ENGINE = "InnoDB"
 
 
 class MySQLResults(NumberedStaging):
     """Results of one connection."""
 
     quote = "`"
-    options = " ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
+    options = f" ENGINE = {_ENGINE} DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
     _source: MySQLSource
 
     def _place(self, target: str) -> Place:
@@ -73,7 +74,7 @@ class MySQLResults(NumberedStaging):
         mark = literal(f"{_JOB}{job}", self._source.live())
         self._source.execute(
             f"CREATE TABLE IF NOT EXISTS {place.stage_table(job)} ({', '.join([key, *columns])})"
-            f" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = {self._source.collation()} COMMENT = {mark}"
+            f" ENGINE = {_ENGINE} DEFAULT CHARSET = utf8mb4 COLLATE = {self._source.collation()} COMMENT = {mark}"
         )
         long = set(self._long_texts(place, job))
         texts = [field for field in schema if pa.types.is_string(field.type) and field.name not in long]
@@ -95,6 +96,15 @@ class MySQLResults(NumberedStaging):
             self._alter(place, job, upload.fitting(dict(zip(texts, map(int, longest), strict=True))))
             self._rename(place, job, stage, replaces=found is not None)
         return int(rows)
+
+    def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
+        found = self._source.look_up(queries.table, *place.parts)
+        if found is not None and found[2].casefold() != _ENGINE.casefold():
+            raise SourceError(
+                f"rows cannot be added to {target} all or none: it is a table of {found[2]}",
+                hint=f"ALTER TABLE {target} ENGINE = {_ENGINE} gives it transactions",
+            )
+        return super()._check_appended(place, target, appended)
 
     def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
         if not replaces:

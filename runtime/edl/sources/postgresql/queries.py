@@ -31,11 +31,14 @@ def wrapped(query: str) -> str:
     return f"SELECT * FROM (\n{query}\n) AS sqlflow_edl_query"
 
 
-def existing(connection: Connection, schema: str, name: str, *, hidden: bool) -> list[tuple[str, str]]:
-    """Return kind (`r` is a table) and comment of the relations with this name. hidden: temporary ones too."""
+def existing(connection: Connection, schema: str, name: str, *, hidden: bool) -> list[tuple[str, str, bool]]:
+    """Return kind (`r` is a table) and comment of the relations with this name, and True for temporary ones.
+
+    hidden: those too.
+    """
     temporary = " OR n.oid = pg_my_temp_schema()" if hidden else ""
     return connection.fetch_all(
-        f"SELECT relkind::text, {_COMMENT}{_RELATIONS} relname = ? AND relkind <> 'i'"
+        f"SELECT relkind::text, {_COMMENT}, relpersistence = 't'{_RELATIONS} relname = ? AND relkind <> 'i'"
         f" AND (nspname = ?{temporary})",
         (name, schema),
     )

@@ -49,8 +49,8 @@ class PostgreSQLResults(NumberedStaging):
     def _existing(self, place: Place, target: str) -> Iterator[Existing]:
         schema, table = place.parts
         hidden = len(split_name(target)) == 1  # a temporary table would hide it from queries
-        for kind, comment in self._source.look_up(queries.existing, schema, table, hidden=hidden):
-            yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "")
+        for kind, comment, temporary in self._source.look_up(queries.existing, schema, table, hidden=hidden):
+            yield Existing(kind in ("v", "m"), comment if kind in _TABLES else "", is_temporary=temporary)
 
     def _make_stage(self, place: Place, job: str, schema: pa.Schema) -> None:
         home = place.parts[0]

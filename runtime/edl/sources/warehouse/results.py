@@ -20,6 +20,7 @@ import pyarrow as pa
 from edl.data.arrow_types import columns_and_batches
 from edl.data.results import ResultFolder
 from edl.errors import SourceError
+from edl.sources.appending import columns_for, is_added
 from edl.sources.staging import MARK, columns_differ
 from edl.sources.staging_tables import check_complete, few_rows
 
@@ -34,11 +35,15 @@ Parts = tuple[str, ...]
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Target and job of a folder of staged rows. `rows` is their number once they are committed."""
+    """Target and job of a folder of staged rows. `rows` is their number once they are committed.
+
+    `before` is the number of rows of the target to which they are being added.
+    """
 
     target: Parts
     job: str
     rows: int | None = None
+    before: int | None = None
 
 
 class WarehouseResults:
@@ -48,14 +53,23 @@ class WarehouseResults:
         self._source = source
         self._folder = folder
 
-    def check_target(self, target: str) -> None:
-        self._check(self._source.place(target), target, "")
+    def check_target(self, target: str, appended: pa.Schema | None = None) -> None:
+        self._check(self._source.place(target), target, "", appended)
 
-    def stage(self, target: str, job: str, task: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> int:
+    def stage(
+        self,
+        target: str,
+        job: str,
+        task: int,
+        attempt: int,
+        batches: Iterable[pa.RecordBatch],
+        *,
+        append: bool = False,
+    ) -> int:
         record = Record(self._source.place(target), job)
-        self._check(record.target, target, job)
-        folder = self._staged(record)
         schema, batches = columns_and_batches(batches)
+        self._check(record.target, target, job, schema if append else None)
+        folder = self._staged(record)
         for other in folder.staged():
             if (there := folder.read_task(other).schema.names) != schema.names and other != task:
                 raise columns_differ(task, schema.names, there)
@@ -64,7 +78,7 @@ class WarehouseResults:
             self._write(record)
         return sum(batch.num_rows for batch in folder.read_task(task))
 
-    def commit(self, target: str, job: str, tasks: int) -> int:
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         record = Record(self._source.place(target), job)
         done = self._recorded(record)
         if done is not None and done.rows is not None:
@@ -72,11 +86,12 @@ class WarehouseResults:
             return done.rows
         mark = f"{MARK}, job {job}"
         there = self._source.existing(record.target)
-        rows = (
-            self._count(record.target)
-            if there and there.mark == mark
-            else self._replaced(record, target, tasks)
-        )
+        if there and there.mark == mark:
+            rows = self._count(record.target)
+        elif there and append:
+            rows = self._added(done or record, target, tasks)
+        else:
+            rows = self._replaced(record, target, tasks)
         self._end(record)
         self._write(msgspec.structs.replace(record, rows=rows))
         return rows
@@ -102,28 +117,53 @@ class WarehouseResults:
 
     # Steps -----------------------------------------------------------------------------------------------
 
-    def _check(self, parts: Parts, target: str, job: str) -> bool:
-        """Return True if the target exists. Raises SourceError if the job must not replace it."""
+    def _check(self, parts: Parts, target: str, job: str, appended: pa.Schema | None = None) -> bool:
+        """Return True if the target exists. Raises SourceError if the job must not replace it, or add rows to it."""
         found = self._source.existing(parts)
         if found is not None:
-            found.check(target, job)
+            found.check(target, job, append=appended is not None)
+        if found is not None and appended is not None:
+            self._columns_for(parts, target, appended)
         return found is not None
+
+    def _columns_for(self, parts: Parts, target: str, appended: pa.Schema) -> list[str]:
+        there = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
+        return columns_for(target, there, appended)
 
     def _replaced(self, record: Record, target: str, tasks: int) -> int:
         """Upload the rows, and put them in the place of the target. Return their number."""
         self._check(record.target, target, record.job)
-        folder = self._staged(record)
-        check_complete(folder.staged(), tasks, record.job)
-        rows = folder.read(tasks)
         new, old = _beside(record, _NEW), _beside(record, _OLD)
-        counted = _Counted(rows)
+        uploaded = self._uploaded(record, tasks).rows
+        exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
+        self._source.run(self._source.swap(new, record.target, old, exists=exists))
+        return uploaded
+
+    def _added(self, record: Record, target: str, tasks: int) -> int:
+        """Upload the rows, and add them to the target unless a commit before did. Return their number."""
+        name, new = self._source.texts.name, _beside(record, _NEW)
+        if record.before is not None and self._source.existing(new):
+            rows = self._count(new)
+            if is_added(target, record.before, self._count(record.target), rows):
+                return rows
+        columns = self._staged(record).read(tasks).schema
+        there = self._columns_for(record.target, target, columns)
+        rows = self._uploaded(record, tasks).rows
+        self._write(msgspec.structs.replace(record, before=self._count(record.target)))
+        into, names = (", ".join(map(name, each)) for each in (there, columns.names))
+        self._source.run([f"INSERT INTO {name(*record.target)} ({into}) SELECT {names} FROM {name(*new)}"])
+        return rows
+
+    def _uploaded(self, record: Record, tasks: int) -> _Counted:
+        """Upload the staged rows into a new table."""
+        folder, new = self._staged(record), _beside(record, _NEW)
+        check_complete(folder.staged(), tasks, record.job)
+        counted = _Counted(folder.read(tasks))
         self._source.make(new, f"{MARK}, job {record.job}", counted.reader)
         if (found := self._count(new)) != counted.rows:
             self._source.drop(new)
             raise SourceError(f"{counted.rows:,} rows were uploaded, but {found:,} of them were found")
-        exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
-        self._source.run(self._source.swap(new, record.target, old, exists=exists))
-        return counted.rows
+        return counted
 
     def _count(self, parts: Parts) -> int:
         return int(

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from edl.arrays import Array
 from edl.data import Reader
@@ -49,7 +47,7 @@ def predict(
     tasks = _tasks(program.spec, reader)
     wanted = wanted_results(program)
     if not reader.rows:
-        sink.stage(0, 0, [_no_rows(wanted, reader.schema)])
+        sink.stage(0, 0, [wanted.empty(reader.schema)])
         return Outcome(program.spec.kind, 0, time.monotonic() - began, tasks=1)
     worker = scoring_worker(program, reader, weights, tasks, observer, cancelled)
     worker.predict(wanted, sink, Meter(observer, PHASES[program.spec.kind], reader.rows))
@@ -157,9 +155,3 @@ def trained_adapter(program: Program, example: Block, mode: Mode, weights: Mappi
 def _tasks(spec: JobSpec, reader: Reader) -> LocalTasks:
     rows = msgspec.structs.replace(spec.rows, total=reader.rows)
     return LocalTasks(plan(spec, rows))
-
-
-def _no_rows(wanted: Results, schema: pa.Schema) -> pa.RecordBatch:
-    batch = pa.RecordBatch.from_pylist([], schema=schema)
-    extra = {name: np.empty((0, 1)) for name in wanted.extra}
-    return wanted.batch(batch, np.empty((0, wanted.scores)), extra)

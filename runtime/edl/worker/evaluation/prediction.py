@@ -25,6 +25,7 @@ from edl.spec import (
     ClusterLabel,
     ForecastLabel,
     Interval,
+    JobSpec,
     Label,
     Output,
     RegressionLabel,
@@ -64,6 +65,11 @@ class Results:
         if isinstance(spec, ForecastLabel):
             return spec.outputs
         return len(spec.classes) if isinstance(spec, ClassLabel) else 1
+
+    def empty(self, rows: pa.Schema) -> pa.RecordBatch:
+        """Return the result of no rows that have these columns."""
+        extra = {name: np.empty((0, 1)) for name in self.extra}
+        return self.batch(pa.RecordBatch.from_pylist([], schema=rows), np.empty((0, self.scores)), extra)
 
     def batch(
         self, rows: pa.RecordBatch, scores: Array, extra: Mapping[str, Array] | None = None
@@ -154,16 +160,19 @@ def predicted_columns(label: Label, column: str) -> tuple[str, ...]:
 
 def results(program: Program) -> Results:
     """Return the result format that the program's JobSpec requests."""
-    output = program.spec.output
-    wanted = program_target(program)
+    return results_of(program.spec, program_target(program))
+
+
+def results_of(spec: JobSpec, wanted: Target) -> Results:
+    """Return the result format that a JobSpec requests of predictions of that target."""
+    output, scheme = spec.output, spec.query.source.partition(":")[0]
     if isinstance(wanted, SeveralTarget):
-        return _several(wanted, output, program.spec.query.source.partition(":")[0])
+        return _several(wanted, output, scheme)
     column = output.column or wanted.spec.column
     keep = tuple(name for name in output.keep if name.casefold() != column.casefold())
-    scheme = program.spec.query.source.partition(":")[0]
-    interval = program.spec.interval if isinstance(wanted.spec, RegressionLabel) else None
+    interval = spec.interval if isinstance(wanted.spec, RegressionLabel) else None
     names = added_names(wanted.spec, column, output, keep, scheme, has_interval=interval is not None)
-    threshold = program.spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
+    threshold = spec.threshold if isinstance(wanted.spec, ClassLabel) and wanted.spec.binary else None
     return Results(wanted, keep, names, interval, threshold, output.extra)
 
 

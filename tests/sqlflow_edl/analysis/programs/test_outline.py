@@ -16,6 +16,7 @@ from sqlflow_edl.syntax import parse
         ("SELECT * FROM a LABEL x INTO m", "TRAIN INTO m"),
         ("SELECT * FROM a TO PREDICT t.x USING m@2", "PREDICT t.x USING m@2"),
         ("SELECT * FROM a TO PREDICT USING m", "PREDICT USING m"),
+        ("SELECT * FROM a TO PREDICT t append USING m", "PREDICT t USING m APPEND"),
         ("SELECT * FROM a TO EVALUATE m INTO t", "EVALUATE m"),
         ("DROP MODEL IF EXISTS m@1", "DROP MODEL m@1"),
         ("CREATE OR REPLACE TEMP TABLE IF NOT EXISTS a.b (x INT)", "CREATE TABLE a.b"),
@@ -70,6 +71,7 @@ def test_a_long_name_is_shortened() -> None:
         ("EXPLAIN SELECT * FROM a TO TRAIN X LABEL x INTO m", [], ["a"]),
         ("SELECT * FROM a TO PREDICT s.t.x USING m", ["s.t"], ["a", "m"]),
         ("SELECT * FROM a TO PREDICT t USING m@3", ["t"], ["a"]),
+        ("SELECT * FROM a TO PREDICT t.x USING m@3 APPEND", ["t"], ["a", "t"]),
         (
             "SELECT * FROM a TO TRAIN DNN COLUMN x, FEATURES(m), FEATURES('n@2') LABEL y INTO o",
             ["o"],

@@ -163,7 +163,8 @@ def test_the_trials_of_a_search_are_shared_by_pods_and_its_model_predicts_in_pod
         run(points, capsys, search, "--workers", "2")
     trials = run(points, capsys, "SHOW TRIALS m")
     assert sorted((row["trial"], row["error"]) for row in trials) == [(1, None), (2, None), (3, None)]
-    run(points, capsys, f"{QUERY} TO PREDICT scores.y USING m WITH predict.num_workers = 2")
+    points.query("CREATE TABLE scores AS SELECT n, a, b, y FROM points WHERE n < 0")
+    run(points, capsys, f"{QUERY} TO PREDICT scores.y USING m WITH predict.num_workers = 2, APPEND")
     [scored] = points.query(
         "SELECT COUNT(*) AS n, MAX(ABS(s.y - p.y)) AS off FROM scores s JOIN points p ON p.n = s.n"
     )

@@ -1,0 +1,81 @@
+"""Columns of rows that a job adds to a table: each must be there, under its name, and hold the values as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from edl.data.arrow_types import plain_name
+from edl.errors import SourceError, nearest
+
+_MOST = 12  # columns of a message
+
+# kinds of values -> kinds of columns that hold them, beside texts, which hold all but binary values
+_HELD: Sequence[tuple[Callable[[pa.DataType], bool], Sequence[Callable[[pa.DataType], bool]]]] = (
+    (types.is_boolean, (types.is_boolean, types.is_integer)),
+    (types.is_integer, (types.is_integer, types.is_floating, types.is_decimal)),
+    (types.is_floating, (types.is_floating, types.is_decimal)),
+    (types.is_decimal, (types.is_decimal, types.is_floating)),
+    (types.is_date, (types.is_date, types.is_timestamp)),
+)
+
+
+def columns_for(target: str, there: pa.Schema, added: pa.Schema) -> list[str]:
+    """Return the table's spelling of the name of each added column.
+
+    Columns of the table that are not added keep their defaults. Raises SourceError if one is not there, or of a type
+    that does not hold its values.
+    """
+    known = {field.name.casefold(): field for field in there}
+    unknown = [name for name in added.names if name.casefold() not in known]
+    if unknown:
+        near = nearest(unknown[0], there.names)
+        raise SourceError(
+            f"the table {target} has no column {_listed(unknown)}: its columns are {_listed(there.names)}, those of "
+            f"the rows {_listed(added.names)}",
+            hint=(f"did you mean {near}? " if near else "")
+            + f"choose columns by INSERT INTO {target} (…) SELECT … FROM PREDICT(…), or add some by ALTER TABLE",
+        )
+    for field in added:
+        column = known[field.name.casefold()]
+        if not _holds(column.type, field.type):
+            raise SourceError(
+                f"column {column.name} of the table {target} is of the type {plain_name(column.type)}, which does not "
+                f"hold the {plain_name(field.type)} values of the rows",
+                hint=f"change its type by ALTER TABLE, or cast them: INSERT INTO {target} (…) SELECT CAST({field.name} "
+                "AS …) … FROM PREDICT(…)",
+            )
+    return [known[name.casefold()].name for name in added.names]
+
+
+def _holds(column: pa.DataType, values: pa.DataType) -> bool:
+    if column == values or types.is_null(column) or types.is_null(values):
+        return True
+    if types.is_string(column):
+        return not (types.is_binary(values) or types.is_nested(values))
+    for of_values, holding in _HELD:
+        if of_values(values):
+            return any(each(column) for each in holding)
+    return bool(column.id == values.id)  # timestamps of another unit, and the like
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return ", ".join(names[:_MOST]) + more
+
+
+def is_added(target: str, before: int, now: int, rows: int) -> bool:
+    """Return True if the rows are in a table that had `before` rows, and now has `now`; for databases without
+    transactions.
+
+    Raises SourceError if others have changed the table meanwhile, so that nobody knows.
+    """
+    if now in (before, before + rows):
+        return now != before or not rows
+    raise SourceError(
+        f"the connection was lost while {rows:,} rows were added to {target}, and others have changed it since: it had "
+        f"{before:,} rows and has {now:,}",
+        hint="look whether the rows are there, and run the statement again if they are not",
+    )

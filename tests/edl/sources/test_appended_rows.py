@@ -1,0 +1,197 @@
+"""Rows that a job adds to a table, in every source: all or none, once, and only where they fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from edl.data import Source, connect
+from edl.data.source import UnreachableError
+from edl.errors import SourceError
+from edl.sources.maxcompute.results import MaxComputeResults
+from edl.sources.staging_tables import Bookkeeping
+from edl.sources.warehouse.results import WarehouseResults
+
+
+@pytest.fixture
+def source(any_source: Source) -> Source:
+    """The tests here hold for every source."""
+    return any_source
+
+
+def batch(*values: int) -> pa.RecordBatch:
+    return pa.record_batch({"id": pa.array(values, pa.int64()), "cost": [value / 2 for value in values]})
+
+
+def added(source: Source, target: str, job: str, *values: int) -> int:
+    """Stage a row in each task, the last task first, and add them."""
+    for task, value in reversed(list(enumerate(values))):
+        source.stage(target, job, task, 0, [batch(value)], append=True)
+    return source.commit(target, job, len(values), append=True)
+
+
+def rows(source: Source, names: str = "id, cost") -> list[Any]:
+    found = source.stream(f"SELECT {names} FROM scores ORDER BY id").read_all()
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def of_users(source: Source) -> None:
+    """Make a table of the user's own, with a column that the rows do not have."""
+    real = {"postgres": "DOUBLE PRECISION", "sqlite": "REAL"}.get(source.dialect, "DOUBLE")
+    source.execute(f"CREATE TABLE scores (cost {real}, id BIGINT, note VARCHAR(10))")
+    source.execute("INSERT INTO scores VALUES (9.5, 1, 'old')")
+
+
+def test_rows_are_added_to_a_users_table_by_the_names_of_its_columns(source: Source) -> None:
+    of_users(source)
+    source.check_target("scores", batch().schema)
+    assert added(source, "scores", "one", 2, 3) == 2
+    assert added(source, "scores", "two", 4) == 1
+    assert rows(source, "id, cost, note") == [(1, 9.5, "old"), (2, 1.0, None), (3, 1.5, None), (4, 2.0, None)]
+
+
+def test_a_missing_table_is_made_and_rows_are_added_to_that(source: Source) -> None:
+    source.check_target("scores", batch().schema)
+    assert added(source, "scores", "one", 2, 1) == 2
+    assert added(source, "scores", "two", 3) == 1
+    assert rows(source) == [(1, 0.5), (2, 1.0), (3, 1.5)]
+    assert added(source, "scores", "one", 2, 1) == 2
+    assert len(rows(source)) == 3
+
+
+def test_a_repeated_commit_adds_nothing(source: Source) -> None:
+    of_users(source)
+    assert added(source, "scores", "one", 2, 3) == 2
+    assert added(source, "scores", "one", 2, 3) == 2
+    assert source.commit("scores", "one", 2, append=True) == 2
+    assert len(rows(source)) == 3
+
+
+def test_a_commit_that_dies_behind_its_insert_is_repeated_without_adding_twice(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise UnreachableError("the connection is gone")
+
+    with connect(url) as first, monkeypatch.context() as patched:
+        of_users(first)
+        patched.setattr(Bookkeeping, "record_commit", dies)
+        patched.setattr(MaxComputeResults, "_record", dies)
+        patched.setattr(WarehouseResults, "_end", dies)
+        with pytest.raises(UnreachableError):
+            added(first, "scores", "job", 2, 3)
+    with connect(url) as second:
+        assert second.commit("scores", "job", 2, append=True) == 2
+        assert rows(second) == [(1, 9.5), (2, 1.0), (3, 1.5)]
+        assert second.commit("scores", "job", 2, append=True) == 2
+        assert len(rows(second)) == 3
+
+
+def test_an_aborted_job_adds_nothing(source: Source) -> None:
+    of_users(source)
+    source.stage("scores", "job", 0, 0, [batch(2)], append=True)
+    source.abort("scores", "job")
+    assert rows(source) == [(1, 9.5)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message", "hint"),
+    [
+        (
+            {"id": [1], "costs": [1.5]},
+            "the table scores has no column costs: its columns are cost, id, note, those of the rows id, costs",
+            r"did you mean cost\? .*INSERT INTO scores",
+        ),
+        ({"id": [1.5]}, "column id .* is of the type int, which does not hold the double values", "CAST"),
+        ({"id": [1], "cost": ["high"]}, "cost of the table scores is of the type double", "CAST"),
+    ],
+)
+def test_rows_that_do_not_fit_are_an_error_before_the_work(
+    source: Source, columns: dict[str, list[Any]], message: str, hint: str
+) -> None:
+    of_users(source)
+    wrong = pa.record_batch(columns)
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: source.check_target("scores", wrong.schema),
+        lambda: source.stage("scores", "job", 0, 0, [wrong], append=True),
+    )
+    for attempt in attempts:
+        with pytest.raises(SourceError, match=message) as caught:
+            attempt()
+        assert re.search(hint, caught.value.hint or "")
+    assert rows(source) == [(1, 9.5)]
+
+
+def test_a_table_that_changes_during_the_job_gets_no_row(source: Source) -> None:
+    of_users(source)
+    source.stage("scores", "job", 0, 0, [batch(2)], append=True)
+    source.execute("DROP TABLE scores")
+    source.execute("CREATE TABLE scores AS SELECT 7 AS id")
+    with pytest.raises(SourceError, match="the table scores has no column cost"):
+        source.commit("scores", "job", 1, append=True)
+    assert rows(source, "id") == [(7,)]
+
+
+def test_views_and_samples_are_not_added_to(source: Source) -> None:
+    source.execute("CREATE VIEW seen AS SELECT 8 AS id, 1.5 AS cost")
+    source.stage("iris", "samples", 0, 0, [batch(1)])
+    source.commit("iris", "samples", 1)
+    for target, words in (("seen", "is a view"), ("iris", "a sample table, it is not added to")):
+        with pytest.raises(SourceError, match=words):
+            source.check_target(target, batch().schema)
+
+
+@pytest.mark.parametrize("url", ["duckdb", "postgres"], indirect=True)
+def test_a_temporary_table_in_the_way_is_an_error(source: Source) -> None:
+    source.execute("CREATE TEMPORARY TABLE scores (id BIGINT, cost DOUBLE PRECISION)")
+    with pytest.raises(SourceError, match="scores is a temporary table"):
+        source.check_target("scores", batch().schema)
+
+
+@pytest.mark.parametrize("url", ["mysql"], indirect=True)
+def test_a_table_of_mysql_without_transactions_is_an_error(source: Source) -> None:
+    source.execute("CREATE TABLE scores (id BIGINT, cost DOUBLE) ENGINE = MyISAM")
+    with pytest.raises(SourceError, match="all or none: it is a table of MyISAM"):
+        source.check_target("scores", batch().schema)
+
+
+@pytest.mark.parametrize("url", ["maxcompute"], indirect=True)
+def test_rows_of_maxcompute_go_into_the_partitions_that_they_name(source: Source) -> None:
+    source.execute("CREATE TABLE scores (id BIGINT, cost DOUBLE) PARTITIONED BY (ds STRING)")
+    with pytest.raises(
+        SourceError, match="scores is partitioned by ds, which the rows do not have"
+    ) as caught:
+        source.check_target("scores", batch().schema)
+    assert caught.value.hint == "select the partition: SELECT *, '…' AS ds FROM …"
+    for job, days in (("one", ["1", "2"]), ("two", ["2", "2"])):
+        dated = pa.record_batch({"ds": days, "id": pa.array([5, 6], pa.int64())})
+        source.stage("scores", job, 0, 0, [dated], append=True)
+        source.commit("scores", job, 1, append=True)
+    assert sorted(rows(source, "id, ds, cost")) == [
+        (5, "1", None),
+        (5, "2", None),
+        (6, "2", None),
+        (6, "2", None),
+    ]
+
+
+@pytest.mark.parametrize("url", ["maxcompute"], indirect=True)
+def test_rows_of_which_nobody_knows_whether_they_are_there_are_not_added_again(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(*_: object) -> None:
+        raise UnreachableError("the connection is gone")
+
+    of_users(source)
+    with monkeypatch.context() as patched:
+        patched.setattr(MaxComputeResults, "_record", dies)
+        with pytest.raises(UnreachableError):
+            added(source, "scores", "job", 2, 3)
+    source.execute("INSERT INTO scores VALUES (0.5, 5, 'new')")
+    with pytest.raises(SourceError, match="it had 1 rows and has 4"):
+        source.commit("scores", "job", 2, append=True)
+    assert len(rows(source)) == 4
