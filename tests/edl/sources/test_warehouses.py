@@ -227,6 +227,9 @@ def test_a_missing_driver_and_a_wrong_option_are_told(
     url: str, package: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
+    parent, _, name = package.rpartition(".")
+    if parent in sys.modules:  # by another test
+        monkeypatch.delattr(sys.modules[parent], name, raising=False)
     with pytest.raises(SourceError, match=message):
         connect(url)
 
