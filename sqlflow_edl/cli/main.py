@@ -325,6 +325,7 @@ def _add_lint(commands: Commands) -> None:
         help="check columns against the tables that the CREATE statements of a file make in memory, without a "
         "data source",
     )
+    variables(lint)
     model_store(lint)
     model_packages(lint)
 

@@ -357,5 +357,5 @@ def named(name: str) -> Command:
     """Find the command of that name. Raises SQLFlowError if there is none."""
     if found := COMMANDS.get(name):
         return found
-    hint = did_you_mean(name, COMMANDS, list_up_to=0) or "/help lists them"
+    hint = did_you_mean(f"/{name}", [f"/{each}" for each in COMMANDS], list_up_to=0) or "/help lists them"
     raise SQLFlowError(f"there is no command /{name}", hint=hint)

@@ -14,6 +14,10 @@ def _words(form: str) -> list[str]:
     return re.findall(r"\b[A-Z]+\b", form)
 
 
+_CLAUSES = (
+    *("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "RUN", "SHOW", "DESCRIBE"),
+    *("WITH", "COLUMN", "LABEL", "VALIDATE"),
+)
 TOPICS = tuple(
     dict.fromkeys((*STATEMENTS, *(word for each in STATEMENTS.values() for word in _words(each.form))))
 )
@@ -31,6 +35,11 @@ def help_(topic: str) -> str:
     if not names:
         raise SemanticError(f"there is no help on {topic}", hint=did_you_mean(wanted, TOPICS, list_up_to=20))
     return _text(text for name in names for text in (line(STATEMENTS[name]), f"  {STATEMENTS[name].example}"))
+
+
+def topic_at(text: str) -> str:
+    """Return the topic of what is typed last, or an empty string: that of `SELECT 1 TO TRAIN` is TRAIN."""
+    return next((word for word in reversed(re.findall(r"\w+", text.upper())) if word in _CLAUSES), "")
 
 
 def _functions() -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prompt_toolkit.application import get_app
+from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.enums import DEFAULT_BUFFER, EditingMode
 from prompt_toolkit.filters import (
     completion_is_selected,
@@ -16,6 +16,7 @@ from prompt_toolkit.filters import (
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from sqlflow_edl.console.config import Config
+from sqlflow_edl.console.help import topic_at
 from sqlflow_edl.console.input import is_ready
 
 
@@ -38,8 +39,11 @@ class Modes:
         return f"F2 completion {_on(self.completes)}   F3 multi-line {_on(self.multi_line)}   F4 {keys}"
 
 
-def bindings(dialect: Callable[[], str], modes: Modes) -> KeyBindings:
-    """Bind keys: Enter sends a complete text and otherwise begins a line; Esc-Enter always sends."""
+def bindings(dialect: Callable[[], str], modes: Modes, tell_help: Callable[[str], None]) -> KeyBindings:
+    """Bind keys: Enter sends a complete text and otherwise begins a line; Esc-Enter always sends.
+
+    tell_help: callback that shows the help on a topic, which may be empty.
+    """
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER) & ~is_searching
 
@@ -59,6 +63,11 @@ def bindings(dialect: Callable[[], str], modes: Modes) -> KeyBindings:
     @keys.add("escape", "enter", filter=typing & ~vi_mode)
     def _send_anyway(event: KeyPressEvent) -> None:
         event.current_buffer.validate_and_handle()
+
+    @keys.add("f1")
+    def _help(event: KeyPressEvent) -> None:
+        topic = topic_at(event.current_buffer.document.text_before_cursor)
+        run_in_terminal(lambda: tell_help(topic))
 
     @keys.add("f2")
     def _completion(event: KeyPressEvent) -> None:

@@ -36,6 +36,7 @@ class Prompt:
         toolbar: Callable[[], str],
         source: Callable[[], str],
         config: Config,
+        tell_help: Callable[[str], None],
     ) -> None:
         self._form = config.prompt
         self._source = source
@@ -45,6 +46,7 @@ class Prompt:
         self._statements: PromptSession[str] = PromptSession(
             self.shown,
             multiline=True,
+            enable_suspend=True,
             prompt_continuation=_continued,
             history=history(config.history_size),
             editing_mode=self._modes.keys,
@@ -53,7 +55,7 @@ class Prompt:
             complete_while_typing=Condition(lambda: self._modes.completes),
             lexer=PygmentsLexer(ExtendedSqlLexer),
             style=STYLE,
-            key_bindings=bindings(dialect, self._modes),
+            key_bindings=bindings(dialect, self._modes, tell_help),
             bottom_toolbar=lambda: f"{toolbar()}   {self._modes.text()}",
         )
 

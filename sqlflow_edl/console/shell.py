@@ -40,6 +40,7 @@ class Shell:
             self._toolbar,
             lambda: self.connection.source,
             config,
+            lambda topic: self._call(Called("help", topic)),
         )
         self._statements = Statements(screen, self._prompt.agrees, debug=debug)
         self.last = ""  # text that ran last, commands excluded
@@ -137,4 +138,4 @@ class Shell:
             return f" {source}: opening …"
         found = self.connection.catalog
         counts = (counted(len(found.tables), "table"), counted(len(found.models), "model"))
-        return f" {source}: {', '.join(counts)}   /help"
+        return f" {source}: {', '.join(counts)}   F1 help"

@@ -12,7 +12,14 @@ from typing import IO, Protocol
 from edl.jobs.events import EpochEnd, Output, Progress, StatementEvent, Tally, TrialEnd
 from sqlflow_edl.display import progress
 from sqlflow_edl.display.final_report import final_report
-from sqlflow_edl.display.terminal import has_colours, is_smart, painted, shown_error, shown_text
+from sqlflow_edl.display.terminal import (
+    has_colours,
+    is_smart,
+    outlasting_reader,
+    painted,
+    shown_error,
+    shown_text,
+)
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import duration
 from sqlflow_edl.syntax import Statement
@@ -176,9 +183,10 @@ class Narrator:
     def say(self, text: str) -> None:
         """Write the text even when quiet."""
         with self._writing:
-            self.clear()
-            self.out.write(shown_text(text, self.out) + "\n")
-            self.out.flush()
+            with outlasting_reader(self.out):
+                self.clear()
+                self.out.write(shown_text(text, self.out) + "\n")
+                self.out.flush()
             self.also(text)
             self._told_at = self._clock()
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
@@ -89,9 +91,24 @@ def shown_error(text: str, out: IO[str]) -> str:
     return painted_error(text) if has_colours(out) else text
 
 
+@contextmanager
+def outlasting_reader(out: IO[str]) -> Iterator[None]:
+    """End the block if the reader of the stream has exited, as `head` does; all later writes go nowhere."""
+    try:
+        yield
+    except BrokenPipeError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())
+        os.close(nowhere)
+
+
 def console(out: IO[str]) -> Console:
     """Make Rich's console for a stream: as wide as the terminal, or without limit and styles."""
-    from rich.console import Console
+    from rich.console import Console as RichConsole
+
+    class Console(RichConsole):
+        def on_broken_pipe(self) -> None:
+            raise  # Rich calls this while it handles the BrokenPipeError, and would exit
 
     if out.isatty():
         width, height = shutil.get_terminal_size()  # Rich takes a dumb terminal to have 80 columns

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from edl.errors import SemanticError, Span, did_you_mean
-from sqlflow_edl.session.texts.templates import rendered
+from sqlflow_edl.session.texts.templates import literal, rendered
 from sqlflow_edl.syntax import Statement, parse
-from sqlflow_edl.syntax.dialects import dialect_named, sqlglot_name
+from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
 
 _PLAIN = (
@@ -50,7 +50,7 @@ def filled(text: str, namespace: Mapping[str, Any], dialect: str) -> str:
     Raises SQLFlowError with the place in `text` for an unknown one or a wrong value.
     """
     if "{{" in text:
-        text = rendered(text, _variables(namespace), "set {name} in a cell before this one")
+        text = rendered(text, _variables(namespace), dialect, "set {name} in a cell before this one")
     return _bound(text, namespace, dialect)
 
 
@@ -112,8 +112,6 @@ def _is_parameter(text: str, token: Token) -> bool:
 
 def _literal(token: Token, namespace: Mapping[str, Any], dialect: str) -> str:
     """Format the value in the database's SQL; a list in parentheses, as IN takes it."""
-    from sqlglot import exp
-
     name, span = token.text[1:], Span(token.start, token.end)
     if name not in namespace:
         known = [each for each, value in namespace.items() if not each.startswith("_") and _is_plain(value)]
@@ -123,4 +121,4 @@ def _literal(token: Token, namespace: Mapping[str, Any], dialect: str) -> str:
     if isinstance(value, dict) or not _is_plain(value):
         raise SemanticError(_Refused(name, value).why, span=span)
     value = tuple(value) if isinstance(value, list) else value
-    return exp.convert(value).sql(sqlglot_name(dialect_named(dialect)))
+    return literal(value, dialect)

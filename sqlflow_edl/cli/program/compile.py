@@ -32,7 +32,7 @@ def compile_(options: argparse.Namespace) -> int:
             written = 0
             for each in texts(options.files, []):
                 name, text = each.name, each.text
-                text = filled(text, options.var)
+                text = filled(text, options.var, session.dialect)
                 for compiled in session.compile(text):
                     with writing(output):
                         folder = _folder(output, compiled.spec.output.name)

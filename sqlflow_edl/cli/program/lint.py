@@ -18,7 +18,8 @@ from edl.errors import ErrorList, Span, SQLFlowError
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program import schema_file
-from sqlflow_edl.cli.program.inputs import texts
+from sqlflow_edl.cli.program.inputs import Text, texts
+from sqlflow_edl.cli.program.variables import filled
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.session.texts import sql_files
 from sqlflow_edl.syntax import Statement
@@ -69,12 +70,7 @@ def lint(options: argparse.Namespace) -> int:
             session = stack.enter_context(opened(options))
         if not found:
             for each in texts(options.files, []):
-                problems = (
-                    problems_with_source(each.text, session)
-                    if session is not None
-                    else problems_of(each.text, options.dialect or "duckdb")
-                )
-                found += (_finding(each.text, each.name, problem) for problem in problems)
+                found += _findings(each, options, session)
     if options.json:
         print(msgspec.json.encode(found).decode())
     else:
@@ -83,6 +79,17 @@ def lint(options: argparse.Namespace) -> int:
     wrong = sum(finding.severity == "error" for finding in found)
     print(f"errors: {wrong}, warnings: {len(found) - wrong}", file=sys.stderr)
     return exit_codes.FAILED if wrong else exit_codes.OK
+
+
+def _findings(program: Text, options: argparse.Namespace, session: Session | None) -> list[Finding]:
+    """Fill in the variables of a program, and return its errors and warnings."""
+    text, dialect = program.text, session.dialect if session is not None else options.dialect or "duckdb"
+    try:
+        text = filled(text, options.var, dialect)
+    except SQLFlowError as error:
+        return [_finding(text, program.name, problem) for problem in _problems_in(error, None)]
+    problems = problems_with_source(text, session) if session is not None else problems_of(text, dialect)
+    return [_finding(text, program.name, problem) for problem in problems]
 
 
 def _schema_findings(session: Session, file: str) -> list[Finding]:

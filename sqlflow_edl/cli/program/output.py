@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Self
 
@@ -18,10 +18,12 @@ from sqlflow_edl.display import views
 from sqlflow_edl.display.files import SUFFIXES, OutputFile, format_of, writing
 from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.display.output import OF_FILES
+from sqlflow_edl.display.terminal import outlasting_reader
 from sqlflow_edl.reports.result import Result
 
 OBJECTS = "objects"  # a line of JSON for each statement, see `sqlflow_edl.cli.program.statement_objects`
 _OF_ONE = ("csv", "tsv", "json")  # formats of files that hold one result set
+UNREAD = "the reader of standard output has exited before the last row"
 _IN_MEMORY = 1 << 20  # bytes of held output; more goes to a temporary file
 
 
@@ -76,6 +78,7 @@ class Sheet:
         """Write a result set and return its footer. Raises SQLFlowError if the file cannot be written."""
         if result.reader is None:
             return ""
+        footer = UNREAD
         with self._output.adding():
             write = views.write_file if self._output.is_file else views.write
             footer = write(result, self._out, self._output.format)
@@ -145,7 +148,8 @@ class Output:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        with writing(self._file.path) if self._file is not None else nullcontext():
+        """Raise SQLFlowError where the file cannot be written; a reader of stdout may exit at any time."""
+        with writing(self._file.path) if self._file is not None else outlasting_reader(self._out):
             yield
 
     def end(self, *, failed: bool) -> None:

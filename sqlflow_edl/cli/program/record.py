@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -25,12 +26,16 @@ FILE = "failed-program.json"
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Failed program. done: numbers of the statements that succeeded, with digests of their texts."""
+    """Failed program.
+
+    done: numbers of the statements that succeeded, with digests of their texts. at: time of the dates in its variables.
+    """
 
     arguments: list[str]
     folder: str
     source: str
     done: dict[int, str]
+    at: datetime
 
 
 def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[int], *, failed: bool) -> None:
@@ -46,9 +51,12 @@ def keep(options: argparse.Namespace, program: Sequence[Entry], done: Iterable[i
     files = [*options.files, *options.more_files]
     if any(map(holds_secret, arguments)) or "-" in files or not (files or options.execute):
         return  # standard input cannot be read again
+    if not files and len(program) < 2:
+        return  # a look at something: there is nothing to continue, and an earlier program may be left
     texts = {entry.step.number: entry.statement.text for entry in program if entry.statement is not None}
     digests = {number: _digest(texts[number]) for number in done}
-    record = Record(arguments, folder, redacted(options.source), {**options.done, **digests})
+    at = next((each.at for each in options.var), datetime.now().astimezone())
+    record = Record(arguments, folder, redacted(options.source), {**options.done, **digests}, at)
     try:
         content = msgspec.json.encode(record)
     except UnicodeEncodeError:  # bytes that are not UTF-8, with which no program runs

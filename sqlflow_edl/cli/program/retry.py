@@ -9,6 +9,7 @@ from edl.errors import SQLFlowError
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.record import load
 from sqlflow_edl.cli.program.run import run
+from sqlflow_edl.cli.program.variables import variable
 
 
 @reported
@@ -19,6 +20,7 @@ def retry(options: argparse.Namespace) -> int:
     record = load()
     again = _parser().parse_args(["run", *record.arguments])
     again.arguments, again.done = record.arguments, record.done
+    again.var = [variable(each.name, each.written, record.at) for each in again.var]
     again.debug = again.debug or options.debug
     if redacted(again.source or "") != record.source:
         raise SQLFlowError(

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         ):
             read: list[tuple[Statement | SQLFlowError, Text]] = []
             for program in texts([*options.files, *options.more_files], options.execute):
-                text = filled(program.text, options.var)
+                text = filled(program.text, options.var, session.dialect)
                 program = Text(program.name, text)
                 read += ((statement, program) for statement in session.read(text))
             found = entries(read, session.dialect)

@@ -13,11 +13,12 @@ import msgspec
 
 from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.cli.program.inputs import Text
-from sqlflow_edl.cli.program.output import Sheet
+from sqlflow_edl.cli.program.output import UNREAD, Sheet
 from sqlflow_edl.display.narrator import Step
 from sqlflow_edl.display.output import objects
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.reports.result import Result
+from sqlflow_edl.reports.text import counted
 
 if TYPE_CHECKING:
     from sqlflow_edl.cli.program.output import Output
@@ -35,18 +36,20 @@ class ObjectSheet(Sheet):
         if result.reader is None:
             return ""
         columns = [{"name": field.name, "type": str(field.type)} for field in result.reader.schema]
+        total = 0
+        footer = UNREAD
         with self._output.adding():
             self._add({"columns": columns})
             self._out.write(',"rows":[')
-            total = 0
             try:
                 for row in objects(result.reader):
                     self._out.write(f",{row}" if total else row)
                     total += 1
             finally:
                 self._out.write("]")
+            footer = counted(total, "row")
         self._add({"row_count": total})
-        return f"{total:,} row{'' if total == 1 else 's'}"
+        return footer
 
     def text(self, text: str) -> None:
         """Write a text, such as the objects of a job on Kubernetes."""

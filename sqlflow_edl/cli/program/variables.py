@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from edl.errors import SQLFlowError
@@ -12,7 +13,25 @@ from sqlflow_edl.session.texts.expansion import expanded
 from sqlflow_edl.session.texts.templates import rendered
 
 
-def assignment(text: str) -> tuple[str, str]:
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Variable of the programs.
+
+    written: value on the command line. at: time of the dates in it. value: what it is then.
+    """
+
+    name: str
+    written: str
+    at: datetime
+    value: str
+
+
+def variable(name: str, written: str, at: datetime) -> Variable:
+    """Make a variable. Raises SQLFlowError if its value cannot be expanded."""
+    return Variable(name, written, at, expanded(written, at, os.environ))
+
+
+def assignment(text: str) -> Variable:
     """Parse `name=value` of the command line, with `${…}` in the value expanded.
 
     Raises ArgumentTypeError if the text has another form or cannot be expanded.
@@ -21,16 +40,16 @@ def assignment(text: str) -> tuple[str, str]:
     if not equals or not name.isidentifier():
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, not {text!r}")
     try:
-        return name, expanded(value, datetime.now().astimezone(), os.environ)
+        return variable(name, value, datetime.now().astimezone())
     except SQLFlowError as error:
         raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}".removesuffix("; None")) from None
 
 
-def filled(text: str, variables: Iterable[tuple[str, str]]) -> str:
+def filled(text: str, variables: Iterable[Variable], dialect: str) -> str:
     """Fill in the variables.
 
     Without variables the text is unchanged, so that braces in ordinary SQL mean nothing special. Raises
     SQLFlowError with the place in `text`.
     """
-    given = dict(variables)
-    return rendered(text, given) if given else text
+    given = {each.name: each.value for each in variables}
+    return rendered(text, given, dialect) if given else text

@@ -17,6 +17,7 @@ from edl.errors import SemanticError, did_you_mean
 _PLACE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<inside>[^}]*)(?P<end>\}?)")
 _OFFSET = re.compile(r"([+-])(\d{1,6})([yMwdHms])")
 _LETTERS = {"yyyy": "%Y", "yy": "%y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+_OF_DAYS = {"yyyy", "yy", "dd"}
 _PART = re.compile("|".join(_LETTERS))
 _DATE = re.compile(rf"(?:{'|'.join(_LETTERS)}|[-/:. ])+?(?P<offsets>(?:\s+[+-]\d+[A-Za-z]+)*)\s*")
 _VARIABLE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?::-(?P<default>.*))?", re.DOTALL)
@@ -40,6 +41,7 @@ def expanded(text: str, now: datetime, environment: Mapping[str, str]) -> str:
 
 def _date(inside: str, date: re.Match[str], now: datetime) -> str:
     form = inside[: date.start("offsets")].strip()
+    _check_letters(form)
     for offset in date["offsets"].split():
         parts = _OFFSET.fullmatch(offset)
         if parts is None:
@@ -52,6 +54,19 @@ def _date(inside: str, date: re.Match[str], now: datetime) -> str:
         except (OverflowError, ValueError):
             raise SemanticError(f"${{{inside}}} is not between the years 1 and 9999") from None
     return now.strftime(_PART.sub(lambda part: _LETTERS[part[0]], form))
+
+
+def _check_letters(form: str) -> None:
+    """Raise SemanticError where minutes stand for months, or months for minutes: yyyy-mm-dd, HH:MM."""
+    letters = set(_PART.findall(form))
+    if "mm" in letters and "HH" not in letters and letters & _OF_DAYS:
+        raise SemanticError(
+            f"mm in ${{{form}}} is minutes", hint=f"MM is the month: ${{{form.replace('mm', 'MM')}}}"
+        )
+    if letters >= {"HH", "MM"} and not letters & _OF_DAYS:
+        raise SemanticError(
+            f"MM in ${{{form}}} is the month", hint=f"mm is minutes: ${{{form.replace('MM', 'mm')}}}"
+        )
 
 
 def _moved(time: datetime, by: int, unit: str) -> datetime:
@@ -73,8 +88,11 @@ def _variable(inside: str, environment: Mapping[str, str]) -> str:
         )
     value = environment.get(found["name"], found["default"])
     if value is None:
+        name = found["name"]
+        date = name.replace("Y", "y").replace("D", "d")
+        hint = f"a date is written ${{{date}}}" if _DATE.fullmatch(date) else f"${{{name}:-default}}"
         raise SemanticError(
-            f"the environment has no variable {found['name']}",
-            hint=did_you_mean(found["name"], environment, list_up_to=0) or f"${{{found['name']}:-default}}",
+            f"the environment has no variable {name}",
+            hint=did_you_mean(name, environment, list_up_to=0) or hint,
         )
     return value

@@ -1,22 +1,25 @@
 """Programs as Jinja templates, with the variables of a command line or a notebook.
 
-The template runs in Jinja's sandbox. An undefined variable is an error with its place.
+The template runs in Jinja's sandbox. An undefined variable is an error with its place. The filter `literal` makes a
+value a literal of SQL: `{{ city | literal }}` is 'O''Slo'.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from edl.errors import SemanticError, Span, SQLFlowError, StatementSyntaxError, did_you_mean
+from sqlflow_edl.syntax.dialects import dialect_named, sqlglot_name
 
 
-def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {name}=…") -> str:
+def rendered(text: str, variables: Mapping[str, Any], dialect: str, way: str = "add --var {name}=…") -> str:
     """Render the text as a template. Raises SQLFlowError with the place in `text`.
 
-    way: how to define a variable, as a format with {name}.
+    dialect: that of the filter `literal`. way: how to define a variable, as a format with {name}.
     """
     from jinja2 import StrictUndefined, TemplateSyntaxError, UndefinedError
     from jinja2.sandbox import SandboxedEnvironment
@@ -24,6 +27,7 @@ def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {nam
     environment = SandboxedEnvironment(
         undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
+    environment.filters["literal"] = partial(literal, dialect=dialect)
     try:
         return environment.from_string(text).render(variables)
     except TemplateSyntaxError as error:
@@ -37,6 +41,13 @@ def rendered(text: str, variables: Mapping[str, Any], way: str = "add --var {nam
     except Exception as error:  # expressions of a template may raise anything
         message = f"{type(error).__name__}: {error}".rstrip(".")
         raise SemanticError(message, span=_line(text, _template_line(error.__traceback__))) from None
+
+
+def literal(value: Any, dialect: str) -> str:
+    """Format a value in SQL: a number, a string in quotes, NULL, a date."""
+    from sqlglot import exp
+
+    return exp.convert(value).sql(sqlglot_name(dialect_named(dialect)))
 
 
 def _undefined(error: Exception, text: str, variables: Mapping[str, Any], way: str) -> SemanticError:

@@ -110,3 +110,13 @@ def test_a_schema_of_a_server_needs_the_server(
     (tmp_path / "tables.sql").write_text(SCHEMA)
     assert main(["lint", file, "--schema", str(tmp_path / "tables.sql"), "--dialect", "mysql"]) == 1
     assert "does not speak mysql" in capsys.readouterr().err
+
+
+def test_variables_are_filled_in_and_what_is_wrong_with_them_is_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "program.sql"
+    path.write_text("SELECT 1 AS x TO TRAIN {{ model }} LABEL x INTO m")
+    assert main(["lint", str(path), "--var", "model=LinearRegressor"]) == 0
+    assert main(["lint", str(path), "--var", "modell=LinearRegressor"]) == 1
+    assert f"{path}:1:27: error: the variable model is not given" in capsys.readouterr().out

@@ -31,6 +31,39 @@ def test_help_lists_the_commands_and_the_exit_codes() -> None:
     assert "130  interrupted" in done.stdout
 
 
+def test_statements_run_on_where_the_reader_of_rows_and_messages_has_exited(tmp_path: Path) -> None:
+    source = f"duckdb:///{tmp_path}/a.duckdb"
+    program = "SELECT * FROM range(100000); CREATE TABLE made AS SELECT 1 AS x; SELECT nope FROM made"
+    ran = [
+        sys.executable,
+        "-m",
+        "sqlflow_edl.cli.main",
+        "--source",
+        source,
+        "--create",
+        "--json",
+        "-e",
+        program,
+    ]
+    with subprocess.Popen(ran, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None
+            stream.close()
+    assert process.returncode == 1
+    with Session(source) as session:
+        assert session.source.tables() == ["made"]
+
+
+def test_a_list_on_a_pipe_that_is_closed_is_no_error() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "sqlflow_edl.cli.main", "jobs"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize("command", [["run"], ["compile", "-o", os.devnull]])
 def test_the_command_line_allows_packages_for_every_process_of_a_job(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

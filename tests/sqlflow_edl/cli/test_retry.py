@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edl.jobs.job_folder import state_folder
 from sqlflow_edl.cli.main import main
-from sqlflow_edl.cli.program.record import FILE
+from sqlflow_edl.cli.program.record import FILE, Record
 from tests.sqlflow_edl.cli.test_run import lines
 
 PROGRAM = "CREATE TABLE a AS SELECT 1 AS x; SELECT y FROM a; SELECT 3 AS z"
@@ -69,4 +71,26 @@ def test_a_retry_is_for_the_same_folder_and_the_same_source(
 def test_a_password_is_not_recorded() -> None:
     before = (state_folder() / FILE).read_bytes()
     assert main(["-e", "SELECT 1; SELECT nope AS password"]) == 1
+    assert (state_folder() / FILE).read_bytes() == before
+
+
+def test_a_retry_has_the_dates_of_the_program_that_failed(
+    program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program.write_text("SELECT 1 AS x; SELECT {{ day }} AS day FROM a WHERE y = 1")
+    assert main(["run", "program.sql", "--var", "day=${yyyyMMdd -1d}"]) == 1
+    path = state_folder() / FILE
+    record = msgspec.json.decode(path.read_bytes(), type=Record)
+    earlier = datetime.now().astimezone() - timedelta(days=9)
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(record, at=earlier)))
+    program.write_text("SELECT 1 AS x; SELECT {{ day }} AS day FROM a")
+    capsys.readouterr()
+    assert main(["retry"]) == 0
+    assert capsys.readouterr().out.split() == ["day", f"{earlier - timedelta(days=1):%Y%m%d}"]
+
+
+@pytest.mark.usefixtures("program")
+def test_a_single_statement_that_fails_does_not_take_the_place_of_a_program() -> None:
+    before = (state_folder() / FILE).read_bytes()
+    assert main(["-e", "SELECT nope"]) == 1
     assert (state_folder() / FILE).read_bytes() == before

@@ -10,15 +10,15 @@ from sqlflow_edl.cli.program.variables import assignment, filled
 
 
 def test_an_assignment_is_a_name_and_any_value() -> None:
-    assert assignment("a=b=c") == ("a", "b=c")
-    assert assignment("größe=") == ("größe", "")
+    assert [(each.name, each.value) for each in map(assignment, ("a=b=c", "größe="))] == [
+        ("a", "b=c"),
+        ("größe", ""),
+    ]
 
 
 def test_a_value_may_have_dates_and_variables_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGION", "emea")
-    name, value = assignment("place=${REGION}-${yyyy}")
-    assert name == "place"
-    assert value.startswith("emea-2")
+    assert assignment("place=${REGION}-${yyyy}").value.startswith("emea-2")
     with pytest.raises(argparse.ArgumentTypeError, match="did you mean REGION"):
         assignment("place=${REGIONS}")
 
@@ -31,5 +31,5 @@ def test_what_is_no_assignment_is_refused(text: str) -> None:
 
 def test_without_variables_braces_mean_nothing() -> None:
     text = "SELECT '{{ x }} {% raw %}' {# no comment"
-    assert filled(text, []) is text
-    assert filled("{{ x }}", [("x", "1"), ("x", "2")]) == "2"
+    assert filled(text, [], "duckdb") is text
+    assert filled("{{ x }}", [assignment("x=1"), assignment("x=2")], "duckdb") == "2"

@@ -27,7 +27,7 @@ def test_a_command_is_a_topic_too(typed: Typed) -> None:
 def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
     words = typed("/modles\r").words
     assert "there is no command /modles" in words
-    assert "did you mean models?" in words
+    assert "did you mean /models?" in words
 
 
 def test_tables_and_their_columns_are_shown(typed: Typed) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import Application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
@@ -16,7 +16,7 @@ from sqlflow_edl.console.keys import Modes, bindings
 from sqlflow_edl.console.prompt import prompt_text
 from tests.sqlflow_edl.console.conftest import Typed
 
-F2, F3, F4 = "\x1bOQ", "\x1bOR", "\x1bOS"
+F1, F2, F3, F4 = "\x1bOP", "\x1bOQ", "\x1bOR", "\x1bOS"
 AT = datetime(2026, 1, 2, 3, 4, 5)
 
 
@@ -51,10 +51,33 @@ def test_f4_changes_between_emacs_and_vi(typed: Typed) -> None:
     assert console.data.split() == ["y", "7", "x", "8", "9", "9"]
 
 
+@pytest.mark.parametrize(
+    ("written", "wanted"),
+    [
+        ("", "/watch [SECONDS]"),
+        ("SELECT 7 AS x TO predict t.x", "SELECT * FROM iris TO PREDICT"),
+        ("WITH ", "train.epoch"),
+    ],
+)
+def test_f1_shows_help_on_what_is_typed_and_keeps_it(typed: Typed, written: str, wanted: str) -> None:
+    console = typed(written, F1, "\x15SELECT 8 AS kept;\r")
+    assert wanted in console.data
+    assert console.data.split()[-2:] == ["kept", "8"]
+
+
+def test_ctrl_z_suspends_the_console_and_keeps_the_input(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspended: list[Application[str]] = []
+    monkeypatch.setattr(Application, "suspend_to_background", lambda app: suspended.append(app))
+    assert typed("SELECT 7 AS", "\x1a", " x;\r").data.split() == ["x", "7"]
+    assert len(suspended) == 1
+
+
 def test_the_modes_are_shown_with_their_keys() -> None:
     modes = Modes(parsed(""))
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
-        session: PromptSession[str] = PromptSession(key_bindings=bindings(lambda: "duckdb", modes))
+        session: PromptSession[str] = PromptSession(key_bindings=bindings(lambda: "duckdb", modes, print))
         assert modes.text() == "F2 completion on   F3 multi-line on   F4 emacs"
         pipe.send_text(f"{F2}{F3}{F4}\r")
         session.prompt()

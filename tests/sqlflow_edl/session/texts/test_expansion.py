@@ -40,9 +40,18 @@ def test_a_value_is_expanded(text: str, wanted: str) -> None:
         ("${yyyyMMdd", "not closed"),
         ("${REGIO}", "no variable REGIO"),
         ("${a-b}", "neither a date nor a variable"),
+        ("${YYYYMMDD}", "no variable YYYYMMDD"),
+        ("${yyyymmdd}", "mm in ..yyyymmdd. is minutes"),
+        ("${HH:MM}", "MM in ..HH:MM. is the month"),
         ("${}", "neither a date nor a variable"),
     ],
 )
 def test_what_cannot_be_expanded_is_an_error(text: str, said: str) -> None:
     with pytest.raises(SemanticError, match=said):
         expanded(text, NOW, ENVIRONMENT)
+
+
+def test_a_date_in_other_letters_is_answered_with_those_that_are_meant() -> None:
+    with pytest.raises(SemanticError) as raised:
+        expanded("${YYYYMMDD}", NOW, {})
+    assert raised.value.hint == "a date is written ${yyyyMMdd}"
