@@ -118,6 +118,8 @@ def choose(plan: TrainingPlan, found: ColumnStatistics, classes: Values) -> tupl
     """Return the model and the typed label. Raises SemanticError if the rows cannot teach it."""
     if found.rows == 0:
         raise SemanticError("the query yields no rows", span=plan.statement.select_span)
+    if found.nulls == found.rows:
+        raise _fail(plan, f"{plan.label} is NULL in every training row; there is nothing to learn")
     if found.nulls:
         raise _fail(
             plan,

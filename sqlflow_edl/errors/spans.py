@@ -30,10 +30,10 @@ def instead(span: Span | None) -> Iterator[None]:
 
 
 @contextmanager
-def at(span: Span | None) -> Iterator[None]:
-    """Set the span of errors without one."""
+def at(span: Span | None, kind: type[SQLFlowError] | None = None) -> Iterator[None]:
+    """Set the span of errors without one, or only of those of a kind."""
     try:
         yield
-    except SQLFlowError as error:
+    except kind or SQLFlowError as error:
         error.span = error.span or span
         raise

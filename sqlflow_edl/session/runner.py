@@ -16,7 +16,7 @@ import pyarrow as pa
 from edl import data
 from edl.data import Pinned
 from edl.data.retry import insisting
-from edl.errors import SQLFlowError
+from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import job_folder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, JobPausedError, Outcome
@@ -150,6 +150,8 @@ class JobRunner:
             self._observer.doing("pinning the rows")
             with placed(statement.select_span):
                 pinned = self._source.pin(statement.select, job.rows, seed=0, shuffle=False)
+            if not pinned.rows and statement.kind != "predict":
+                raise SemanticError(f"there are no rows to {statement.kind}", span=statement.select_span)
             drift = self._drift(job, pinned) if reports_drift else None
             if drift is not None and not target:
                 return drift_report.added(Result(statement), drift, found.reference)
@@ -164,8 +166,8 @@ class JobRunner:
             ready = _Ready(job, planned, pinned, intent, job.model, on)
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
                 return drift_report.added(self._detach(statement, ready), drift, found.reference)
-            # the examples of a forecast show what its query lacks
-            with at(statement.select_span if planned.forecast else None):
+            # what is wrong with rows shows when they are read; of a forecast also what its query lacks
+            with at(statement.select_span, None if planned.forecast else SemanticError):
                 outcome = self._run(ready)
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)

@@ -197,6 +197,8 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         return _ADDED[token.word]
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
+    if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
+        return "a value in a JSON text is JSON(payload, '$.user.age')"
     if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
         return "COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT"
     if token.word in CLAUSES:

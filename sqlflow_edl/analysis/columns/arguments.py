@@ -53,7 +53,7 @@ def _numbers(value: ast.Value) -> tuple[float, ...] | None:
 
 def _text(value: ast.Value) -> str | None:
     if isinstance(value, ast.Name):
-        return value.text
+        return str(value)
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 

@@ -319,7 +319,7 @@ def _imputed(call: ast.Call, column: Column) -> spec.Computed:
     value, *rest = call.args
     found = _source(value, column)
     how = rest[0] if rest else None
-    word = how.text if isinstance(how, ast.Name) else getattr(how, "value", "median")
+    word = str(how) if isinstance(how, ast.Name) else getattr(how, "value", "median")
     if isinstance(word, str):
         if word.casefold() not in _STRATEGIES:
             raise SemanticError(

@@ -72,15 +72,16 @@ class Resolver:
         used: set[str] = set()
         self._used = used
         items = list(items)
-        self._named = {item.alias.text.casefold() for item in items if item.alias}
+        self._named = {_folded(item.alias) for item in items if item.alias}
+        items = [replace(item, value=self._with_names(item.value)) for item in items]
         for item in items:
-            alias = item.alias.text.casefold() if item.alias else None
+            alias = _folded(item.alias) if item.alias else None
             try:
                 found = self._item(item.value)
                 if item.alias and len(found) == 1:
                     self._name(item.alias, found[0])
                 elif item.alias:
-                    self._several.add(item.alias.text.casefold())
+                    self._several.add(_folded(item.alias))
             except SQLFlowError as error:
                 self.errors.append(error)
                 continue
@@ -91,6 +92,24 @@ class Resolver:
                 self._columns_of[alias] = found[0].columns[0]
             drafts.extend((draft, alias) for draft in found)
         return [self._over_the_table(draft) for draft, alias in drafts if alias is None or alias not in used]
+
+    def _with_names(self, value: ast.Value) -> ast.Value:
+        """Return the item with names in place of texts that are a column or an alias, such as "my size" + 1."""
+        match value:
+            case ast.Constant(value=str() as text) if self.schema.find(text) or text.casefold() in self._known:
+                return ast.Name((text,), text, value.span)
+            case ast.ListValue():
+                return replace(value, items=tuple(map(self._with_names, value.items)))
+            case ast.Operation():
+                return replace(value, operands=tuple(map(self._with_names, value.operands)))
+            case ast.Call():
+                return replace(value, args=tuple(map(self._with_names, value.args)))
+        return value
+
+    @property
+    def _known(self) -> set[str]:
+        """Aliases of this clause and of those before it."""
+        return self._named | self.aliases.keys() | self._columns_of.keys()
 
     def _over_the_table(self, draft: Draft) -> Draft:
         """Return the draft whose feature has expressions in the place of their names."""
@@ -120,8 +139,8 @@ class Resolver:
             return self._reused(model, value)
         if isinstance(value, ast.Call):
             return self._calls(value)
-        if isinstance(value, ast.Name) and self.schema.find(value.text) is None:
-            alias = value.text.casefold()
+        if isinstance(value, ast.Name) and self.schema.find(str(value)) is None:
+            alias = _folded(value)
             if alias in self.aliases:  # use the item again, in another input of the model
                 self._used.add(alias)
                 return [self.aliases[alias]]
@@ -182,9 +201,9 @@ class Resolver:
 
     def _name(self, alias: ast.Name, draft: Draft) -> None:
         """Give an item its name. Raises SemanticError if another one has it."""
-        if self.aliases.setdefault(alias.text.casefold(), draft) is not draft:
+        if self.aliases.setdefault(_folded(alias), draft) is not draft:
             raise SemanticError(
-                f"two items are named {alias.text}", span=alias.span, hint="give one of them another name"
+                f"two items are named {alias}", span=alias.span, hint="give one of them another name"
             )
 
     def _argument(self, function: Function, parameter: Parameter, value: ast.Value) -> list[Any]:
@@ -221,8 +240,8 @@ class Resolver:
         """Return columns by name, whose values are crossed, and categories, whose ids are."""
         is_alias = (
             isinstance(value, ast.Name)
-            and value.text.casefold() in self.aliases.keys() - self._columns_of.keys()
-            and self.schema.find(value.text) is None
+            and _folded(value) in self.aliases.keys() - self._columns_of.keys()
+            and self.schema.find(str(value)) is None
         )
         is_category = isinstance(value, ast.Call) and not is_computed(value)
         return self._categories(value, function) if is_alias or is_category else self._columns(value)
@@ -255,9 +274,9 @@ class Resolver:
                 if not draft.is_category:
                     raise _no_category(function, value.function, value.span)
             return drafts
-        if isinstance(value, ast.Name) and value.text.casefold() in self.aliases:
-            self._used.add(value.text.casefold())
-            return [self._aliased(self.aliases[value.text.casefold()], value, function)]
+        if isinstance(value, ast.Name) and _folded(value) in self.aliases:
+            self._used.add(_folded(value))
+            return [self._aliased(self.aliases[_folded(value)], value, function)]
         return [self._as_category(column, value.span) for column in self._columns(value, text=True)]
 
     def _aliased(self, draft: Draft, name: ast.Name, function: Function) -> Draft:
@@ -280,19 +299,19 @@ class Resolver:
 
     def _column(self, name: ast.Name) -> str:
         """Return the column of a name, which may be an alias."""
-        alias = name.text.casefold()
-        if alias in self._columns_of and self.schema.find(name.text) is None:
+        alias = _folded(name)
+        if alias in self._columns_of and self.schema.find(str(name)) is None:
             self._used.add(alias)
             return self._columns_of[alias]
         try:
             return self._visible(self.schema.resolve(name), name.span)
         except SemanticError as error:
             if alias in self.aliases:
-                error.hint = f"AS {name.text} names a feature, and a column is needed here"
+                error.hint = f"AS {name} names a feature, and a column is needed here"
             elif alias in self._several:
-                error.hint = f"AS {name.text} names several features, and one column is needed here"
+                error.hint = f"AS {name} names several features, and one column is needed here"
             elif alias in self._named:
-                error.hint = f"put the item with AS {name.text} before this one"
+                error.hint = f"put the item with AS {name} before this one"
             elif hint := json_values.of_path(name, self.schema):
                 error.hint = hint
             raise
@@ -363,6 +382,10 @@ class Resolver:
         return column
 
 
+def _folded(name: ast.Name) -> str:
+    return str(name).casefold()
+
+
 def check_calls(items: Iterable[ast.ColumnItem]) -> list[SQLFlowError]:
     """Return errors of the calls in COLUMN that need no schema: functions, arguments, values of the wrong type."""
     errors: list[SQLFlowError] = []
@@ -412,8 +435,9 @@ def _converted(function: Function, parameter: Parameter, value: ast.Value) -> An
 
 
 def _no_category(function: Function, given: str, span: Span) -> SemanticError:
+    what = "a sequence" if given.upper() == "SEQUENCE" else "numbers"
     return SemanticError(
-        f"{function.name} needs a category, and {given} gives numbers",
+        f"{function.name} needs a category, and {given} gives {what}",
         span=span,
         hint="categories are made by VOCABULARIZE, CATEGORY_HASH, CATEGORY_ID, BUCKETIZE, CROSS",
     )

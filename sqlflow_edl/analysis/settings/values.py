@@ -75,7 +75,7 @@ def _is_plain(value: ast.Value, depth: int) -> bool:
 def _data(value: ast.Value) -> object:
     if isinstance(value, ast.ListValue):
         return tuple(map(_data, value.items))
-    return value.text if isinstance(value, ast.Name) else getattr(value, "value", None)
+    return str(value) if isinstance(value, ast.Name) else getattr(value, "value", None)
 
 
 def pairs(given: Mapping[str, Setting]) -> Setting:

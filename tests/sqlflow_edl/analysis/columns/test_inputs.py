@@ -53,6 +53,14 @@ def test_a_named_category_has_a_form_of_its_own_in_each_part(session: Session) -
     assert found == {"wide": (spec.OneHot(bucket),), "deep": (spec.Embedding(bucket, 3),)}
 
 
+@pytest.mark.parametrize("quote", ['"', "`"])
+def test_a_quoted_name_stands_wherever_a_name_does(session: Session, quote: str) -> None:
+    items = "COLUMN @age@ + 1, MEAN(@age@) - @age@, IMPUTE(@age@), LN(@age@) AS `the log`, BUCKETIZE(@the log@, 2)"
+    bare = items.replace("@the log@", "log").replace("`the log`", "log").replace("@", "")
+    written = items.replace("@", quote)
+    assert inputs(session, written, "LinearRegressor", "age") == inputs(session, bare, "LinearRegressor", "age")
+
+
 def test_what_for_does_not_mention_is_placed_by_its_kind(session: Session) -> None:
     found = inputs(session, "COLUMN city FOR deep", select="city, age, team")
     team = spec.OneHot(spec.Vocabulary("team", ("blue", "green", "red")))
