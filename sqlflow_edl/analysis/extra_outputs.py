@@ -56,7 +56,7 @@ def named(written: Sequence[str], model: Archive, reference: str) -> tuple[tuple
     names = [_ALSO.get(name, name) for name in plain]
     for name, found in zip(written, names, strict=True):
         if found not in known:
-            what = f"a {model.spec.model.name} has {', '.join(known)}" if known else "it has none"
+            what = f"it has {', '.join(known)}" if known else "it has none"
             raise SemanticError(f"{reference} has no extra output {name}", hint=what)
     extra = tuple(name for name in dict.fromkeys(names) if name != PROBABILITIES)
     return extra, True if PROBABILITIES in names else None

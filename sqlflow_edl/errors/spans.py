@@ -30,10 +30,10 @@ def instead(span: Span | None) -> Iterator[None]:
 
 
 @contextmanager
-def at(span: Span | None, kind: type[SQLFlowError] | None = None) -> Iterator[None]:
-    """Set the span of errors without one, or only of those of a kind."""
+def at(span: Span | None, kind: type[SQLFlowError] = SQLFlowError) -> Iterator[None]:
+    """Set the span of errors of a kind that have none."""
     try:
         yield
-    except kind or SQLFlowError as error:
+    except kind as error:
         error.span = error.span or span
         raise

@@ -167,7 +167,7 @@ class JobRunner:
             if self._compiler.detached and pinned.rows:  # without rows there is no job to detach
                 return drift_report.added(self._detach(statement, ready), drift, found.reference)
             # what is wrong with rows shows when they are read; of a forecast also what its query lacks
-            with at(statement.select_span, None if planned.forecast else SemanticError):
+            with at(statement.select_span, SQLFlowError if planned.forecast else SemanticError):
                 outcome = self._run(ready)
             if not target:  # the rows are read before the folder is cleaned up
                 return job_results.result_set(statement, job, planned, outcome, notes)

@@ -197,16 +197,24 @@ def _special_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) 
         return _ADDED[token.word]
     if token.kind == "unknown" and token.text in "‘’“”":
         return "write straight quotes, ' or \""
-    if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
-        return "a value in a JSON text is JSON(payload, '$.user.age')"
-    if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
-        return "COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT"
+    if hint := _expression_hint(tokens, position, accepted):
+        return hint
     if token.word in CLAUSES:
         verb = next((tokens[i].word for i in (0, 1) if tokens[i].word != "TO"), "")
         return f"{verb} takes {', '.join(clauses)}, and not {token.word}" if clauses else None
     if "COMMA" in accepted and token.kind in ("word", "quoted", "string", "path", "number"):
         comma = f"put a comma before {_shown(token)}"
         return f"{comma}, or a clause: {', '.join(clauses)}" if clauses else comma
+    return None
+
+
+def _expression_hint(tokens: LazyTokens, position: int, accepted: Collection[str]) -> str | None:
+    """Return the hint for operators of SQL that expressions of COLUMN do not have."""
+    token = tokens[position]
+    if token.text == ">" and position and tokens[position - 1].text == "-":  # payload->'$.user.age'
+        return "a value in a JSON text is JSON(payload, '$.user.age')"
+    if (token.kind == "symbol" and token.text in _COMPARED and "SLASH" in accepted) or token.word == "WHEN":
+        return "COLUMN has no conditions: write BUCKET(x, [3]), or compute it in the SELECT"
     return None
 
 

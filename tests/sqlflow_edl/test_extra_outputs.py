@@ -105,9 +105,9 @@ def test_workers_give_the_extra_outputs_of_one_process(workshop: Workshop) -> No
 @pytest.mark.parametrize(
     ("model", "output", "known"),
     [
-        ("netted", "leaves", "a DNNClassifier has probabilities, logits, embedding, members"),
-        ("grown", "embedding", "a BoostedTreesRegressor has leaves"),
-        ("grouped", "embedding", "a KMeans has distances"),
+        ("netted", "leaves", "it has probabilities, logits, embedding, members"),
+        ("grown", "embedding", "it has leaves"),
+        ("grouped", "embedding", "it has distances"),
     ],
 )
 def test_an_unknown_output_is_refused_with_those_of_the_model(

@@ -96,7 +96,9 @@ class Resolver:
     def _with_names(self, value: ast.Value) -> ast.Value:
         """Return the item with names in place of texts that are a column or an alias, such as "my size" + 1."""
         match value:
-            case ast.Constant(value=str() as text) if self.schema.find(text) or text.casefold() in self._known:
+            case ast.Constant(value=str() as text) if (
+                self.schema.find(text) or text.casefold() in self._known
+            ):
                 return ast.Name((text,), text, value.span)
             case ast.ListValue():
                 return replace(value, items=tuple(map(self._with_names, value.items)))

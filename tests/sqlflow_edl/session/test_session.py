@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from edl import spec
 from edl.data.names import fitting, free_name
-from edl.errors import SQLFlowError
+from edl.errors import Span, SQLFlowError
 from edl.program.user_model import PATH_VARIABLE, find
 from sqlflow_edl.syntax.lexer import quoted_name
 from tests.databases import fill
@@ -239,6 +239,22 @@ def test_an_older_version_predicts_by_its_number(workshop: Workshop) -> None:
     )
     assert first != second
     assert second == current
+
+
+@pytest.mark.parametrize(
+    ("query", "use", "message"),
+    [
+        ("SELECT 'old' AS x0, x1, x2, x3 FROM iris", "TO PREDICT USING", "column x0 is of type"),
+        ("SELECT * FROM iris WHERE 1 = 0", "TO EVALUATE", "there are no rows to evaluate"),
+        ("SELECT * FROM iris WHERE 1 = 0", "TO EXPLAIN", "there are no rows to explain"),
+    ],
+)
+def test_rows_that_a_model_cannot_use_are_errors_at_their_query(
+    workshop: Workshop, query: str, use: str, message: str
+) -> None:
+    with pytest.raises(SQLFlowError, match=message) as raised:
+        workshop.run(f"{query} {use} flowers")
+    assert raised.value.span == Span(0, len(query))
 
 
 def test_a_failed_training_is_known_with_its_reason_and_leaves_the_model_usable(workshop: Workshop) -> None:

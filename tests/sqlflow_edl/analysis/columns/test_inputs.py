@@ -58,7 +58,9 @@ def test_a_quoted_name_stands_wherever_a_name_does(session: Session, quote: str)
     items = "COLUMN @age@ + 1, MEAN(@age@) - @age@, IMPUTE(@age@), LN(@age@) AS `the log`, BUCKETIZE(@the log@, 2)"
     bare = items.replace("@the log@", "log").replace("`the log`", "log").replace("@", "")
     written = items.replace("@", quote)
-    assert inputs(session, written, "LinearRegressor", "age") == inputs(session, bare, "LinearRegressor", "age")
+    assert inputs(session, written, "LinearRegressor", "age") == inputs(
+        session, bare, "LinearRegressor", "age"
+    )
 
 
 def test_what_for_does_not_mention_is_placed_by_its_kind(session: Session) -> None:
