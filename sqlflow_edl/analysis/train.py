@@ -100,6 +100,8 @@ class TrainingPlan:
                 wants[column] = wants.get(column, Want.NONE) | want
         if self.weight:
             wants[self.weight] = wants.get(self.weight, Want.NONE) | Want.MOMENTS
+        if mark := self.splitting.mark:
+            wants[mark] = wants.get(mark, Want.NONE) | Want.COUNTS
         if self.group:
             wants[self.group] = wants.get(self.group, Want.NONE)
         return wants
@@ -116,7 +118,7 @@ class TrainingPlan:
 
     def checks(self) -> DataChecks:
         """Return the checks of the rows, before any row is read."""
-        others = (self.label, *self.more_labels, self.weight, self.group)
+        others = (self.label, *self.more_labels, self.weight, self.group, self.splitting.mark)
         # a row is in several examples, so that comparisons of rows would mislead
         columns = [] if self.forecast else [column for column in self.columns if column not in others]
         return DataChecks(self.label, columns, self.schema, self.seed, self.more_labels)
@@ -397,6 +399,7 @@ def plan(
         else splits.choose(settings, schema, label, held_out, errors, group)
     )
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
+    reserved[splitting.mark] = "what marks the validation rows"
     reserved |= dict.fromkeys(found, "a label" if len(found) > 1 else "the label")
     if parent:
         errors += (reused.with_parent(name, parent.reference) for name in statement.reused)

@@ -9,7 +9,7 @@ from edl.jobs.trials import Trial
 from sqlflow_edl.analysis.expressions import argument
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.reports.text import number
+from sqlflow_edl.reports.text import counted, number
 
 MOST_BARS, LONGEST_BAR = 20, 40
 _EIGHTHS = ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")
@@ -65,7 +65,7 @@ def _members(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     else:
         for position, trial in enumerate(chosen):
             yield "" if position else "members", f"{trial.weight:4.0%} trial {trial.number}, {trial.name}"
-    refit = [f"trial {trial.number} for {trial.refit:,} epochs" for trial in chosen if trial.refit]
+    refit = [f"trial {trial.number} for {counted(trial.refit, 'epoch')}" for trial in chosen if trial.refit]
     without = [f"trial {trial.number}" for trial in chosen if trial.refit == 0]
     if refit:
         yield "refit", f"on all rows, after the figures were measured: {', '.join(refit)}"

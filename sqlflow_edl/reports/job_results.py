@@ -87,6 +87,7 @@ def _validation_rows(trained: JobSpec) -> str:
         which = {
             "time": f"the {counted(count, 'latest row')} by {split.column}, from {split.since}",
             "group": f"{which} of other values of {split.column}",
+            "column": f"{which} that {split.column} marks",
             "stratified": f"{which} of all classes",
             "random": counted(count, "random row"),
         }[split.by]

@@ -239,11 +239,16 @@ def _rows(plan: TrainingPlan, spec: JobSpec) -> Rows:
         return
     few = "none for fewer than 100 rows" if not rows.validation else "a tenth"
     written = "by a query of their own" if plan.held_out.query else WRITTEN
-    yield "validation", f"{rows.validation:,}", written if plan.held_out.span else f"{DEFAULT}: {few}"
+    yield (
+        "validation",
+        f"{rows.validation:,}",
+        written if plan.held_out.span or plan.splitting.mark else f"{DEFAULT}: {few}",
+    )
     if spec.split is not None and rows.validation:
         splitting = plan.splitting
         why = WRITTEN if splitting.span else f"{DEFAULT}: {splitting.why}"
-        yield "split", text.split(spec.split), f"{why}; equal rows are on one side"
+        units = "" if splitting.mark else "; equal rows are on one side"
+        yield "split", text.split(spec.split), f"{why}{units}"
 
 
 def _training(plan: TrainingPlan, spec: JobSpec) -> Rows:

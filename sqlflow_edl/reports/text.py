@@ -143,6 +143,8 @@ def split(found: spec.Split) -> str:
             return f"the latest by {text(found.column)}" + (f", from {found.since}" if found.since else "")
         case "group":
             return f"all of some values of {text(found.column)}"
+        case "column":
+            return f"those that {text(found.column)} marks"
         case "stratified":
             return f"the same share of each class of {text(found.column)}"
     return "at random"

@@ -120,7 +120,8 @@ def look(source: data.Source, plan: TrainPlan) -> Planned:
         plan = replace(plan, more_classes=more)
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
-    held_out = splits.expected(plan.splitting, found) if held_out is None else held_out
+    if held_out is None:
+        held_out = splits.expected(plan.splitting, found, statistics.get(plan.splitting.mark))
     rows = _counted(plan, found.rows, held_out, validation.rows(own))
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)

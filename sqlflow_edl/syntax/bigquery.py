@@ -108,7 +108,7 @@ _OTHERS = (
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
 _LABELS = ("input_label_cols", "time_series_data_col")
 _QUANTILES = (0.1, 0.9)
-_SPLITS = {"RANDOM": "random", "SEQ": "time"}
+_SPLITS = {"RANDOM": "random", "SEQ": "time", "CUSTOM": "column"}
 _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 
 
@@ -355,7 +355,7 @@ def _split(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]
             StatementSyntaxError(
                 f"there is no data_split_method {method or 'of that kind'}",
                 span=option.value.span,
-                hint="AUTO_SPLIT, RANDOM, SEQ and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)",
+                hint="AUTO_SPLIT, RANDOM, SEQ, CUSTOM and NO_SPLIT are possible; TRAIN has VALIDATE ON (query)",
             )
         )
 

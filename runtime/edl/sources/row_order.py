@@ -8,7 +8,7 @@ numbers are hashed as BIGINT, because databases store them in different widths.
 
 With a split, the validation rows come after the others. Whole units are on one side: equal rows, the rows of a group,
 or those of one time. They are taken in the order of a hash of unit and seed, the latest time first, until the fraction
-is reached; units that are larger than the fraction come last in that order.
+is reached; units that are larger than the fraction come last in that order. A column that marks them has no units.
 
 Equal rows are copies of one observation in most tables. They are observations of their own, and each is a unit, where
 the rows have few values: `ROWS_PER_VALUE` rows for each different row, or labels that differ in the share `SCATTERED`
@@ -67,6 +67,12 @@ def shuffled(
     number = f"row_number() OVER (PARTITION BY {near} ORDER BY {exact}) AS {nth}"
     if split is None:
         return f"SELECT {values} FROM (SELECT *, {number} FROM ({given})) ORDER BY {order}"
+    mark = quoted(free_name("held", names))
+    if split.by == "column":
+        marked = (
+            f"SELECT *, coalesce({quoted(split.column)}::BOOLEAN, true) AS {mark}, {number} FROM ({given})"
+        )
+        return f"SELECT {values}, {mark} FROM ({marked}) ORDER BY {mark}, {order}"
     features = quoted(free_name("features", names))
     others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
     rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in others if name != key)
@@ -83,7 +89,6 @@ def shuffled(
             f"SELECT {unit} AS unit, {kind} AS kind, CASE WHEN (FROM {_SEPARATE}) THEN 1 ELSE {size} END AS size"
             f" FROM {_GIVEN} WHERE (FROM {_SEPARATE}) OR {nth} = 1"
         )
-    mark = quoted(free_name("held", names))
     is_held = f"{unit} IN (FROM {_HELD})"  # a unit is of one class
     return (
         f"WITH {_GIVEN} AS MATERIALIZED ({numbered}),"

@@ -24,7 +24,7 @@ Report = Literal[
     "figures", "confusion_matrix", "roc_curve", "drift", "features"
 ]  # result of EVALUATE; the last two of PREDICT
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "none"]
-SplitBy = Literal["random", "time", "group", "stratified"]
+SplitBy = Literal["random", "time", "group", "stratified", "column"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]
 Device = Literal["auto", "cpu", "cuda"]
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -93,10 +93,11 @@ class Split(Struct, frozen=True):
     """Choice of the validation rows among a query's rows; they come last in the pinned order.
 
     `by` time, they are the rows with the latest values of `column`; by group, all rows of some values of `column`;
-    stratified, the same share of each class of the label `column`, at least one row of two. At random, `column` may be
-    the label. Rows that are equal in all columns are on one side, unless they are observations of their own, as
-    `edl.sources.row_order` says. `fraction` is the share of the rows if there are at least `fewest`; of fewer there are
-    none. `since` is the first value of `column` among the validation rows by time, as text, once rows are pinned.
+    stratified, the same share of each class of the label `column`, at least one row of two; by column, those in which
+    `column` is true (not 0) or NULL, without regard to `fraction`. At random, `column` may be the label. Rows that are
+    equal in all columns are on one side, unless they are observations of their own, as `edl.sources.row_order` says.
+    `fraction` is the share of the rows if there are at least `fewest`; of fewer there are none. `since` is the
+    first value of `column` among the validation rows by time, as text, once rows are pinned.
     """
 
     by: SplitBy

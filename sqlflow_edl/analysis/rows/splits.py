@@ -1,4 +1,4 @@
-"""Choice of the validation rows among the rows of the query: by time, by group, by class, or at random.
+"""Choice of the validation rows among the rows of the query: by time, group, class or mark, or at random.
 
 By default a date orders the rows if it is the only one among the selected columns, its name is not that of a date of
 birth or an expiry, hardly any row lacks it, and it has enough values; then the latest rows are the validation rows, as
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError
-from sqlflow_edl.analysis.rows.validation import DEFAULT_FRACTION, FEWEST_ROWS, HeldOut
+from sqlflow_edl.analysis.rows.validation import DEFAULT_FRACTION, FEWEST_ROWS, TEST, HeldOut
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 
@@ -57,6 +57,11 @@ class Splitting:
     def group(self) -> str:
         """Return the column of groups, empty without one."""
         return self.split.column if self.split and self.split.by == "group" else ""
+
+    @property
+    def mark(self) -> str:
+        """Return the column that marks validation rows, empty without one."""
+        return self.split.column if self.split and self.split.by == "column" else ""
 
     @property
     def time(self) -> str:
@@ -146,6 +151,8 @@ def choose(
     try:
         if group:
             return _of_ranking(settings, schema, label, amount, group)
+        if settings.get(SPLIT) == "column":
+            return _marked(settings, schema, label, held_out)
         return (
             _written(settings, schema, label, amount)
             if written
@@ -157,18 +164,33 @@ def choose(
         return Splitting()
 
 
-def expected(splitting: Splitting, label: ColumnStatistics) -> int | None:
-    """Return the number of validation rows by class, None for other splits. label: statistics of all rows."""
+def expected(splitting: Splitting, label: ColumnStatistics, mark: ColumnStatistics | None) -> int | None:
+    """Return the number of validation rows by class or mark, None for other splits.
+
+    label, mark: statistics of all rows; None without a column that marks them.
+    """
     split = splitting.split
+    if mark is not None and mark.counts is not None:
+        counted = zip(mark.counts.values, mark.counts.counts, strict=True)
+        return mark.nulls + sum(count for value, count in counted if value)
     if split is None or split.by != "stratified" or label.counts is None or label.rows < split.fewest:
         return None
     return sum(max(int(count * split.fraction + 0.5), int(count > 1)) for count in label.counts.counts)
 
 
 def check_found(splitting: Splitting, total: int, validation: int | None) -> None:
-    """Raise SemanticError if a written split into groups or by time has found no validation rows to take."""
+    """Raise SemanticError if a written split into groups, by time or by mark has found no rows of one side."""
     split = splitting.split
-    if split is None or validation or not splitting.span or not split.rows(total) or not split.column:
+    if split is None or not splitting.span or not split.column:
+        return
+    if split.by == "column" and validation in (0, total):
+        side = "all" if validation else "none"
+        raise SemanticError(
+            f"{split.column} marks {side} of the {total:,} rows as validation rows",
+            span=splitting.span,
+            hint="it is TRUE (or 1) in the rows to validate on, and FALSE (or 0) in those to train on",
+        )
+    if validation or not split.rows(total):
         return
     raise SemanticError(
         f"{split.column} has one value in all {total:,} rows, and so no validation rows can be taken by it",
@@ -217,9 +239,9 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
     if how == "auto" and column:
         if schema.type(column) not in _MOMENTS:
             raise SemanticError(
-                f"{column} can divide the rows by group or by time",
+                f"{column} can divide the rows by group or by time, or mark the validation rows",
                 span=settings.span(COLUMN),
-                hint=f"write {SPLIT} = group or {SPLIT} = time",
+                hint=f"write {SPLIT} = group, {SPLIT} = time or {SPLIT} = column",
             )
         how = "time"
     if how == "auto":
@@ -243,6 +265,29 @@ def _written(settings: Settings, schema: Schema, label: str, amount: spec.Split)
             hint=f"add {COLUMN} = customer_id, for instance",
         )
     return Splitting(msgspec.structs.replace(amount, by="group", column=column), span=span)
+
+
+def _marked(settings: Settings, schema: Schema, label: str, held_out: HeldOut) -> Splitting:
+    """Return the split by a column that is true in the validation rows."""
+    column = _column(settings, schema, label)
+    if not column:
+        raise SemanticError(
+            f"{SPLIT} = column needs the column that is TRUE in the validation rows",
+            hint=f"add {COLUMN} = is_test, for instance",
+        )
+    if not (schema.type(column) is ColumnType.BOOLEAN or schema.is_integer(column)):
+        raise SemanticError(
+            f"{column} is {schema.type(column).words}, and validation rows are marked by TRUE or 1",
+            span=settings.span(COLUMN),
+            hint=f"select a comparison: {column} > 0 AS is_test",
+        )
+    if held_out.share is not None:
+        raise SemanticError(
+            f"{column} marks the validation rows, whatever their share is",
+            span=held_out.span or settings.span(TEST),
+            hint=f"leave the fraction out, or {SPLIT} = column",
+        )
+    return Splitting(spec.Split("column", column), span=settings.span(COLUMN))
 
 
 def _column(settings: Settings, schema: Schema, label: str) -> str:

@@ -139,7 +139,7 @@ class SearchPlan:
 
     def fit(self, statistics: Statistics, rows: spec.Rows, classes: labels.Values) -> spec.JobSpec:
         """Return the JobSpec of the search. Raises the errors of the first candidate if none can be trained."""
-        ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group")
+        ordered = self.splitting.split is not None and self.splitting.split.by in ("time", "group", "column")
         if ordered and self.folds not in (None, 1):
             raise self._not_at_random()
         divided = divide(

@@ -284,16 +284,18 @@ TRAIN = (
         "validation.split",
         "text",
         "Choice of the validation rows; validation.fraction is their share. time: the latest rows; group: all "
-        "rows of some groups; stratified: the same share of each class; random. auto: time if a date orders "
+        "rows of some groups; stratified: the same share of each class; column: those in which a column is TRUE or "
+        "NULL; random. auto: time if a date orders "
         "the rows, else stratified for classes and random for numbers. Equal rows are on one side, "
         "unless there are few different rows.",
         "auto",
-        choices=("auto", "random", "time", "group", "stratified"),
+        choices=("auto", "random", "time", "group", "stratified", "column"),
     ),
     Attribute(
         "validation.column",
         "text",
-        "Column of the times (dates or numbers) or of the groups of validation.split; by default the only date.",
+        "Column of the times (dates or numbers), groups or marks (TRUE or 1) of validation.split; by default the only "
+        "date.",
     ),
     Attribute(
         "validation.test_fraction",

@@ -84,6 +84,16 @@ def test_a_group_larger_than_the_fraction_is_taken_only_if_all_are(
     assert validation.num_rows == 0
 
 
+def test_marked_rows_are_the_validation_rows(any_source: Source, tmp_path: Path) -> None:
+    """A mark is a boolean or a number, and a row without one is validated on, as in BigQuery ML."""
+    table = pa.table({"n": range(9), "mark": [True, False, None] * 3, "few": [1, 0, 0, 0, None, 0, 0, 0, 0]})
+    fill(any_source, "t", table)
+    for column, wanted in (("mark", [0, 2, 3, 5, 6, 8]), ("few", [0, 4])):
+        training, validation = split(any_source, tmp_path, Split("column", column))
+        assert sorted(validation["n"].to_pylist()) == wanted
+        assert sorted(training["n"].to_pylist()) == sorted({*range(9)} - {*wanted})
+
+
 def test_each_class_has_its_share_of_stratified_rows_and_one_of_two(
     any_source: Source, tmp_path: Path
 ) -> None:

@@ -113,6 +113,9 @@ def _marked(
         free_name(name, names)
         for name in (*_HASHES, "unit", "kind", "size", "total", "every", "wanted", "before", "held")
     )
+    if split.by == "column":
+        is_held = f"COALESCE(CAST({quoted(split.column)} AS BOOLEAN), TRUE)"
+        return f"SELECT {listed}, {near}, {exact}, CASE WHEN {is_held} THEN 1 ELSE 0 END AS {held} FROM ({rows}) b"
     if split.by in ("random", "stratified"):
         rows = _with_own_unit(rows, listed, names, columns, split)
     kept = f"{listed}, {near}, {exact}"
