@@ -45,7 +45,8 @@ class Backend:
     """Environment of one master.
 
     `supervised`: a supervisor ends the instances when the job is over, and SIGTERM cancels the job. Without a
-    supervisor the master ends the instances with `end_instances`, and SIGTERM asks for a replacement of the master.
+    supervisor the master ends the instances with `end_instances`, unless they end by themselves (None), and SIGTERM
+    asks for a replacement of the master.
 
     `show` and `show_end` publish snapshots and the outcome for readers that do not follow the events. The event loop
     calls `beat` about once a second. None of these may block. `wishes` reads those of users, if no call brings them,
@@ -71,6 +72,6 @@ class Backend:
     interval: float = 0.2
     register_secs: float = REGISTER_SECS
     supervised: bool = True
-    end_instances: Callable[[], None] = lambda: None
+    end_instances: Callable[[], None] | None = None
     show_end: Callable[[End], None] = lambda end: None
     relayed: Keeper | None = None

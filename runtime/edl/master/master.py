@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -288,8 +289,13 @@ class Master:
         if self._ps_client is not None:
             await self._ps_client.close()
         await self._let_go()
-        if not self._backend.supervised:
+        with contextlib.suppress(TimeoutError):  # else a pending start might follow the end of the others
+            await asyncio.wait_for(self._scaler.finish(), GO_SECS)
+        self._scaler.close()
+        if self._backend.end_instances is not None:
             await self._end_instances()
+        else:  # nothing is left to store, so a signal ends this process at once
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, os._exit, exit_codes.PREEMPTED)
         if self._ps_client is not None:
             await self._ps_client.tidy()
         if not (self._tasks.state.failed and self._backend.supervised):
@@ -384,12 +390,12 @@ class Master:
     async def _end_instances(self) -> None:
         """Wait for workers that exit by themselves and complete their logs; stop the others."""
         await _until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
-        with contextlib.suppress(TimeoutError):  # else a pending start might follow the end of the others
-            await asyncio.wait_for(self._scaler.finish(), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 
 
 def _end_instances(backend: Backend) -> None:
+    if backend.end_instances is None:
+        return
     try:
         backend.end_instances()
     except ClusterError as error:

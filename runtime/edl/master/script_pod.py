@@ -64,12 +64,10 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
                 end = scripts.run()
             if end is not None:
                 events.write(end)
-            else:  # the workers end by themselves, and the outcome is that of their scripts
+            else:  # the workers end by themselves
                 backend = dataclasses.replace(
                     backend,
-                    events=scripts.held,
-                    show_end=lambda end: None,
-                    end_instances=lambda: None,
+                    end_instances=None,
                     wishes=None,
                     register_secs=UNREGISTERED_SECS,
                 )

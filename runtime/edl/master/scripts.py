@@ -1,7 +1,7 @@
 """Master of a script's workers: `python -m edl.master.scripts JOB_FOLDER --port PORT --cluster-fd N`.
 
     start all ─▶ one fails ─▶ stop all ─▶ start all again …         as torchrun does
-    start all ─▶ the script calls edl.elastic ─▶ train in groups ─▶ wait for the ends of the scripts
+    start all ─▶ the script calls edl.elastic ─▶ train in groups ─▶ serve until the scripts have ended
 
 At first it keeps no state: what it must know after a restart is in the list of instances, whose incarnation is the
 number of restarts. When a worker has recorded a workload, the master of training jobs takes over in this process, with
@@ -11,10 +11,12 @@ the workers that run (`edl.master.master`).
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -27,7 +29,7 @@ from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs import script_run
-from edl.jobs.event_log import Event, EventLog
+from edl.jobs.event_log import EventLog
 from edl.jobs.events import Tally
 from edl.jobs.failure import to_failed
 from edl.jobs.outcome import Outcome
@@ -35,11 +37,11 @@ from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import Attempt, ScriptRun, Workload
 from edl.jobs.snapshot import Row, Snapshot
 from edl.logs import log
-from edl.master.backend import Backend, ClientResultStore, Events
+from edl.master.backend import Backend, ClientResultStore, End, Events, ResultStore
 from edl.master.main import begin
 from edl.master.master import run
 from edl.master.state import MasterState
-from edl.master.state_store import FileStateStore
+from edl.master.state_store import FileStateStore, StateStore
 from edl.spec import JobSpec, Rows, from_json
 from edl.tasks import encoding
 from edl.tasks.job_state import MOST_STEPS, STEPWISE
@@ -78,7 +80,7 @@ def _train(
         backend = Backend(
             cluster=cluster,
             state_store=state_store,
-            events=scripts.held,
+            events=scripts.events,
             result_store=ClientResultStore(),
             show=lambda snapshot: snapshot.write(folder.snapshot),
             address=address,
@@ -128,9 +130,8 @@ class ScriptMaster:
     def __init__(self, folder: ClusterFolder, cluster: Workers, events: Events, records: Path) -> None:
         self._folder = folder
         self._cluster = cluster
-        self._events = events
+        self.events = events
         self._records = records
-        self.held = HeldOutcome(events)
         script = script_run.read(folder.job, ScriptRun)
         if script is None:
             raise JobError("the job has no script")
@@ -159,20 +160,12 @@ class ScriptMaster:
         return None
 
     def train(self, backend: Backend, lease_secs: float) -> int:
-        """Serve the workers that train together, and wait for the ends of their scripts; return the exit code.
-
-        The events of the backend are `held`.
-        """
+        """Serve the workers until the scripts of those that have trained have ended; return the exit code."""
         workload = script_run.read(self._records, Workload)
         spec = from_json((self._folder.job / "program" / "job.json").read_bytes())
-        code = run(_trained(spec, workload), self._folder, backend, lease_secs)
-        data = backend.state_store.read()
-        if self.held.outcome is None:
-            return code
-        members = encoding.decode(data, MasterState).members if data is not None else {}
-        self.await_ends({(name, member.incarnation) for name, member in members.items()})
-        self._events.write(self.held.outcome)
-        return code
+        ends = ScriptEnds(backend.result_store, backend.state_store, self.await_ends)
+        backend = dataclasses.replace(backend, result_store=ends)
+        return run(_trained(spec, workload), self._folder, backend, lease_secs)
 
     def _begin(self, instance: Instance) -> None:
         """Start a worker of the attempt that its incarnation names."""
@@ -185,20 +178,17 @@ class ScriptMaster:
                 )
         self._cluster.start(instance)
 
-    def await_ends(self, trained: set[tuple[str, int]]) -> None:
-        """Wait until the scripts of the workers that `trained` have ended, and stop others, which have come too late.
+    def await_ends(self, trained: AbstractSet[tuple[str, int]]) -> None:
+        """Wait until the scripts of the workers that `trained` have ended. Others have come too late: they have nothing
+        to do, and are ended with the job.
 
-        Raises JobError if a script fails after the training.
+        Raises JobError if one of the scripts fails.
         """
-        changes = self._look()
-        stopped: set[tuple[str, int]] = set()
-        while any(change.state != "ended" for change in changes):
-            late = {change.instance.key for change in changes} - trained - stopped
-            for key in late:  # looked for each time: a pod may be seen only some time after its launch
-                self._cluster.stop(*key, 0.0)
-            stopped |= late
+        while True:
+            changes = [change for change in self._look() if change.instance.key in trained]
+            if all(change.state == "ended" for change in changes):
+                break
             time.sleep(LOOK_SECS)
-            changes = self._look()
         if failed := [change for change in changes if change.reason not in ("done", "preempted", "stopped")]:
             raise JobError(
                 f"{failed[0].instance.name} {_why(failed[0])} after the training",
@@ -239,7 +229,7 @@ class ScriptMaster:
         )
         if tally != self._tally:
             self._tally = tally
-            self._events.write(tally)
+            self.events.write(tally)
 
     def _outcome(self) -> Outcome:
         return Outcome("train", 0, time.monotonic() - self._began)
@@ -289,18 +279,33 @@ class Gang:
         return found
 
 
-class HeldOutcome:
-    """Events in which the outcome of the training is kept back: the scripts are not at their ends yet."""
+class ScriptEnds:
+    """Result store of a job that ends with the scripts of its workers.
 
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self.outcome: Outcome | None = None
+    The master serves meanwhile: a worker that has missed the end of the training learns of it, and the liveness
+    probe is answered. `await_ends` gets the members of the last group.
+    """
 
-    def write(self, event: Event) -> None:
-        if isinstance(event, Outcome):
-            self.outcome = event
-        else:
-            self._events.write(event)
+    def __init__(
+        self,
+        result_store: ResultStore,
+        state_store: StateStore,
+        await_ends: Callable[[AbstractSet[tuple[str, int]]], None],
+    ) -> None:
+        self._result_store = result_store
+        self._state_store = state_store
+        self._await_ends = await_ends
+
+    def end(self, end: End) -> End:
+        if isinstance(end, Outcome) and (data := self._state_store.read()) is not None:
+            state = encoding.decode(data, MasterState).rendezvous
+            members = state.present.members if state.present is not None else ()
+            try:
+                self._await_ends({*zip(members, state.incarnations, strict=True)})
+            except JobError as error:
+                log(f"error: {error.message}")
+                end = to_failed(error, "")
+        return self._result_store.end(end)
 
 
 def _trained(spec: JobSpec, workload: Workload | None) -> JobSpec:

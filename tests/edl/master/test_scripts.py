@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import pytest
 
-from edl.cluster import Change, Instance, Reason
+from edl import exit_codes
+from edl.cluster import Change, Instance, Reason, Room
 from edl.errors import JobError
 from edl.jobs import script_run
-from edl.jobs.event_log import EventLog
+from edl.jobs.event_log import EventLog, read_end
+from edl.jobs.failure import Failed
+from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import ScriptRun
 from edl.jobs.snapshot import Snapshot
 from edl.master import scripts
-from edl.master.scripts import Gang, ScriptMaster
+from edl.master.backend import Backend, ClientResultStore
+from edl.master.master import run
+from edl.master.scripts import Gang, ScriptEnds, ScriptMaster
+from edl.master.state import MasterState
+from edl.master.state_store import FileStateStore
+from edl.rpc.channel import MasterChannel
+from edl.tasks import encoding
+from edl.tasks.job_state import JobState
+from edl.worker.master_client import RemoteTasks
+from tests.edl.master.simulated import job_spec
 
 
 def running(name: str, incarnation: int = 0) -> Change:
@@ -78,37 +93,91 @@ class Looks:
     """Workers that are seen as in `looks`, one after the other, of which the last one stays."""
 
     relaunches = 0
+    room = None
+    unfit: frozenset[str] = frozenset()
 
     def __init__(self, looks: Sequence[list[Change]]) -> None:
         self._looks = list(looks)
-        self.stopped: list[tuple[str, int]] = []
 
     def list(self) -> list[Change]:
         return self._looks.pop(0) if len(self._looks) > 1 else self._looks[0]
 
     def start(self, instance: Instance) -> None: ...
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self.stopped.append((name, incarnation))
+    def stop(self, name: str, incarnation: int, grace: float) -> None: ...
+
+    def watch(self) -> Iterator[Change | Room]:
+        yield from ()
+
+    def close(self) -> None: ...
 
     def show(self, snapshot: Snapshot) -> None: ...
 
 
-def test_a_replacement_that_is_first_seen_after_the_training_is_stopped_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def ends_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """A function that waits for the ends of two workers that have trained, as they are seen."""
     monkeypatch.setattr(scripts, "LOOK_SECS", 0.0)
     script_run.write(tmp_path, ScriptRun("train.py", "", (), ".", 2, 0))
-    killed, replacement = ended("worker-1", "stopped"), running("worker-1", 1)
-    looks = Looks(
-        [
-            [running("worker-0"), killed],
-            [running("worker-0"), killed, replacement],
-            [running("worker-0"), killed, replacement],
-            [ended("worker-0", "done"), killed, ended("worker-1", "stopped", 1)],
-        ]
-    )
     with EventLog(tmp_path / "events") as events:
-        master = ScriptMaster(ClusterFolder(tmp_path), looks, events, tmp_path)
-        master.await_ends({("worker-0", 0), ("worker-1", 0)})
-    assert looks.stopped == [("worker-1", 1)]
+        yield lambda *looks: ScriptMaster(ClusterFolder(tmp_path), Looks(looks), events, tmp_path).await_ends(
+            {("worker-0", 0), ("worker-1", 1)}
+        )
+
+
+def test_workers_that_have_not_trained_are_not_waited_for(ends_of: Callable[..., None]) -> None:
+    killed, late = ended("worker-1", "killed"), running("worker-2", 1)
+    looks = [
+        [running("worker-0"), killed, running("worker-1", 1), late],
+        [running("worker-0"), ended("worker-1", "done", 1), late],
+        [ended("worker-0", "done"), ended("worker-1", "done", 1), late, running("worker-1", 2)],
+    ]
+    ends_of(*looks)
+
+
+def test_a_script_that_fails_after_the_training_fails_the_job(ends_of: Callable[..., None]) -> None:
+    with pytest.raises(JobError, match=r"worker-1 failed \(exit code 3\) after the training"):
+        ends_of([ended("worker-0", "done"), ended("worker-1", "failed", 1, 3)])
+
+
+@pytest.mark.usefixtures("calls")
+@pytest.mark.parametrize("error", ["", "worker-0 failed after the training"])
+def test_the_master_tells_late_workers_that_the_job_is_over_while_scripts_end(
+    tmp_path: Path, error: str
+) -> None:
+    folder, found = ClusterFolder(tmp_path), list[bool]()
+    (tmp_path / "cluster").mkdir()
+    folder.make_token()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "{}:{}".format(*free.getsockname())
+
+    def late(trained: AbstractSet[tuple[str, int]]) -> None:
+        """Come as a worker, after the end of the training."""
+        with (
+            MasterChannel(address, folder.token()) as channel,
+            RemoteTasks(channel, "worker-1", 1) as tasks,
+        ):
+            tasks.join()
+            found.append(tasks.over("export") and tasks.next("train") is None)
+        if error:
+            raise JobError(error)
+
+    with contextlib.closing(FileStateStore(folder.state)) as state_store, EventLog(folder.events) as events:
+        spec = job_spec("allreduce", 512, 2)
+        outcome = Outcome("train", 512, 1.0)
+        state = MasterState(digest=spec.rows.digest, job=JobState(finished=True, outcome=outcome))
+        state_store.write(encoding.encode(state))
+        backend = Backend(
+            cluster=Looks([[]]),
+            state_store=state_store,
+            events=events,
+            result_store=ScriptEnds(ClientResultStore(), state_store, late),
+            show=lambda snapshot: None,
+            address=address,
+        )
+        code = run(spec, folder, backend, 10.0)
+    assert found == [True]
+    assert code == (exit_codes.JOB_FAILED if error else exit_codes.OK)
+    end = read_end(folder.events)
+    assert end == (Failed(JobError.code, error) if error else outcome)
