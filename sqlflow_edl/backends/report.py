@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from edl.jobs.job_folder import JobFolder, Status
-from edl.jobs.snapshot import WAITING, Counts, Row, Snapshot, Staleness
+from edl.jobs.snapshot import WAITING, Counts, Row, ServerCounts, Snapshot
 from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -28,7 +28,7 @@ class JobReport(msgspec.Struct, frozen=True):
     recent rate. cut: the last complete checkpoint. instances: its processes or pods, supervising ones first. logs:
     their names. notes: reasons why some make no progress. metrics: the address for Prometheus while the job runs.
     tensorboard: the folder of its curves; both are empty if there is none. group, members, lost_updates, lost_rows,
-    staleness, workers, servers, server_change: as in `Snapshot`. place: as in `Status`.
+    counts, workers, servers, server_change: as in `Snapshot`. place: as in `Status`.
     """
 
     id: str
@@ -58,7 +58,7 @@ class JobReport(msgspec.Struct, frozen=True):
     members: tuple[str, ...]
     lost_updates: int
     lost_rows: int
-    staleness: Staleness
+    counts: ServerCounts
     workers: int
     servers: int
     server_change: str
@@ -98,7 +98,7 @@ def report(job: JobFolder, details: JobDetails) -> JobReport:
         tensorboard=str(job.tensorboard) if job.tensorboard.is_dir() else "",
         lost_updates=snapshot.lost_updates,
         lost_rows=snapshot.lost_rows,
-        staleness=snapshot.staleness,
+        counts=snapshot.counts,
         workers=snapshot.workers,
         servers=snapshot.servers,
         server_change=snapshot.server_change,
@@ -235,7 +235,9 @@ def _updates(found: JobReport) -> Iterator[tuple[str, str]]:
             f"{found.lost_updates:,}, of {found.lost_rows:,} rows, with lost servers (train.durable_updates)"
         )
         yield "lost updates", lost
-    stale = found.staleness
+    if found.counts.stale:
+        yield "stale gradients", f"{found.counts.stale:,}, computed again for a later round"
+    stale = found.counts.staleness
     if stale.gradients:
         reduced = f"{stale.reduced:,} of {stale.gradients:,} gradients were beyond train.max_staleness"
         more = f"; {reduced}" if stale.reduced else ""
@@ -250,7 +252,7 @@ def _tables(found: JobReport) -> Iterator[tuple[str, str]]:
         rows.update(load.tables)
     if rows:
         yield "embedding rows", ", ".join(f"{name} {count:,}" for name, count in sorted(rows.items()))
-    evicted, refused = sum(load.evicted for load in loads), sum(load.refused for load in loads)
+    evicted, refused = found.counts.evicted, found.counts.refused
     if evicted:
         yield "evicted rows", f"{evicted:,} (train.embedding_max_rows, train.embedding_ttl_steps)"
     if refused:

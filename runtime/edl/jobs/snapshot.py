@@ -21,8 +21,7 @@ class Counts(msgspec.Struct, frozen=True):
 
 class Load(msgspec.Struct, frozen=True):
     """Load of a parameter server. `rows` and `bytes` are what it holds; `pulled` and `pushed` are recent rows per
-    second; `busy` is the fraction of time in calls, above 1 if calls overlapped. `tables` are the rows by table,
-    `evicted` and `refused` those of `edl.ps.messages.Figures`.
+    second; `busy` is the fraction of time in calls, above 1 if calls overlapped. `tables` are the rows by table.
     """
 
     rows: int = 0
@@ -31,8 +30,6 @@ class Load(msgspec.Struct, frozen=True):
     pushed: float = 0.0
     busy: float = 0.0
     tables: dict[str, int] = {}
-    evicted: int = 0
-    refused: int = 0
 
 
 class Staleness(msgspec.Struct, frozen=True):
@@ -57,6 +54,25 @@ class Staleness(msgspec.Struct, frozen=True):
     @property
     def mean(self) -> float:
         return self.total / self.gradients if self.gradients else 0.0
+
+
+class ServerCounts(msgspec.Struct, frozen=True):
+    """Events of parameter servers: `evicted` rows, `refused` gradients of ids without a row yet, `stale` gradients of
+    `sync`, which are computed again, and the staleness of those of `async`.
+    """
+
+    evicted: int = 0
+    refused: int = 0
+    stale: int = 0
+    staleness: Staleness = Staleness()
+
+    def __add__(self, other: ServerCounts) -> ServerCounts:
+        return ServerCounts(
+            self.evicted + other.evicted,
+            self.refused + other.refused,
+            self.stale + other.stale,
+            self.staleness + other.staleness,
+        )
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -89,10 +105,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     `rate` is recent rows per second. `tasks` are by kind (`train`, `evaluate`, `predict`, `export`). `generation`
     grows when the job is rolled back to a checkpoint, and `checkpoint` is the last complete one. `group` is the
     number of the last worker group of an all-reduce job, and `members` are its workers, the leader first.
-    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `staleness` is that of all
-    servers since the start of each. `workers` is the wanted number of workers, `servers` the number of parameter
-    servers, `wanted_servers` that after the change that is under way, which `server_change` describes. `paused`: no
-    instance runs, and none will until the job is resumed.
+    `lost_updates` and `lost_rows` are those that parameter servers had applied and lost. `counts` are those of all
+    servers since the start of the job, also of earlier ones. `workers` is the wanted number of workers, `servers` the
+    number of parameter servers, `wanted_servers` that after the change that is under way, which `server_change`
+    describes. `paused`: no instance runs, and none will until the job is resumed.
     """
 
     started: str
@@ -112,7 +128,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
     lost_updates: int = 0
     lost_rows: int = 0
-    staleness: Staleness = Staleness()
+    counts: ServerCounts = ServerCounts()
     workers: int = 0
     paused: bool = False
     servers: int = 0

@@ -5,11 +5,12 @@ New fields are added at the end with a default, so that the stored state of a ru
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from edl.jobs.failure import Failed
+from edl.jobs.snapshot import ServerCounts
 from edl.ps.messages import Manifest, Progress
 from edl.tasks.job_state import JobState
 from edl.tasks.protocol import WorkerGroup
@@ -73,7 +74,7 @@ class ServerRecord(msgspec.Struct, array_like=True):
 
     `address` is host:port, or empty if the instance is lost or has not registered yet. `epoch` counts the processes
     that served the index, from 0; it is -1 before the first. `home` is the name of the instance that serves the index
-    unless a worker stands in, `ps-INDEX` if it is empty.
+    unless a worker stands in, `ps-INDEX` if it is empty. `counts` are those of the present process in this generation.
     """
 
     instance: str = ""
@@ -81,6 +82,7 @@ class ServerRecord(msgspec.Struct, array_like=True):
     address: str = ""
     epoch: int = -1
     home: str = ""
+    counts: ServerCounts = ServerCounts()
 
 
 class ServerChange(msgspec.Struct):
@@ -149,8 +151,9 @@ class MasterState(msgspec.Struct):
     progress. `servers` is ordered by index. `workers` is the wanted number of workers if it was changed from that of
     the JobSpec; `server_count` is that of servers in the same way, and `server_change` a change that is under way.
     Servers that join get names from the number `next_server`, because the cluster knows the incarnations of earlier
-    ones. `began` is the second from which the job's deadline counts: its start, or its last resumption. `digest` is
-    that of the rows, which all masters of the job have in common.
+    ones. `server_counts` are those of earlier processes and generations. `began` is the second from which the job's
+    deadline counts: its start, or its last resumption. `digest` is that of the rows, which all masters of the job have
+    in common.
     """
 
     epoch: int = 0  # epoch of the master
@@ -177,6 +180,7 @@ class MasterState(msgspec.Struct):
     server_count: int | None = None
     server_change: ServerChange | None = None
     next_server: int = 0
+    server_counts: ServerCounts = ServerCounts()
 
     def begin_epoch(self) -> None:
         """Begin the epoch of a new master, from whose point of view every member was seen just now."""
@@ -247,6 +251,7 @@ class MasterState(msgspec.Struct):
         self.pending_checkpoints = []
         self.leases.clear()
         self.revoking.clear()
+        self.keep_counts(self.all_servers)
         # What was lost since the checkpoint is computed again.
         self.losses = [loss for loss in self.losses if loss.checkpoint < self.checkpoint_name]
         return self.checkpoint.job if self.checkpoint else None
@@ -274,14 +279,21 @@ class MasterState(msgspec.Struct):
     def end_server_change(self) -> None:
         """Begin with the servers that were to come."""
         assert self.server_change is not None  # noqa: S101 - the caller has begun it
+        self.keep_counts(self.all_servers)
         records = dict(zip(self.homes, self.all_servers, strict=True))
         self.servers = [records[home] for home in self.server_change.homes]
         for home, record in zip(self.server_change.homes, self.servers, strict=True):
             record.home = home
         self.server_count, self.server_change = len(self.servers), None
 
+    def keep_counts(self, records: Iterable[ServerRecord]) -> None:
+        """Keep the counts of servers that end, or begin to count anew."""
+        for record in records:
+            self.server_counts, record.counts = self.server_counts + record.counts, ServerCounts()
+
     def reset_servers(self, count: int) -> None:
         """Begin with `count` servers, and forget a checkpoint in the memory of others."""
+        self.keep_counts(self.all_servers)
         self.servers = [ServerRecord() for _ in range(count)]
         self.server_change = None
         if self.checkpoint is not None and self.checkpoint.manifest is not None:

@@ -1,4 +1,4 @@
-"""One job with parameter servers under one random schedule: everybody may die, and every call may be lost.
+"""Master and servers of a job under one random schedule: everybody may die, and every call may be lost.
 
 The master's state machines are the real ones. A server is what `edl.ps` promises: it holds of each task the rows whose
 gradients it took, says how far each lease is, and takes nothing of a lease that was revoked.
@@ -6,15 +6,10 @@ gradients it took, says how far each lease is, and takes nothing of a lease that
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
-from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from edl.errors import JobError
-from edl.jobs.failure import to_failed
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.ps_manager import Servers
 from edl.master.ps.server_slot import Answer, Call
@@ -30,7 +25,6 @@ from edl.ps.messages import (
     Figures,
     Manifest,
     Mode,
-    Progress,
     Reopen,
     Revoke,
     Revoked,
@@ -42,124 +36,13 @@ from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints
 from edl.tasks import encoding
 from edl.tasks.job_state import Plan
-from edl.tasks.task import CONTROL, Report, Task, TaskType
-from edl.worker.outbox import Outbox
-from tests.edl.master.test_schedules import finished
+from tests.edl.master.server_processes import Push, Saved, Server
 
 LEASE = 10.0
-PIECE = 4096  # rows of a push
-WANT: dict[TaskType, int] = {"evaluate": 1, "conclude": 1, "export": 1, "train": 2}
-
-Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: how often it is in
-
-
-class Push(NamedTuple):
-    """One push: sender and sequence identify it, piece is what it adds."""
-
-    sender: tuple[str, int]
-    sequence: int
-    piece: tuple[int, int, int]
-    progress: Progress
-
-
-class Server:
-    """One process. rows, progress, void, last, sealed, admitted: as `edl.ps` keeps them."""
-
-    def __init__(self, name: str, incarnation: int) -> None:
-        self.last: dict[tuple[str, int], int] = {}
-        self.sealed = ""
-        self.admitted: dict[tuple[str, int], int] = {}
-        self.name = name
-        self.incarnation = incarnation
-        self.address = f"{self.name}:{incarnation}"
-        self.alive = True
-        self.registered = False
-        self.arranged: Arrange | None = None
-        self.open = False
-        self.step = 0
-        self.rows: Rows = Counter()
-        self.progress: dict[int, Progress] = {}
-        self.void: set[int] = set()
-        self.written: dict[str, Shard] = {}
-        self.memory: set[tuple[str, int]] = set()  # cuts, and whose shards of them
-
-    def refuses(self, lease: int) -> bool:
-        """Return True if the lease was revoked, in its time or before."""
-        assert self.arranged is not None
-        before = lease <= self.arranged.leased and lease not in self.arranged.valid
-        return before or lease in self.void
-
-    def knows(self, push: Push) -> bool:
-        return push.sequence <= self.last.get(push.sender, 0)
-
-    def apply(self, push: Push) -> None:
-        if not self.knows(push):
-            self.last[push.sender] = push.sequence
-            self.progress[push.progress.task.attempt] = push.progress
-            self.step += 1
-            self.rows[push.piece] += 1
-
-    def replay(self, log: list[tuple[int, Push | str]], generation: int, since: str) -> None:
-        """Apply what the log has of the generation, behind the checkpoint if that is of it."""
-        entries = [entry for at, entry in log if at == generation]
-        for entry in entries[entries.index(since) + 1 if since else 0 :]:
-            if isinstance(entry, Push):
-                self.apply(entry)
-
-    def takes(self, push: Push) -> bool:
-        return self.knows(push) or not self.refuses(push.progress.task.attempt)
-
-    def waits(self, push: Push) -> bool:
-        """Return True if the push has to be repeated, as other servers may follow."""
-        return bool(self.sealed) and push.sequence > max(
-            self.last.get(push.sender, 0), self.admitted.get(push.sender, 0)
-        )
-
-    @property
-    def at(self) -> tuple[int, int]:
-        return (self.arranged.generation, self.arranged.epoch) if self.arranged else (-1, -1)
-
-
-class Saved:
-    """A cut on disk, or on its way there."""
-
-    def __init__(self, servers: list[Server], *, last: bool = False) -> None:
-        self.is_last = last  # it is a file in any case
-        self.rows = [Counter(server.rows) for server in servers]
-        self.last = [dict(server.last) for server in servers]
-        self.progress = [dict(server.progress) for server in servers]
-        self.void = [set(server.void) for server in servers]
-        self.generation = servers[0].at[0]
-        self.step = servers[0].step
-        self.servers = list(servers)
-        self.writing = list(servers)
-        self.complete = False
-
-    def rows_of(self, index: int, count: int) -> Rows:
-        """Return the start of a server: its shard, or its part of all of them."""
-        if count == len(self.rows):
-            return Counter(self.rows[index])
-        found: Rows = Counter()
-        for each in self.rows:
-            found |= each
-        return found
-
-
-class Worker:
-    """Does what a worker does, a step at a time."""
-
-    def __init__(self, name: str, incarnation: int) -> None:
-        self.outbox = Outbox(name, incarnation)
-        self.task: Task | None = None
-        self.done = 0  # rows of it that are pushed
-        self.sequence = 0
-        self.pending: Push | None = None  # one that was not answered
-        self.generation = 0  # in which it was made
 
 
 class World:
-    """A job of two epochs. deaths: of servers, too. halves: of workers between two pushes of one gradient, in async.
-    copies: see `edl.spec.Checkpoints`. changes: of the number of servers."""
+    """Master and servers of a job of two epochs. copies: see `edl.spec.Checkpoints`."""
 
     def __init__(
         self,
@@ -168,36 +51,26 @@ class World:
         mode: Mode,
         *,
         servers: int,
-        workers: int,
-        deaths: bool,
-        halves: bool,
         copies: Literal["files", "neighbours"],
-        changes: bool = False,
     ) -> None:
         self.count = servers
-        self.changes = changes
         self.random = random.Random(seed)  # noqa: S311 (a schedule, no secret)
         self.plan = plan
         self.mode = mode
-        self.deaths = deaths
-        self.halves = halves
         self.copies = copies
         self.keep = self.random.choice([0, 1, 3])
         self.now = 0.0
         self.durable = b""
         self.notes: list[str] = []
         self.checkpoints: dict[str, Saved] = {}
-        self.acknowledged: set[tuple[int, int, int, int]] = set()  # generation, and the piece
         # What outlives a server, by index: the generation, and pushes, or names of checkpoints where they were taken.
         self.logs: defaultdict[int, list[tuple[int, Push | str]]] = defaultdict(list)
         self.processes: dict[str, Server] = {}
-        self.workers = [Worker(f"worker-{number}", 0) for number in range(workers)]
         self.calls: list[Call] = []
         self.answers: list[tuple[Call, Answer]] = []
-        self.exports = 0
-        self.abandoned: set[tuple[int, int]] = set()  # pieces, by epoch and first row
         # Those that other servers followed, by generation.
         self.last_checkpoints: dict[int, Saved] = {}
+        self.applied = self.counted = 0  # pushes of all servers, and the total that was last shown
         self.start(None)
 
     @property
@@ -225,6 +98,7 @@ class World:
             if place.instance and place.incarnation < machine.incarnation:
                 self.servers.lost(place.instance, place.incarnation, self.now)
         self.remove_others()
+        self.counted = self.servers.counts.stale  # of the state, which may be behind
 
     def write(self) -> None:
         kept, marks = self.master.to_store()
@@ -245,6 +119,7 @@ class World:
     def tick(self) -> None:
         self.master.tick(self.now)
         self.servers.tick(self.now)
+        self.check_counts()
         for call in self.servers.calls(self.now):
             if isinstance(call.header, Arrange | TakeCheckpoint):
                 self.write()
@@ -263,6 +138,12 @@ class World:
                 if self.random.random() < 0.1:
                     self.restart()
                 self.remove_others()
+
+    def check_counts(self) -> None:
+        """Check that totals of the job never go down, and count nothing twice."""
+        counted = self.servers.counts.stale
+        assert self.counted <= counted <= self.applied
+        self.counted = counted
 
     def remove_others(self) -> None:
         if self.copies == "neighbours":
@@ -318,6 +199,7 @@ class World:
             open=machine.open,
             written=dict(machine.written),
             sealed=machine.sealed,
+            stale=machine.counted,
         )
 
     def arrange(self, machine: Server, header: Arrange) -> Answer | None:
@@ -327,7 +209,7 @@ class World:
             index = header.index
             machine.rows, machine.progress, machine.void, machine.last = Counter(), {}, set(), {}
             machine.open = bool(header.restore)
-            machine.step, machine.sealed = 0, ""
+            machine.step, machine.counted, machine.sealed = 0, 0, ""
             if header.restore:
                 saved = self.checkpoints[header.restore]  # it is there
                 assert saved.complete
@@ -342,6 +224,7 @@ class World:
                 if self.mode.logs_updates:
                     same = saved.generation == header.generation
                     machine.replay(self.logs[index], header.generation, header.restore if same else "")
+                machine.counted = 0
         machine.arranged = header
         return Arranged(Version(*machine.at, machine.step), machine.open, machine.open)
 
@@ -391,9 +274,8 @@ class World:
                 last = max(each.last.get(sender, 0) for each in machines)
                 for each in machines:
                     each.admitted[sender] = last
-            for worker in self.workers:  # most repeat what some servers have
-                if worker.pending is not None and self.random.random() < 0.8:
-                    self.send(worker.pending, machines)
+            for push in self.repeated():
+                self.send(push, machines)
         unfinished = {
             sender[0]: sender[1]
             for each in machines
@@ -409,6 +291,23 @@ class World:
         progress = {part.task.attempt: part for part in furthest_last}
         version = Version(*leader.at, leader.step)
         return CheckpointTaken(version, tuple(progress.values()), unfinished=unfinished)
+
+    def repeated(self) -> list[Push]:
+        """Return the pushes that workers send again, because some servers have them."""
+        return []
+
+    def send(self, push: Push, to: list[Server]) -> bool:
+        """Have these servers apply the push; whether all have it."""
+        sync = self.mode.kind == "sync"
+        if sync and any(machine.sealed for machine in to):
+            return False
+        for machine in to:
+            if sync or (machine.takes(push) and not machine.waits(push)):
+                assert machine.arranged is not None
+                self.logs[machine.arranged.index].append((machine.at[0], push))
+                self.applied += not machine.knows(push)
+                machine.apply(push)
+        return all(machine.knows(push) for machine in to)
 
     @property
     def together(self) -> bool:
@@ -438,263 +337,6 @@ class World:
                     saved.writing.remove(machine)
                     machine.written[name] = Shard(index, f"server-{index}.safetensors")
 
-    # Workers ------------------------------------------------------------------------------------------------
-
-    def call(self, worker: Worker, *, lose_request: bool = False, lose_answer: bool = False) -> None:
-        box = worker.outbox
-        if lose_request:
-            return
-        if box.rejoin:
-            joined = self.master.join(box.instance, box.incarnation, self.now)
-            self.write()
-            if joined is None:
-                self.replace(worker)
-            elif not lose_answer:
-                box.joined(joined)
-            return
-        answer = self.master.exchange(box.request(WANT), self.now)
-        if answer.tasks:
-            self.write()  # a lease is written down before it is told
-        if not lose_answer:
-            box.answered(answer)
-
-    def do(self, worker: Worker) -> None:
-        """Push a piece of the task in hands, or finish it, or begin another."""
-        task = worker.task
-        if task is None:
-            worker.task, worker.done, worker.pending = worker.outbox.take(*CONTROL, "train"), 0, None
-        elif not worker.outbox.valid(task):
-            if worker.generation == self.master.state.generation:  # it was given up
-                self.abandon(worker)
-            worker.task = None
-        elif task.type != "train" or (worker.pending is None and worker.done == task.rows):
-            self.exports += task.type == "export"
-            worker.outbox.report("done", finished(task))
-            worker.task = None
-        else:
-            self.push(worker, task)
-
-    def push(self, worker: Worker, task: Task) -> None:
-        servers, first = worker.outbox.servers, self.machines[0]
-        here = tuple(machine.address for machine in self.machines)
-        if (
-            servers is None
-            or not self.together
-            or (servers.generation, servers.addresses) != (first.at[0], here)
-        ):
-            return
-        for machine in self.machines:
-            machine.open = True
-        worker.generation = first.at[0]
-        push = worker.pending = worker.pending or self.next_push(worker, task)
-        if self.mode.logs_updates and self.deaths and self.random.random() < 0.03:
-            self.die_in(push)
-            return
-        reached = self.machines
-        if (
-            self.changes and self.mode.kind == "async" and self.random.random() < 0.1
-        ):  # some servers answer later, when it is repeated
-            reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
-            self.send(push, reached)
-            return
-        if self.halves and self.random.random() < 0.02:  # it dies between two pushes
-            reached = self.random.sample(self.machines, self.random.randrange(len(self.machines)))
-            self.kill_worker(worker)
-        if self.mode.kind == "sync":  # a ticket of server 0 is good on all
-            taken = [] if first.refuses(task.attempt) else reached
-        else:
-            taken = [machine for machine in reached if machine.takes(push)]
-        if not self.send(push, taken):
-            return
-        if len(taken) < len(reached):
-            self.abandon(worker)
-            worker.outbox.report("given back", Report(task))
-            worker.task = None
-        elif len(taken) == len(self.machines):
-            self.acknowledged.add((first.at[0], *push.piece))
-        worker.pending = None
-
-    def send(self, push: Push, to: list[Server]) -> bool:
-        """Have these servers apply the push; whether all have it."""
-        sync = self.mode.kind == "sync"
-        if sync and any(machine.sealed for machine in to):
-            return False
-        for machine in to:
-            if sync or (machine.takes(push) and not machine.waits(push)):
-                assert machine.arranged is not None
-                self.logs[machine.arranged.index].append((machine.at[0], push))
-                machine.apply(push)
-        return all(machine.knows(push) for machine in to)
-
-    def next_push(self, worker: Worker, task: Task) -> Push:
-        start = task.start + task.skip + worker.done
-        worker.done += min(PIECE, task.rows - worker.done)
-        worker.sequence += 1
-        progress = Progress(task, worker.done, -(-worker.done // 512), 2.0 * worker.done, float(worker.done))
-        box = worker.outbox
-        return Push((box.instance, box.incarnation), worker.sequence, (task.number, task.id, start), progress)
-
-    def die_in(self, push: Push) -> None:
-        """A server is killed when it has logged a push that some others have taken, before or after it applied it."""
-        count = self.random.randrange(len(self.machines))
-        self.send(push, self.machines[: count + 1])
-        machine = self.machines[count]
-        machine.alive = False
-        self.see(machine)
-
-    def replace(self, worker: Worker) -> None:
-        new = Worker(worker.outbox.instance, worker.outbox.incarnation + 1)
-        self.workers[self.workers.index(worker)] = new
-
-    def abandon(self, worker: Worker) -> None:
-        """The worker does not finish a push that some servers may have."""
-        if worker.pending is not None:
-            self.abandoned.add((worker.pending.piece[0], worker.pending.piece[2]))
-
-    def kill_worker(self, worker: Worker) -> None:
-        self.abandon(worker)
-        self.replace(worker)
-        if self.random.random() < 0.5:  # the cluster sees it; else the lease runs out
-            self.master.lost(worker.outbox.instance, worker.outbox.incarnation, self.now)
-
-    def drain(self, worker: Worker) -> None:
-        pushing = worker.pending is not None  # it ends that first
-        if worker.task is not None and worker.outbox.valid(worker.task) and not pushing:
-            worker.outbox.report("given back", Report(worker.task, worker.done))
-            worker.task = None
-            worker.outbox.give_back_received()
-
-    def raise_error(self, worker: Worker) -> None:
-        """A task fails in its middle, with a part of it pushed; once in a job."""
-        if worker.task is not None and worker.task.type == "train" and not self.master.state.failures:
-            self.abandon(worker)
-            worker.outbox.report("failed", Report(worker.task), error=to_failed(OSError("no"), ""))
-            worker.task = None
-
-    # Instances ----------------------------------------------------------------------------------------------
-
-    def kill_server(self) -> None:
-        spared = (
-            self.copies == "neighbours" and self.master.state.checkpoint is None
-        )  # so that there is one to lose
-        if self.deaths and not spared:
-            machine = self.process(self.random.choice(self.master.state.homes))
-            if machine.alive:
-                machine.alive = False
-                self.see(machine)
-
-    def see(self, machine: Server) -> None:
-        """The cluster tells of its end, now or later."""
-        if self.random.random() < 0.7:
-            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
-
-    def start_server(self, home: str = "") -> None:
-        """A server registers; one that died is replaced first."""
-        home = home or self.random.choice(self.master.state.homes)
-        machine = self.process(home)
-        if not machine.alive:
-            self.servers.lost(machine.name, machine.incarnation, self.now, "was killed")
-            if home not in self.master.state.homes:  # it was to replace another one, which is lost
-                return
-            machine = self.processes[home] = Server(home, machine.incarnation + 1)
-        place = self.master.state.all_servers[self.master.state.homes.index(home)]
-        if (place.incarnation, place.address) != (machine.incarnation, machine.address):
-            assert self.servers.register(machine.name, machine.incarnation, machine.address, self.now)
-            self.write()
-
-    def scale(self) -> None:
-        """A user changes the number of servers, or a node is to be emptied."""
-        if not self.changes:
-            return
-        homes = self.master.state.homes
-        with contextlib.suppress(JobError):
-            if self.random.random() < 0.3 and self.master.state.server_change is None:
-                self.servers.scale(len(self.servers), [self.random.choice(homes)])
-            else:
-                self.servers.scale(self.random.randint(1, 4))
-        if self.random.random() < 0.8:
-            self.write()
-
-    # Schedules ----------------------------------------------------------------------------------------------
-
-    def step(self) -> None:
-        worker = self.random.choice(self.workers)
-        actions: dict[Callable[[], object], int] = {
-            partial(self.call, worker): 30,
-            partial(self.do, worker): 60,
-            partial(self.call, worker, lose_request=True): 4,
-            partial(self.call, worker, lose_answer=True): 4,
-            self.deliver: 40,
-            partial(self.deliver, lose_request=True): 3,
-            partial(self.deliver, lose_answer=True): 3,
-            self.write_shard: 10,
-            self.tick: 30,
-            self.pass_time: 6,
-            self.write: 3,
-            self.start_server: 12,
-            self.scale: 2,
-            partial(self.kill_worker, worker): 2,
-            self.kill_server: 2 if self.copies == "files" else 8,
-            self.restart: 2,
-            partial(self.drain, worker): 2,
-            partial(self.raise_error, worker): 1,
-        }
-        (action,) = self.random.choices(list(actions), list(actions.values()))
-        action()
-
-    def pass_time(self) -> None:
-        self.now += self.random.random() * LEASE / 2
-        self.tick()
-
-    def finish(self) -> None:
-        """From now on nothing goes wrong."""
-        for _ in range(5_000):
-            if self.master.finished:
-                return
-            for home in list(self.master.state.homes):
-                if home in self.master.state.homes:
-                    self.start_server(home)
-            self.tick()
-            while self.calls or self.answers:
-                self.deliver()
-            self.write_shard()
-            for worker in list(self.workers):
-                self.call(worker)
-                self.do(worker)
-            self.now += 0.3
-        raise AssertionError("the job does not end")
-
 
 def manifest(taking: PendingCheckpoint, mode: Mode) -> Manifest:
     return manifest_of(taking.name, taking.version, mode, [*taking.shards.values()])
-
-
-def run(
-    seed: int,
-    plan: Plan,
-    mode: Mode,
-    *,
-    servers: int = 2,
-    workers: int = 3,
-    deaths: bool = True,
-    halves: bool = False,
-    copies: Literal["files", "neighbours"] = "files",
-    changes: bool = False,
-) -> World:
-    world = World(
-        seed,
-        plan,
-        mode,
-        servers=servers,
-        workers=workers,
-        deaths=deaths,
-        halves=halves,
-        copies=copies,
-        changes=changes,
-    )
-    for _ in range(600):
-        if world.master.finished:
-            break
-        world.step()
-    world.finish()
-    return world

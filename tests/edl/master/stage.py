@@ -61,6 +61,7 @@ class Stage:
         self.versions = versions
         self.full = False  # the disk
         self.logged = 0  # bytes of the first server's update log
+        self.evicted: dict[str, int] = {}  # rows, by the server's address
         self.count = servers
         self.now = 0.0
         self.notes: list[str] = []
@@ -145,6 +146,7 @@ class Stage:
             version,
             open=self.is_open,
             bytes=LARGE,
+            evicted=self.evicted.get(call.address, 0),
             written=written,
             logged=0 if call.index else self.logged,
         )

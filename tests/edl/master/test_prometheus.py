@@ -10,7 +10,7 @@ import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from edl.jobs.snapshot import Counts, Row, Snapshot
+from edl.jobs.snapshot import Counts, Row, ServerCounts, Snapshot, Staleness
 from edl.master.reporting.prometheus import JobCollector, Reading
 from edl.ps.messages import Figures, Version
 
@@ -89,19 +89,16 @@ def test_what_parameter_servers_hold_and_do() -> None:
         pushes=4,
         rows_pulled=50,
         rows_pushed=40,
-        stale=1,
         busy=0.5,
-        evicted=7,
-        refused=3,
     )
-    found = scraped(READING._replace(servers={"ps-0": figures, "ps-1": Figures()}))
+    counts = ServerCounts(7, 3, 1, Staleness(reduced=2))
+    snapshot = msgspec.structs.replace(SNAPSHOT, counts=counts)
+    found = scraped(READING._replace(snapshot=snapshot, servers={"ps-0": figures, "ps-1": Figures()}))
     assert [found[f"edl_server_{name} ps-0"] for name in ("rows", "bytes", "step")] == [42, 168, 9]
-    counted = ("pulls", "pushes", "pulled_rows", "pushed_rows", "stale_gradients", "busy_seconds")
-    assert [found[f"edl_server_{name}_total ps-0"] for name in counted] == [5, 4, 50, 40, 1, 0.5]
-    assert [found[f"edl_server_{name}_total ps-0"] for name in ("evicted_rows", "refused_gradients")] == [
-        7,
-        3,
-    ]
+    counted = ("pulls", "pushes", "pulled_rows", "pushed_rows", "busy_seconds")
+    assert [found[f"edl_server_{name}_total ps-0"] for name in counted] == [5, 4, 50, 40, 0.5]
+    totals = ("evicted_rows", "refused_gradients", "stale_gradients", "reduced_gradients")
+    assert [found[f"edl_{name}_total"] for name in totals] == [7, 3, 1, 2]
     assert found["edl_server_rows ps-1"] == 0
     assert [found[f"edl_server_table_rows ps-0 {table}"] for table in "ab"] == [30, 12]
 

@@ -133,7 +133,7 @@ def test_a6_parameters_and_tasks_go_back_together(mode: Mode, servers: int, kill
     assert generations == {2}
     assert stage.leases.servers is not None
     assert (stage.leases.servers.generation, stage.leases.servers.ready) == (2, True)
-    wanted = [stage.servers._wanted(index).restore for index in range(servers)]
+    wanted = [stage.servers._set.arrangement(index, stage.mode).restore for index in range(servers)]
     assert wanted == [checkpoint] * servers
 
 

@@ -209,3 +209,27 @@ def test_a_server_that_ends_too_early_is_followed_by_its_own_replacement() -> No
     stage.register(1, 1)
     stage.talk(0.5)
     assert addresses(stage) == ("ps-0:0", "ps-1:1")
+
+
+def test_totals_of_the_job_stay_when_servers_are_replaced_or_their_number_changes() -> None:
+    stage = opened()
+    stage.evicted = {"ps-0:0": 3, "ps-1:0": 4}
+    stage.talk(1.0)
+    assert stage.servers.counts.evicted == 7
+    stage.lose(1)
+    stage.register(1, incarnation=1)
+    stage.talk(1.0)
+    assert stage.servers.counts.evicted == 7
+    stage.evicted["ps-1:1"] = 2
+    stage.talk(1.0)
+    assert stage.servers.counts.evicted == 9
+    stage.servers.scale(1)
+    stage.talk(1.0)
+    assert complete(stage)
+    stage.evicted = {}  # the server that stays begins anew
+    stage.talk(1.0)
+    assert stage.servers.counts.evicted == 9
+    stage.evicted["ps-0:0"] = 1
+    stage.restart()
+    stage.talk(1.0)
+    assert stage.servers.counts.evicted == 10

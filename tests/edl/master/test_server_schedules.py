@@ -15,7 +15,7 @@ from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS
 from tests.edl.master.blocks import blocks, drawn
-from tests.edl.master.server_world import PIECE, World, run
+from tests.edl.master.server_schedule import PIECE, Schedule, run
 
 ROWS = 5 * LEAST_ROWS + 77
 PLAN = Plan("train", ROWS, STREAMED_ROWS + 3, Training(epochs=2, batch_size=512))
@@ -31,14 +31,14 @@ def every_piece_once() -> Counter[tuple[int, int]]:
     return Counter({(epoch, start): 1 for epoch in (1, 2) for start in starts})
 
 
-def pieces(world: World, server: int) -> Counter[tuple[int, int]]:
+def pieces(world: Schedule, server: int) -> Counter[tuple[int, int]]:
     found: Counter[tuple[int, int]] = Counter()
     for (epoch, _, start), times in world.machines[server].rows.items():
         found[epoch, start] += times
     return found
 
 
-def check_the_job(world: World) -> None:
+def check_the_job(world: Schedule) -> None:
     state = world.master.job.state
     assert world.master.state.failed is None
     assert state.rows == 2 * ROWS

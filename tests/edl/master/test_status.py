@@ -9,7 +9,7 @@ from typing import Any
 from edl.cluster import Change, Instance
 from edl.jobs.events import Tally
 from edl.jobs.outcome import Outcome
-from edl.jobs.snapshot import Staleness
+from edl.jobs.snapshot import ServerCounts, Staleness
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.reporting.obstacles import Obstacles
@@ -44,11 +44,11 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
     other: Any = None
     backend = Backend(other, other, other, ClientResultStore(), lambda snapshot: None, "")
     job = spec(kind="predict")
-    figures = {
-        "ps-0": Figures(staleness=Staleness(10, 12, 3, 1)),
-        "ps-1": Figures(staleness=Staleness(10, 8, 4)),
-    }
-    servers: Any = _Servers(losses=(5, 320), all_figures=figures, wanted=0, change_under_way="")
+    counts = ServerCounts(7, staleness=Staleness(20, 20, 4, 1))
+    figures = {"ps-0": Figures(), "ps-1": Figures()}
+    servers: Any = _Servers(
+        losses=(5, 320), all_figures=figures, counts=counts, wanted=0, change_under_way=""
+    )
     reporter = StatusReporter(
         job,
         tasks,
@@ -59,7 +59,7 @@ def test_the_updates_of_servers_are_in_the_snapshot_and_losses_in_the_outcome(tm
         Obstacles(other),
     )
     snapshot, end = reporter.snapshot(), reporter.ended
-    assert snapshot.staleness == Staleness(20, 20, 4, 1)
+    assert snapshot.counts == counts
     assert (snapshot.lost_updates, snapshot.lost_rows) == (5, 320)
     assert isinstance(end, Outcome)
     assert (end.lost_updates, end.lost_rows) == (5, 320)

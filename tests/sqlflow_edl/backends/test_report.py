@@ -8,7 +8,7 @@ import msgspec
 
 from edl.jobs import job_folder
 from edl.jobs.run_folder import ClusterFolder, Process
-from edl.jobs.snapshot import Counts, Load, Row, Snapshot, Staleness
+from edl.jobs.snapshot import Counts, Load, Row, ServerCounts, Snapshot, Staleness
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports
 from sqlflow_edl.backends.local import LocalJobHandle
@@ -82,22 +82,32 @@ def test_a_group_is_told_with_its_members() -> None:
 
 def test_what_became_of_updates_is_told_if_there_were_any() -> None:
     snapshot = msgspec.structs.replace(
-        SNAPSHOT, lost_updates=1_200, lost_rows=76_800, staleness=Staleness(2_000, 2_500, 7, 12)
+        SNAPSHOT,
+        lost_updates=1_200,
+        lost_rows=76_800,
+        counts=ServerCounts(stale=3, staleness=Staleness(2_000, 2_500, 7, 12)),
     )
     known = dict(facts(report(supervised(snapshot))))
     assert known["lost updates"] == "1,200, of 76,800 rows, with lost servers (train.durable_updates)"
     assert known["staleness"] == (
         "1.2 updates on average, at most 7; 12 of 2,000 gradients were beyond train.max_staleness"
     )
-    assert not {"lost updates", "staleness"} & dict(facts(report(supervised()))).keys()
+    assert known["stale gradients"] == "3, computed again for a later round"
+    assert not {"lost updates", "staleness", "stale gradients"} & dict(facts(report(supervised()))).keys()
 
 
 def test_parameter_servers_have_a_row_of_what_they_hold_and_do() -> None:
     server = Row("ps-0", "ps", 0, "running", "pid 8", "127.0.0.1:4712", note="hot")
-    load = Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876, {"f0": 1_000_000, "f1": 200_000}, 5_000, 12)
+    load = Load(1_200_000, 153_600_000, 5e6, 31_000.4, 0.876, {"f0": 1_000_000, "f1": 200_000})
     loaded = msgspec.structs.replace(server, load=load)
     rows = (*SNAPSHOT.instances, loaded, msgspec.structs.replace(server, name="ps-1"))
-    snapshot = msgspec.structs.replace(SNAPSHOT, instances=rows, generation=3, checkpoint="000002-000007")
+    snapshot = msgspec.structs.replace(
+        SNAPSHOT,
+        instances=rows,
+        generation=3,
+        checkpoint="000002-000007",
+        counts=ServerCounts(5_000, 12),
+    )
     found = report(supervised(snapshot))
     assert [dict(zip(SERVERS, row, strict=True)) for row in server_rows(found)] == [
         {

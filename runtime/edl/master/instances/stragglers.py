@@ -90,16 +90,7 @@ class Loads:
             return None
         rates = next((rates for (server, _), rates in _known(self._calls) if server == name), (0.0,) * 4)
         pulled, pushed, busy = rates[:3]
-        return Load(
-            sum(found.rows.values()),
-            found.bytes,
-            pulled,
-            pushed,
-            busy,
-            found.rows,
-            found.evicted,
-            found.refused,
-        )
+        return Load(sum(found.rows.values()), found.bytes, pulled, pushed, busy, found.rows)
 
     def note(self, name: str) -> str:
         """Return `hot` for a server with more work than the others, `straggling` for an instance that is slower than

@@ -29,10 +29,11 @@ from collections.abc import Set as AbstractSet
 
 from edl.errors import SQLFlowError
 from edl.jobs.failure import to_failed
+from edl.jobs.snapshot import ServerCounts
 from edl.master.ps.checkpoint_coordinator import CheckpointCoordinator, PendingCheckpoint
 from edl.master.ps.server_set import ServerSet
 from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
-from edl.master.state import ServerLoss
+from edl.master.ps.update_tally import UpdateTally
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.messages import (
@@ -79,6 +80,7 @@ class Servers:
     ) -> None:
         self._tasks = leases
         self._set = ServerSet(leases.state)
+        self._tally = UpdateTally(leases.state)
         self._mode = mode
         self.checkpoints = checkpoints
         self._when = when
@@ -119,6 +121,16 @@ class Servers:
         pairs = zip(self._set.places, self._slots, strict=True)
         return {record.instance: slot.figures for record, slot in pairs if record.address and slot.figures}
 
+    @property
+    def counts(self) -> ServerCounts:
+        """Counts of all servers since the start of the job, which never go down."""
+        return self._tally.counts
+
+    @property
+    def losses(self) -> tuple[int, int]:
+        """Updates that lost servers had applied and their replacements lack, over all servers, and their rows."""
+        return self._tally.losses
+
     def address(self, instance: str) -> str:
         """Return the address of a server, or an empty string if the instance is not a running server."""
         return next((record.address for record in self._set.places if record.instance == instance), "")
@@ -136,6 +148,7 @@ class Servers:
             return None
         if (record.instance, record.incarnation, record.address) != (instance, incarnation, address):
             self.lost(record.instance, record.incarnation, now)
+            self._tasks.state.keep_counts([record])
             record.instance, record.incarnation, record.address = instance, incarnation, address
             record.epoch += 1
             self._slots[index] = ServerSlot(now)
@@ -151,7 +164,7 @@ class Servers:
         record, slot = self._set.places[index], self._slots[index]
         if (record.instance, record.incarnation) != (instance, incarnation):
             return
-        if self.stand_in(self._set.homes[index]) is not None:
+        if self._set.stand_in(self._set.homes[index]) is not None:
             record.instance = ""
         if not record.address:
             return
@@ -170,8 +183,7 @@ class Servers:
 
     def stand_in(self, home: str) -> tuple[str, int] | None:
         """Return name and incarnation of the worker that occupies the slot of this server, or is chosen to."""
-        record = self._set.places[self._set.homes.index(home)]
-        return (record.instance, record.incarnation) if record.instance not in ("", home) else None
+        return self._set.stand_in(home)
 
     def replace_by(self, home: str, worker: str, incarnation: int) -> None:
         """Choose a worker for a free slot; its next request is answered with that."""
@@ -274,7 +286,7 @@ class Servers:
         if not (ready or self._is_arranged(index, self._set.addresses)):
             if "Arrange" not in slot.under_way and all(record.address for record in self._set.records):
                 slot.holds = True
-                found.append((self._wanted(index), LONG_SECS))
+                found.append((self._set.arrangement(index, self._mode), LONG_SECS))
         elif ready:
             revoking = tuple(lease for lease in state.revoking if lease not in slot.revoked)
             if revoking and "Revoke" not in slot.under_way:
@@ -330,20 +342,12 @@ class Servers:
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
         self._tasks.revoked(everywhere, furthest_last)
 
-    @property
-    def losses(self) -> tuple[int, int]:
-        """Updates that lost servers had applied and their replacements lack, over all servers, and their rows."""
-        losses = self._tasks.state.losses
-        return sum(loss.updates for loss in losses), sum(loss.rows for loss in losses)
-
     def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
         slot.figures = figures
+        self._tally.observe(index, figures)
         if figures.leaving:
             homes = zip(self._set.homes, self._slots, strict=True)
             self.replace({home for home, each in homes if each.figures and each.figures.leaving}, "is to end")
-        for loss in self._tasks.state.losses:
-            if figures.lost and (loss.index, loss.epoch) == (index, self._set.records[index].epoch):
-                loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
         if figures.logged > max(LOGGED_BYTES, figures.bytes):
             self.checkpoints.request()
         for name, shard in figures.written.items():
@@ -419,21 +423,6 @@ class Servers:
 
     # Slots ------------------------------------------------------------------------------------------------------
 
-    def _wanted(self, index: int) -> Arrange:
-        state = self._tasks.state
-        manifest = state.checkpoint.manifest if state.checkpoint else None
-        return Arrange(
-            index,
-            state.generation,
-            self._set.records[index].epoch,
-            self._set.addresses,
-            self._mode,
-            state.checkpoint_name,
-            manifest,
-            state.last_lease,
-            tuple(state.of_type("train")),
-        )
-
     def _is_arranged(self, index: int, addresses: tuple[str, ...]) -> bool:
         """Return True if the server has the wanted arrangement, apart from the checkpoint to restore."""
         arranged = self._slots[index].arranged
@@ -451,17 +440,8 @@ class Servers:
             updates = f"{lost:,} updates" if steps else "updates"
             rest = "the updates since then are in its log" if logged else f"{updates} of it are lost"
             self._tasks.log(f"{what}; it resumes from the checkpoint {checkpoint.folder}: {rest}")
-            state = self._tasks.state
-            state.losses = [
-                *state.losses,
-                ServerLoss(
-                    index,
-                    self._set.records[index].epoch + 1,
-                    checkpoint.folder,
-                    lost,
-                    lost * self.checkpoints.steps_per_version * self._tasks.plan.training.batch_size,
-                ),
-            ]
+            rows = lost * self.checkpoints.steps_per_version * self._tasks.plan.training.batch_size
+            self._tally.lose(index, checkpoint.folder, lost, rows)
             return
         self._go_back(what)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from edl.errors import JobError
 from edl.master.state import MasterState, ServerChange, ServerRecord
+from edl.ps.messages import Arrange, Mode
 
 
 class ServerSet:
@@ -40,6 +41,26 @@ class ServerSet:
         if instance in self.homes:
             return self.homes.index(instance)
         return next((index for index, record in enumerate(self.records) if record.instance == instance), None)
+
+    def stand_in(self, home: str) -> tuple[str, int] | None:
+        """Return name and incarnation of the worker that occupies the slot of this server, or is chosen to."""
+        record = self.places[self.homes.index(home)]
+        return (record.instance, record.incarnation) if record.instance not in ("", home) else None
+
+    def arrangement(self, index: int, mode: Mode) -> Arrange:
+        """Return the call that arranges a server as the state has it now."""
+        state = self._state
+        return Arrange(
+            index,
+            state.generation,
+            self.records[index].epoch,
+            self.addresses,
+            mode,
+            state.checkpoint_name,
+            state.checkpoint.manifest if state.checkpoint else None,
+            state.last_lease,
+            tuple(state.of_type("train")),
+        )
 
     # Changes --------------------------------------------------------------------------------------------------
 
@@ -80,6 +101,8 @@ class ServerSet:
             self.withdraw()
 
     def withdraw(self) -> None:
+        if self.change is not None:
+            self._state.keep_counts(self.change.joining)
         self._state.server_change = None
 
     def is_to_replace(self, home: str) -> bool:

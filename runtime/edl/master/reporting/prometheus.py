@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Summa
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from edl.jobs.snapshot import Snapshot
+from edl.jobs.snapshot import ServerCounts, Snapshot
 from edl.ps.messages import Figures
 
 
@@ -51,7 +51,9 @@ class JobCollector(Collector):
         if reading.group is not None:
             yield from _group(*reading.group)
         yield from _upkeep(reading)
-        yield from _servers(reading.servers)
+        if reading.servers:
+            yield from _counts(reading.snapshot.counts)
+            yield from _servers(reading.servers)
 
     def describe(self) -> list[Metric]:
         """Return nothing, so that registering does not call the master."""
@@ -74,6 +76,20 @@ def _progress(snapshot: Snapshot) -> Iterator[Metric]:
     )
     if snapshot.loss is not None:
         yield GaugeMetricFamily("edl_loss", "Mean loss of the rows of this epoch so far", snapshot.loss)
+
+
+def _counts(counts: ServerCounts) -> Iterator[Metric]:
+    """Yield what all servers have counted since the start of the job, also earlier ones."""
+    yield CounterMetricFamily(
+        "edl_evicted_rows", "Rows that were evicted from embedding tables", counts.evicted
+    )
+    yield CounterMetricFamily("edl_refused_gradients", "Gradients of ids that had no row yet", counts.refused)
+    yield CounterMetricFamily(
+        "edl_stale_gradients", "Gradients that came too late for their round", counts.stale
+    )
+    yield CounterMetricFamily(
+        "edl_reduced_gradients", "Gradients beyond train.max_staleness", counts.staleness.reduced
+    )
 
 
 def _instances(snapshot: Snapshot) -> Iterator[Metric]:
@@ -111,8 +127,6 @@ def _upkeep(reading: Reading) -> Iterator[Metric]:
 
 def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
     """Yield the size and counters of each parameter server."""
-    if not servers:
-        return
     gauges: dict[str, tuple[str, Callable[[Figures], float]]] = {
         "rows": ("Rows held", lambda figures: sum(figures.rows.values())),
         "bytes": ("Bytes of parameters, rows and slots held", lambda figures: figures.bytes),
@@ -128,16 +142,9 @@ def _servers(servers: Mapping[str, Figures]) -> Iterator[Metric]:
         "pushes": ("Answered pushes", lambda figures: figures.pushes),
         "pulled_rows": ("Pulled rows", lambda figures: figures.rows_pulled),
         "pushed_rows": ("Rows whose gradients were pushed", lambda figures: figures.rows_pushed),
-        "evicted_rows": ("Rows that were evicted from embedding tables", lambda figures: figures.evicted),
-        "refused_gradients": ("Gradients of ids that had no row yet", lambda figures: figures.refused),
-        "stale_gradients": ("Gradients that came too late for their round", lambda figures: figures.stale),
         "staleness": (
             "Updates that gradients were behind, added up",
             lambda figures: figures.staleness.total,
-        ),
-        "reduced_gradients": (
-            "Gradients beyond train.max_staleness",
-            lambda figures: figures.staleness.reduced,
         ),
         "busy_seconds": ("Seconds spent in calls of workers", lambda figures: figures.busy),
     }

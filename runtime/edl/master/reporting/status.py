@@ -12,7 +12,7 @@ from edl.errors import JobError
 from edl.jobs.events import PHASES, EpochEnd, Progress, Tally, TrialEnd
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.jobs.snapshot import WAITING, Row, Snapshot, Staleness
+from edl.jobs.snapshot import WAITING, Row, ServerCounts, Snapshot
 from edl.master.backend import Backend, End
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.stragglers import Loads
@@ -95,9 +95,8 @@ class StatusReporter:
         return self._servers.losses if self._servers is not None else (0, 0)
 
     @property
-    def _staleness(self) -> Staleness:
-        figures = self._servers.all_figures.values() if self._servers is not None else ()
-        return sum((each.staleness for each in figures), Staleness())
+    def _counts(self) -> ServerCounts:
+        return self._servers.counts if self._servers is not None else ServerCounts()
 
     @property
     def _steps(self) -> int:
@@ -141,7 +140,7 @@ class StatusReporter:
             members=group.members if group is not None else (),
             lost_updates=lost_updates,
             lost_rows=lost_rows,
-            staleness=self._staleness,
+            counts=self._counts,
             workers=self._instances.wanted,
             paused=self._instances.kept == "none",
             servers=len(self._servers or ()),
