@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
+from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.errors import CellError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sqlflow_edl.charts.shapley import Explained
-
-_LABEL = re.compile('aria-label="([^"]*)"')
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,11 +26,10 @@ class Chart:
     svg: str
 
     def __repr__(self) -> str:
-        found = _LABEL.search(self.svg)
-        return found[1] if found else "no rows to draw"
+        return unescape(html.label(self.svg)) or "no rows to draw"
 
     def _repr_html_(self) -> str:
-        return self.svg
+        return html.image(self.svg)
 
     def save(self, path: str | Path) -> None:
         """Write the drawing to a file, `shap.svg` for example."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
@@ -10,6 +12,9 @@ from sqlflow_edl.display.output import cell
 
 LONGEST = 300  # characters of one value
 
+INK = "#7a7a7a"  # of texts and axes: an image has no colour of its surroundings, and this is read on white and on black
+_SIZE = re.compile(r'width="[\d.]+" height="[\d.]+"')
+_LABEL = re.compile(r'aria-label="([^"]*)"')
 _NULL = '<span style="opacity:0.5;font-style:italic">NULL</span>'
 _CELL = "text-align:{side};vertical-align:top;padding:2px 8px"
 
@@ -54,6 +59,25 @@ def sections(found: Iterable[Sequence[str]]) -> str:
         )
         lines.append(f"<tr>{_cell('td', escape(name), 'left')}{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(lines)}</tbody></table>" if lines else ""
+
+
+def image(svg: str) -> str:
+    """Render a drawing as an image; an empty one as nothing.
+
+    Elements of SVG would not do: of a notebook that another user has run, JupyterLab shows only the texts in them.
+    """
+    if not svg:
+        return ""
+    size = _SIZE.search(svg)
+    data = base64.b64encode(svg.replace("<svg ", f'<svg color="{INK}" ', 1).encode()).decode()
+    source = f'src="data:image/svg+xml;base64,{data}"'
+    return f'<img {size[0] if size else ""} alt="{label(svg)}" style="display:block" {source}>'
+
+
+def label(svg: str) -> str:
+    """Return the words of a drawing for people who do not see it, as markup."""
+    found = _LABEL.search(svg)
+    return found[1] if found else ""
 
 
 def line(text: str, *, faint: bool = False) -> str:

@@ -115,8 +115,8 @@ class ResultSet:
         names = [] if importances else list(facts(replace(self.result, curve=())))
         return (
             html.report(self.message, names)
-            + bars([(name, value) for name, value, _ in importances], "Importances")
-            + learning_curve(self.curve)
+            + html.image(bars([(name, value) for name, value, _ in importances], "Importances"))
+            + html.image(learning_curve(self.curve))
         )
 
     def _rows_as_html(self, table: pa.Table) -> str:
@@ -140,7 +140,7 @@ def _swarm(table: pa.Table, result: Result) -> str:
     from sqlflow_edl.charts import shapley
 
     rows = shapley.Explained.of(table)
-    return shapley.beeswarm(rows) if rows is not None else ""
+    return html.image(shapley.beeswarm(rows)) if rows is not None else ""
 
 
 def _sections(found: FirstRows) -> str:
@@ -150,16 +150,16 @@ def _sections(found: FirstRows) -> str:
 def _confusion_matrix(found: FirstRows) -> str:
     """Draw the matrix; empty if the pairs of classes make none."""
     made = matrix(found.rows)
-    return confusion(*made) if made else ""
+    return html.image(confusion(*made)) if made else ""
 
 
 def _importances(found: FirstRows) -> str:
-    return bars([(str(name), value) for name, value, _ in found.rows], "Importances")
+    return html.image(bars([(str(name), value) for name, value, _ in found.rows], "Importances"))
 
 
 def _roc_curve(found: FirstRows) -> str:
     """Draw the curve above its first rows; empty without rows of both classes."""
-    drawn = roc(_score_curve(found))
+    drawn = html.image(roc(_score_curve(found)))
     rows = [tuple(number(each) if isinstance(each, float) else each for each in row) for row in found.rows]
     some = replace(found, rows=rows[:SHOWN_ROWS])
     return drawn and drawn + html.rows(some.columns, some.rows, _footer(some))

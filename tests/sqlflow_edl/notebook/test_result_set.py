@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64decode
 from pathlib import Path
 
 import pandas as pd
@@ -69,16 +70,22 @@ def test_a_text_that_says_null_is_no_null() -> None:
     assert "<span" not in result_of("SELECT 'NULL' AS k")._repr_html_()
 
 
+def shown(found: ResultSet) -> str:
+    """The HTML of a result, with the markup of drawings in place of images."""
+    return re.sub(
+        '<img [^>]*base64,([^"]*)">', lambda image: b64decode(image[1]).decode(), found._repr_html_()
+    )
+
+
 def test_an_explanation_is_shown_with_bars() -> None:
     [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
     figures: dict[str, float | None] = {"<a>": 2.0, "b": 0.5}
-    html = ResultSet(
-        Result(statement, figures=figures, view="importances"), pa.Table.from_batches([importances(figures)])
-    )._repr_html_()
+    table = pa.Table.from_batches([importances(figures)])
+    html = shown(ResultSet(Result(statement, figures=figures, view="importances"), table))
     longer, shorter = map(float, re.findall(r'<rect [^>]*width="([\d.]+)"', html))
     assert longer == pytest.approx(4 * shorter, abs=0.3)
     assert "<a>" not in html
-    written = ResultSet(Result(statement, message="wrote 2 rows", figures=figures), None)._repr_html_()
+    written = shown(ResultSet(Result(statement, message="wrote 2 rows", figures=figures), None))
     assert "wrote 2 rows" in written
     assert written.count("<rect") == 2
 
@@ -90,8 +97,8 @@ EXPLAINED = pa.table(
 
 def test_explained_rows_are_a_swarm_above_their_table() -> None:
     [statement] = parse("SELECT 1 AS x TO EXPLAIN m")
-    html = ResultSet(Result(statement), EXPLAINED)._repr_html_()
-    assert html.startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+    html = shown(ResultSet(Result(statement), EXPLAINED))
+    assert html.startswith('<svg color="#7a7a7a" xmlns="http://www.w3.org/2000/svg"')
     assert 'aria-label="Effects of the columns on y, on average x 0.6667"' in html
     assert html.count("<tr>") == 4
 
@@ -99,12 +106,26 @@ def test_explained_rows_are_a_swarm_above_their_table() -> None:
 def test_explained_rows_of_a_table_are_drawn_on_request(tmp_path: Path) -> None:
     [statement] = parse("SELECT * FROM explained")
     found = ResultSet(Result(statement), EXPLAINED)
-    assert "<svg" not in found._repr_html_()
+    assert "<svg" not in shown(found)
     assert repr(found.importances()) == "Importances: x 0.6667"
     assert repr(found.dependence("x")) == "Effect of x on y, -1 to 1"
     chart = found.beeswarm()
     chart.save(tmp_path / "swarm.svg")
-    assert (tmp_path / "swarm.svg").read_text() == chart._repr_html_() == chart.svg
+    assert (tmp_path / "swarm.svg").read_text() == chart.svg
+
+
+def test_a_drawing_is_an_image_of_its_size_with_its_words() -> None:
+    [statement] = parse("SELECT * FROM explained")
+    table = EXPLAINED.rename_columns(["<x>", "y", "y_base", "<x>_shap"])
+    chart = ResultSet(Result(statement), table).importances()
+    assert repr(chart) == "Importances: <x> 0.6667"
+    html = chart._repr_html_()
+    assert html.startswith(
+        '<img width="520" height="18" alt="Importances: &lt;x&gt; 0.6667" style="display:block" src='
+    )
+    assert (
+        "svg>" not in html
+    )  # of which JupyterLab would show the texts only, where another user has run the cell
 
 
 def test_rows_without_explanations_are_not_drawn() -> None:
@@ -126,7 +147,7 @@ def test_a_confusion_matrix_is_a_chart() -> None:
     table = pa.table(
         dict(zip(("k", "predicted", "row_count", "share"), zip(*pairs, strict=True), strict=True))
     )
-    html = ResultSet(Result(statement, view="confusion_matrix"), table)._repr_html_()
+    html = shown(ResultSet(Result(statement, view="confusion_matrix"), table))
     assert 'aria-label="Confusion matrix of 2 classes, 90.0 % right"' in html
     assert "true &lt;a&gt;, predicted b: 2, 20.0 %" in html
     assert "<a>" not in html
@@ -137,7 +158,7 @@ def test_a_roc_curve_is_drawn_above_its_first_rows() -> None:
     table = pa.table(
         {"threshold": [0.9, 0.5, 0.1], "true_positives": [1, 2, 2], "false_positives": [0, 1, 2]}
     )
-    html = ResultSet(Result(statement, view="roc_curve"), table)._repr_html_()
+    html = shown(ResultSet(Result(statement, view="roc_curve"), table))
     assert 'aria-label="ROC curve, area 0.875"' in html
     assert html.count("<tr>") == 4
 
@@ -188,7 +209,7 @@ def test_a_training_is_its_report_with_the_curve() -> None:
     )
     ends = [EpochEnd(epoch, epoch * 10, 1 / epoch, {"loss": 2 / epoch}, 1.0) for epoch in (1, 2, 3)]
     found = ResultSet.read(result, ends)
-    html = found._repr_html_()
+    html = shown(found)
     assert ">not defined</td>" in html
     assert "m@1 in duckdb:///a&amp;b.duckdb" in html
     assert "TO PREDICT table.column USING m<" in html
