@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,9 +37,9 @@ def shown_results(page: Path) -> Iterator[tuple[Block, str]]:
             yield from ((block, line) for line in block.text.splitlines() if line.strip() not in ("", "…"))
 
 
-def write_tables(url: str, *, create: bool = False) -> None:
+def write_tables(url: str, *names: str, create: bool = False) -> None:
     with connect(url, create=create) as source:
-        for name in ("iris", "click_log"):
+        for name in names or ("iris", "click_log"):
             source.stage(name, "samples", 0, 0, tables.TABLES[name](name).to_reader())
             source.commit(name, "samples", 1)
 
@@ -49,6 +50,25 @@ def test_a_tutorial_shows_the_statements_of_its_program(program: Path) -> None:
     assert re.fullmatch("-- .+", comment)
     shown = "\n\n".join(block.text.strip() for block in blocks(page(program)) if block.language == "sql")
     assert shown == statements.strip()
+
+
+def test_the_first_tutorial_shows_the_plan_the_mistakes_and_the_program_of_its_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SQLFLOW_SOURCE", "duckdb:///tutorial.duckdb")
+    write_tables("duckdb:///tutorial.duckdb", "iris", create=True)
+    found = blocks(FOLDER.parent / "tutorial.md")
+    [statement] = (each.text for each in found if each.text.startswith("SELECT sepal_length"))
+    Path("flowers.sql").write_text(statement, encoding="utf-8")
+    asked = ("--dry-run", "hiden_units", "compile")
+    for block in (each for each in found if each.text.startswith("$") and any(a in each.text for a in asked)):
+        command, *lines = block.text.splitlines()
+        main(shlex.split(command)[2:])
+        printed = {comparable(line) for line in "".join(capsys.readouterr()).splitlines()}
+        assert {comparable(line) for line in lines} - {"", "…"} <= printed
+    [heart] = (each.text for each in found if "FEATURES = " in each.text)
+    assert heart.strip() in Path("programs/flowers/model.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.soak
