@@ -221,6 +221,12 @@ def _add_compile(commands: Commands) -> None:
     )
     compile_.add_argument("files", nargs="+", metavar="FILE", help="a .sql file; - is standard input")
     compile_.add_argument("-o", "--output", metavar="DIR", required=True, help="folder for the programs")
+    compile_.add_argument(
+        "--schema",
+        metavar="FILE",
+        help="read columns, and rows if it has some, from the CREATE and INSERT statements of a file; the data source "
+        "is named in the programs and not opened",
+    )
     variables(compile_)
     model_store(compile_)
     model_packages(compile_)

@@ -214,7 +214,7 @@ def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]
 def _common_values(spec: JobSpec) -> dict[str, object]:
     """Return the values of all templates."""
     return {
-        "title": f"{spec.model.name}, {spec.rows.training:,} training rows",
+        "title": spec.model.name + (f", {spec.rows.training:,} training rows" if spec.rows.total else ""),
         "select_comment": comment(spec.query.select),
         "weights": _weights(spec),
         "class_weights": _class_weights(spec),

@@ -79,7 +79,8 @@ class Compiler:
 
     workers, priority: of every job, instead of its statement's. deadline: in seconds, of every job, which then has a
     master; 0 means none. place: configuration of jobs on Kubernetes, or None
-    on this machine. detached: no client waits for the job, so it has a master.
+    on this machine. detached: no client waits for the job, so it has a master. only_schema: the source has the tables
+    of a schema file.
     """
 
     source: Source
@@ -90,6 +91,7 @@ class Compiler:
     place: Configuration | None = None
     detached: bool = False
     deadline: float = 0.0
+    only_schema: bool = False
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -101,7 +103,7 @@ class Compiler:
 
     def planned(self, statement: Statement) -> Planned:
         """Plan a TRAIN statement from a look at its rows."""
-        found = look(self.source, self.training_plan(statement))
+        found = look(self.source, self.training_plan(statement), only_schema=self.only_schema)
         return replace(found, spec=self.with_workers(found.spec))
 
     def training_plan(

@@ -25,7 +25,7 @@ from edl.features.computed import arguments, with_computed
 from edl.jobs.job_folder import JobFolder
 from edl.models.fitting import write_fitting
 from edl.spec.computed import functions
-from sqlflow_edl.analysis import forecasts, labels
+from sqlflow_edl.analysis import forecasts, labels, without_rows
 from sqlflow_edl.analysis.checks.data import DataChecks
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.computed import fixed, is_fixed, state_of
@@ -89,8 +89,13 @@ def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
     return JoinedReader(reader, own)
 
 
-def look(source: data.Source, plan: TrainPlan) -> Planned:
-    """Make the JobSpec from a look at the queries, without pinning rows."""
+def look(source: data.Source, plan: TrainPlan, *, only_schema: bool = False) -> Planned:
+    """Make the JobSpec from a look at the queries, without pinning rows.
+
+    only_schema: the source is a schema file, whose tables may have no rows.
+    """
+    if only_schema and not any(batch.num_rows for batch in source.stream(plan.statement.select)):
+        return Planned(plan, without_rows.fit(plan), {})
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     plan = _begun(source, plan)

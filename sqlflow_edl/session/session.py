@@ -83,6 +83,7 @@ class Session:
         self.observer: Observer = observer or Silent()
         self._submitter = Submitter(quota, share)
         self.workers = workers
+        self.only_schema = False  # the source has the tables of a schema file
         self._priority, self._deadline = priority, deadline
         self._place = place
         self._store = self.registry.url if model_store or self.source.model_store else ""
@@ -221,6 +222,7 @@ class Session:
             self._priority,
             self._place,
             deadline=self._deadline,
+            only_schema=self.only_schema,
         )
 
     # Inside ------------------------------------------------------------------------------------------------

@@ -62,9 +62,7 @@ def lint(options: argparse.Namespace) -> int:
     with ExitStack() as stack:
         session = None
         if options.schema:
-            session = stack.enter_context(
-                schema_file.opened(options.dialect or "duckdb", options.model_store)
-            )
+            session = stack.enter_context(schema_file.opened(options.dialect, options.model_store))
             found += _schema_findings(session, options.schema)
         elif options.source:
             session = stack.enter_context(opened(options))

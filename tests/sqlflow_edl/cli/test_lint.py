@@ -85,7 +85,7 @@ def test_a_schema_file_stands_for_the_tables_of_a_database(
     [
         (
             SCHEMA + "DROP TABLE t;",
-            "tables.sql:3:1: error: a schema file has only CREATE TABLE and CREATE VIEW",
+            "tables.sql:3:1: error: a schema file has only CREATE TABLE, CREATE VIEW and INSERT",
         ),
         ("COPY (SELECT 1) TO 'x.csv'", "tables.sql:1:1: error: a schema file has only CREATE TABLE"),
         (
