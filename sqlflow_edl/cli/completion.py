@@ -1,12 +1,19 @@
-"""`sqlflow completion bash|zsh|fish`: print a script that completes commands and options, made from the parser."""
+"""`sqlflow completion bash|zsh|fish`: print a script that completes commands and options, made from the parser.
+
+Options without a command are those of `run`, of which `sqlflow -e SQL` is the short form. Options of the commands of a
+command, as of `image`, are offered together.
+"""
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlflow_edl.cli import exit_codes
+
+LEFT_OUT = "run"  # command of options without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +52,23 @@ def commands(parser: argparse.ArgumentParser) -> list[Completed]:
 
 
 def _command(name: str, doc: str, parser: argparse.ArgumentParser) -> Completed:
-    options, words = [], list[str]()
+    options, words = dict[tuple[str, ...], Option](), list[str]()
     for action in parser._actions:
         values = tuple(map(str, action.choices or ()))
+        if isinstance(action, argparse._SubParsersAction):
+            parts = [_command(part, "", of_part) for part, of_part in action.choices.items()]
+            options |= {option.names: option for part in parts for option in part.options}
         if action.option_strings:
-            doc_of = (action.help or "").partition(";")[0].partition("(")[0].strip().replace("%%", "%")
-            options.append(Option(tuple(action.option_strings), doc_of, values, action.nargs != 0))
+            names = tuple(action.option_strings)
+            options[names] = Option(names, _doc(action.help or ""), values, action.nargs != 0)
         else:
             words += values
-    return Completed(name, doc, tuple(options), tuple(words))
+    return Completed(name, doc, tuple(options.values()), tuple(words))
+
+
+def _doc(text: str) -> str:
+    """Return the first part of a help text, without remarks in parentheses."""
+    return re.sub(r" ?\([^)]*\)", "", text.partition(";")[0]).strip().replace("%%", "%")
 
 
 def _quoted(text: str) -> str:
@@ -67,7 +82,11 @@ def bash(found: list[Completed]) -> str:
 _sqlflow() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} options= values=
   COMPREPLY=()
-  if [ "$COMP_CWORD" -eq 1 ]; then
+  case $before$word in  # Bash has = as a word of its own
+    *=) before=${{COMP_WORDS[COMP_CWORD-1]}} word= ;;
+    =*) before=${{COMP_WORDS[COMP_CWORD-2]}} ;;
+  esac
+  if [ "$COMP_CWORD" -eq 1 ] && [ "${{word#-}}" = "$word" ]; then
     COMPREPLY=($(compgen -W {_quoted(" ".join(each.name for each in found))} -- "$word"))
     return
   fi
@@ -89,8 +108,9 @@ def _bash_case(command: Completed) -> str:
         for option in command.options
         if option.values
     )
+    pattern = f"{command.name}|-*" if command.name == LEFT_OUT else command.name
     return (
-        f"    {command.name}) options={_quoted(names)}; values={_quoted(' '.join(command.words))}\n"
+        f"    {pattern}) options={_quoted(names)}; values={_quoted(' '.join(command.words))}\n"
         f"      case $before in{chosen} esac ;;"
     )
 
@@ -107,13 +127,16 @@ _sqlflow() {{
   local -a commands=(
 {listed}
   )
-  if (( CURRENT == 2 )); then
-    _describe command commands
-    return
+  local command={LEFT_OUT}
+  if [[ $words[2] != -* ]]; then
+    if (( CURRENT == 2 )); then
+      _describe command commands
+      return
+    fi
+    command=$words[2]
+    shift words
+    (( CURRENT-- ))
   fi
-  local command=$words[2]
-  shift words
-  (( CURRENT-- ))
   case $command in
 {cases}
   esac
@@ -144,7 +167,11 @@ def fish(found: list[Completed]) -> str:
         lines.append(
             f"complete -c sqlflow -n __fish_use_subcommand -f -a {each.name} -d {_fish_quoted(each.doc)}"
         )
-        within = f"complete -c sqlflow -n {_fish_quoted(f'__fish_seen_subcommand_from {each.name}')}"
+        seen = f"__fish_seen_subcommand_from {each.name}"
+        if each.name == LEFT_OUT:
+            others = " ".join(other.name for other in found if other is not each)
+            seen = f"not __fish_seen_subcommand_from {others}"
+        within = f"complete -c sqlflow -n {_fish_quoted(seen)}"
         if each.words:
             lines.append(f"{within} -f -a {_fish_quoted(' '.join(each.words))}")
         for option in each.options:

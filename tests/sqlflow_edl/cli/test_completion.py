@@ -28,6 +28,12 @@ def script(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.Captur
     return path
 
 
+def test_an_option_has_its_whole_description() -> None:
+    run = next(each for each in commands(_parser()) if each.name == "run")
+    docs = {option.names[0]: option.doc for option in run.options}
+    assert docs["--on-error"].startswith("stop, or continue with the statements")
+
+
 def test_all_commands_are_completed() -> None:
     assert {each.name for each in commands(_parser())} == {*COMMANDS}
 
@@ -46,6 +52,11 @@ def test_a_script_is_free_of_formats_of_argparse(shell: str, capsys: pytest.Capt
         (["run", "--dry"], ["--dry-run"]),
         (["run", "--format", "js"], ["json", "jsonl"]),
         (["completion", "z"], ["zsh"]),
+        (["image", "build", "--ta"], ["--tag", "--target"]),
+        (["-e", "x", "--form"], ["--format"]),
+        (["--js"], ["--json"]),
+        (["run", "--format", "=", "js"], ["json", "jsonl"]),
+        (["run", "--on-error", "="], ["stop", "continue"]),
     ],
 )
 def test_bash_completes_commands_options_and_values(
@@ -61,7 +72,12 @@ def test_bash_completes_commands_options_and_values(
 
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 def test_fish_completes_commands_options_and_values(script: Path) -> None:
-    for typed, wanted in (("sqlflow expo", "export"), ("sqlflow run --format js", "jsonl")):
+    for typed, wanted in (
+        ("sqlflow expo", "export"),
+        ("sqlflow run --format js", "jsonl"),
+        ("sqlflow -e x --form", "--format"),
+        ("sqlflow image build --t", "--tag"),
+    ):
         call = ["-c", f"source {script}; complete -C '{typed}'"]
         done = subprocess.run([installed("fish"), *call], capture_output=True, text=True, check=True)
         assert wanted in [line.partition("\t")[0] for line in done.stdout.splitlines()]
