@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
+import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -227,10 +228,21 @@ def objects(reader: pa.RecordBatchReader) -> Iterator[str]:
     import msgspec
 
     encoder = msgspec.json.Encoder(enc_hook=_plain, decimal_format="string")
-    names = reader.schema.names
+    names = keys(reader.schema.names)
     for batch in reader:
         for row in rows_of(batch):
             yield encoder.encode(dict(zip(names, map(_finite, row), strict=True))).decode()
+
+
+def keys(names: Iterable[str]) -> list[str]:
+    """Return names that differ, as an object needs: the second a is a_1."""
+    found: list[str] = []
+    taken = {*names}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        found.append(name if name not in found else next(each for each in numbered if each not in taken))
+        taken.add(found[-1])
+    return found
 
 
 Writer = Callable[["pa.RecordBatchReader", IO[str]], str]

@@ -15,7 +15,7 @@ from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.cli.program.inputs import Text
 from sqlflow_edl.cli.program.output import UNREAD, Sheet
 from sqlflow_edl.display.narrator import Step
-from sqlflow_edl.display.output import objects
+from sqlflow_edl.display.output import keys, objects
 from sqlflow_edl.errors.render import locate
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted
@@ -35,7 +35,11 @@ class ObjectSheet(Sheet):
         """Write the columns and the rows."""
         if result.reader is None:
             return ""
-        columns = [{"name": field.name, "type": str(field.type)} for field in result.reader.schema]
+        schema = result.reader.schema
+        columns = [
+            {"name": name, "type": str(field.type)}
+            for name, field in zip(keys(schema.names), schema, strict=True)
+        ]
         total = 0
         footer = UNREAD
         with self._output.adding():

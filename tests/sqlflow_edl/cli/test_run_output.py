@@ -53,6 +53,16 @@ def test_each_statement_is_an_object_on_a_line(capsys: pytest.CaptureFixture[str
     assert (skipped["outcome"], skipped["reason"]) == ("skipped", "statement 3 failed")
 
 
+def test_columns_of_one_name_are_all_in_the_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    program = "SELECT 1 AS a, 2 AS a_1, 3 AS a, 4 AS a"
+    assert main(["--json", "-e", program]) == 0
+    [found] = objects(capsys.readouterr().out)
+    assert found["rows"] == [{"a": 1, "a_1": 2, "a_2": 3, "a_3": 4}]
+    assert [column["name"] for column in found["columns"]] == ["a", "a_1", "a_2", "a_3"]
+    assert main(["--format", "jsonl", "-e", program]) == 0
+    assert json.loads(capsys.readouterr().out) == {"a": 1, "a_1": 2, "a_2": 3, "a_3": 4}
+
+
 def test_errors_found_before_anything_runs_are_objects_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
