@@ -13,6 +13,8 @@ from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.display.terminal import shown_error
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sqlflow_edl.console.config import Config
 
 # Key of the file -> variable of the environment that wins over it.
@@ -26,7 +28,7 @@ def config(options: argparse.Namespace) -> int:
         return _init()
     found = _read()
     if found is None:
-        return exit_codes.FAILED
+        return exit_codes.USAGE
     from sqlflow_edl.console.config import config_path
     from sqlflow_edl.display.output import write_rows
 
@@ -67,14 +69,26 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--init", action="store_true", help="write the file, with all settings as comments")
 
 
-def _init() -> int:
+def write_file() -> Path:
+    """Write the file with all settings as comments, and return its path.
+
+    Raises OSError if it cannot be written, FileExistsError if there is one.
+    """
     from sqlflow_edl.console.config import config_path, template
 
     path = config_path()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8") as file:
+        file.write(template())
+    return path
+
+
+def _init() -> int:
+    from sqlflow_edl.console.config import config_path
+
+    path = config_path()
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(template())
+        write_file()
     except OSError as error:
         why = "it exists, and stays as it is" if isinstance(error, FileExistsError) else error.strerror
         print(f"sqlflow config: cannot write {path}: {why}", file=sys.stderr)

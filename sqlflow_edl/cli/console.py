@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import backend, exit_codes
+from sqlflow_edl.cli.config import write_file
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
 from sqlflow_edl.session.observer import Observer
@@ -47,7 +49,10 @@ def console(options: argparse.Namespace) -> int:
             place=backend.configuration(options),
         )
 
-    screen = Screen(sys.stdout, Narrator(sys.stderr))
+    narrator = Narrator(sys.stderr)
+    with contextlib.suppress(OSError):  # the file is there, or its folder cannot be written
+        narrator.note(f"the settings are in {write_file()}")
+    screen = Screen(sys.stdout, narrator)
     screen.apply(options.config)
     screen.format = options.format or screen.format
     Shell(opened, options.source, screen, options.config, debug=options.debug).run()

@@ -28,7 +28,7 @@ def write_logs(lines: LogLines, out: IO[str], *, named: bool, flush: bool = Fals
 
 
 # "started" may go, because an id begins with the time of its start.
-LAYOUT = Layout("statement", ("place", "started", "took"), least=20)
+LAYOUT = Layout("statement", ("place", "started", "took", "kind"), least=20)
 
 
 def write_jobs(rows: Sequence[Sequence[str | None]], out: IO[str], others: str = OTHERS) -> str:

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 
 Row = Sequence[str | None]
 _GAP = 2  # cells between columns
+_FEWEST = 8  # cells of the elastic column; with fewer it is dropped, too
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Layout of a list.
 
-    elastic: the column that takes the rest of a line and is shortened. least: cells that it keeps. gives_way:
-    columns that are dropped where a line is too long, in this order.
+    elastic: the column that takes the rest of a line and is shortened. least: cells that it keeps as long as another
+    column can go instead. gives_way: columns that are dropped where a line is too long, in this order.
     """
 
     elastic: str
@@ -60,8 +61,12 @@ def listing(columns: Sequence[str], rows: Sequence[Row], layout: Layout, width: 
             kept.remove(name)
             left_out.append(name)
 
+    if layout.elastic in kept and rest() < min(least, _FEWEST):
+        kept.remove(layout.elastic)
+        left_out.append(layout.elastic)
+
     def cut(name: str, text: str | None) -> str | None:
-        return text if name != layout.elastic or text is None else shortened(text, max(rest(), least))
+        return text if name != layout.elastic or text is None else shortened(text, rest())
 
     places = [(name, list(columns).index(name)) for name in kept]
     return Listing(kept, [[cut(name, row[place]) for name, place in places] for row in rows], left_out)

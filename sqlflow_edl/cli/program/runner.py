@@ -75,7 +75,7 @@ class Run:
 
     def all(self, program: Sequence[Entry]) -> int:
         """Run the statements, report each, and return the exit code."""
-        for entry in program:
+        for place, entry in enumerate(program):
             self._last = entry is program[-1]
             turn = self._turn(entry)
             if entry.problem is not None:
@@ -83,7 +83,12 @@ class Run:
             elif why := self._stopped or (not self._dry and self._why_not(turn.statement)):
                 self._skip(turn, why)
             else:
-                self._one(turn)
+                try:
+                    self._one(turn)
+                except KeyboardInterrupt:
+                    for left in program[place + 1 :]:
+                        self._turn(left).sheet.ends("skipped", why="the run was interrupted")
+                    raise
         return self._close()
 
     def _turn(self, entry: Entry, *, held: bool = False) -> Turn:

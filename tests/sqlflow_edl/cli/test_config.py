@@ -83,6 +83,7 @@ def test_mistakes_are_told_with_their_line(
     assert main(["jobs"]) == 2
     told = capsys.readouterr().err
     assert all(each in told for each in (message, hint, f"config.toml:{line}:"))
+    assert main(["config"]) == 2
 
 
 @pytest.mark.parametrize(

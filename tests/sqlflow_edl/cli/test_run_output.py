@@ -12,6 +12,9 @@ import pytest
 
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.cli.program.run_options import completed
+from sqlflow_edl.reports.result import Result
+from sqlflow_edl.session.session import Session
+from sqlflow_edl.syntax import Statement
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,19 @@ def test_each_statement_is_an_object_on_a_line(capsys: pytest.CaptureFixture[str
     assert (error["code"], error["line"], error["column"], error["width"]) == ("source", 2, 8, 4)
     assert error["hint"] == "known: x"
     assert (skipped["outcome"], skipped["reason"]) == ("skipped", "statement 3 failed")
+
+
+def test_an_interrupted_run_has_an_object_for_each_statement(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(session: Session, statement: Statement) -> Result:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "execute", interrupted)
+    assert main(["--json", "-e", "SELECT 1; SELECT 2; SELECT 3"]) == 130
+    found = objects(capsys.readouterr().out)
+    assert [each["outcome"] for each in found] == ["cancelled", "skipped", "skipped"]
+    assert found[1]["reason"] == "the run was interrupted"
 
 
 def test_columns_of_one_name_are_all_in_the_objects(capsys: pytest.CaptureFixture[str]) -> None:

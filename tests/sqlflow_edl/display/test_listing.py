@@ -20,7 +20,7 @@ LAYOUT = Layout("statement", ("place", "started"), least=10)
         (100, ["job", "started", "statement"], [], "SELECT a, b, c FROM t"),
         (60, ["job", "started", "statement"], [], "SELECT a, b, c F…"),
         (45, ["job", "statement"], ["started"], "SELECT a, b,…"),
-        (10, ["job", "statement"], ["started"], "SELECT a,…"),
+        (40, ["job", "statement"], ["started"], "SELECT a…"),
     ],
 )
 def test_ids_are_whole_and_other_columns_give_way(
@@ -29,6 +29,11 @@ def test_ids_are_whole_and_other_columns_give_way(
     found = listing(COLUMNS, ROWS, LAYOUT, width)
     assert (found.columns, found.left_out) == (columns, left_out)
     assert (found.rows[0][0], found.rows[0][-1]) == (ROWS[0][0], statement)
+
+
+def test_a_column_with_room_for_a_few_letters_only_is_left_out() -> None:
+    found = listing(COLUMNS, ROWS, LAYOUT, 38)
+    assert (found.columns, found.left_out) == (["job"], ["started", "statement"])
 
 
 def test_an_empty_list_keeps_its_headings() -> None:
