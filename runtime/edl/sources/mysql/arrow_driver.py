@@ -33,7 +33,7 @@ from edl.sources.pinned_tables import LostError
 
 LEAST_ROWS = 512  # fewer come sooner over the connection that is open
 _FIRST_ROWS = 8192  # of a range; their size decides how many rows the next queries read
-_MOST_ROWS = 131_072
+_MOST_ROWS = 524_288
 _QUERY_BYTES = 32 << 20
 _LEAVE_SECS = 5.0  # until a reader that is closed leaves a query to its end
 
