@@ -30,7 +30,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         raise SQLFlowError("IPython is not installed", hint="pip install 'sqlflow-edl[notebook]'") from None
     magics = SQLFlowMagics(shell)
     shell.register_magics(magics)
-    completion = CellCompletion(magics.connections)
+    completion = CellCompletion(magics.connections, shell.user_ns)
     _forget_matcher(shell)
     shell.Completer.custom_matchers = [*shell.Completer.custom_matchers, completion.matcher()]
     shell.events.register("post_run_cell", completion.cell_has_run)

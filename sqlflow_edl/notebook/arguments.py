@@ -30,7 +30,7 @@ def split_options(line: str, known: Mapping[str, str]) -> tuple[Options, str]:
         written = found[1]
         name = written.lstrip("-")
         if name not in known:
-            hint = did_you_mean(written, map(_dashed, known))
+            hint = did_you_mean(written, map(dashed, known))
             raise SemanticError(f"unknown option {written}", hint=hint)
         line = line[found.end() :]
         if not known[name]:
@@ -66,7 +66,8 @@ def whole(name: str, value: str, most: int) -> int:
     return int(value)
 
 
-def _dashed(name: str) -> str:
+def dashed(name: str) -> str:
+    """Return the option as it is written."""
     return f"-{name}" if len(name) == 1 else f"--{name}"
 
 

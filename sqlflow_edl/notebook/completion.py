@@ -1,4 +1,4 @@
-"""Completion in cells: keywords, tables, columns, models and attributes, by the rules of the console."""
+"""Completion in cells: SQL by the rules of the console, variables of the notebook in it, and options of the magics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from IPython.core.completer import SimpleCompletion, context_matcher
 
 from sqlflow_edl.console.catalog import Catalog, Unconnected
 from sqlflow_edl.console.completion import fitting
-from sqlflow_edl.console.completion_rules import offers
+from sqlflow_edl.console.completion_rules import Offer, offers
 from sqlflow_edl.console.context import context
+from sqlflow_edl.notebook.arguments import dashed
+from sqlflow_edl.notebook.frames import is_frame
+from sqlflow_edl.notebook.magics import OF_A_CELL, OF_A_CONNECTION
+from sqlflow_edl.notebook.variables import plain
 from sqlflow_edl.syntax.dialects import dialect_named
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from IPython.core.completer import CompletionContext, SimpleMatcherResult
 
@@ -25,6 +30,8 @@ if TYPE_CHECKING:
 _CELL = re.compile(
     r"(?:[ \t]*(?:%%(?:capture|prun|time|timeit)(?!\S)[^\n]*)?\n)*[ \t]*%%sqlflow(?!\S)[^\n]*\n"
 )
+_MAGIC = re.compile(r"(?:.*=)?\s*%%?(sqlflow|sqlflow_connect|sqlflow_close)\s+(?:(.*)\s)?(\S*)")
+_VARIABLE = re.compile(r".*(?:\{\{(?:(?!\}\}).)*?|[\s(,=<>+*/%|-]:)([^\W\d]\w*)?", re.DOTALL)
 _LINE = re.compile(r".*%sqlflow\s+(?:--?[\w-]+\s+\S+\s+)*(?:\w+\s*<<)?")
 
 
@@ -56,20 +63,22 @@ class SessionNames:
 
 
 class CellCompletion:
-    """Matcher of IPython's completer for the SQL in cells; it opens no data source."""
+    """Matcher of IPython's completer for the SQL in cells; it opens no data source.
 
-    def __init__(self, connections: Connections) -> None:
+    namespace: the variables of the notebook.
+    """
+
+    def __init__(self, connections: Connections, namespace: Mapping[str, Any]) -> None:
         self._connections = connections
+        self._namespace = namespace
         self._names: SessionNames | None = None
 
     def matcher(self) -> Callable[[CompletionContext], SimpleMatcherResult]:
-        """Return the function to register, which answers for SQL alone."""
+        """Return the function to register, which answers for SQL and the options before it."""
 
         def sqlflow(asked: CompletionContext) -> SimpleMatcherResult:
-            found = _statement(asked)
-            if found is None:
-                return {"completions": []}
-            texts = self._offered(*found, asked.token)
+            word, found = self._offered(asked)
+            texts = _in_place_of(asked.token, word, fitting(word, found))
             completions = [SimpleCompletion(text, type=kind) for text, kind in texts]
             return {"completions": completions, "suppress": True, "ordered": True}
 
@@ -83,19 +92,30 @@ class CellCompletion:
         if self._names is not None:
             self._names.cell_has_run()
 
-    def _offered(self, text: str, at: int, token: str) -> list[tuple[str, str]]:
-        """Return texts in place of the token, which IPython has cut by the rules of Python, and their kinds."""
+    def _offered(self, asked: CompletionContext) -> tuple[str, Iterable[Offer]]:
+        """Return the word at the cursor and the offers in its place."""
+        typed = _argument(asked.line_with_cursor[: asked.cursor_position])
+        if typed is not None:
+            return typed[-1], (Offer(text, "argument") for text in self._arguments(*typed))
+        found = _statement(asked)
+        if found is None:
+            return "", ()
+        text, at = found
+        if variable := _VARIABLE.fullmatch(text[:at]):
+            return variable[1] or "", (Offer(name, "variable") for name in plain(self._namespace))
         names = self._open_names() or Unconnected("duckdb")
         where = context(text, at, dialect_named(names.dialect))
-        if where is None:
-            return []
-        before = token.removesuffix(where.word) if token.endswith(where.word) else ""
-        surplus = where.word.removesuffix(token) if not before and where.word.endswith(token) else ""
-        return [
-            (before + each.text.removeprefix(surplus), each.kind)
-            for each in fitting(where.word, offers(where, names))
-            if each.text.startswith(surplus)
-        ]
+        return (where.word, offers(where, names)) if where is not None else ("", ())
+
+    def _arguments(self, magic: str, option: str, word: str) -> Iterable[str]:
+        """Return options, or values of an option."""
+        if option == "source" or magic == "sqlflow_close":
+            return self._connections.names
+        if option == "persist":
+            return [name for name, value in self._namespace.items() if is_frame(value) and name[0] != "_"]
+        if option or not word.startswith("-"):
+            return ()
+        return map(dashed, OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION)
 
     def _open_names(self) -> SessionNames | None:
         session = self._connections.current
@@ -104,6 +124,35 @@ class CellCompletion:
         if self._names is None or self._names.session is not session:
             self._names = SessionNames(session)
         return self._names
+
+
+def _in_place_of(token: str, word: str, found: Iterable[Offer]) -> list[tuple[str, str]]:
+    """Return texts in place of the token, which IPython has cut by the rules of Python, and their kinds."""
+    before = token.removesuffix(word) if token.endswith(word) else ""
+    surplus = word.removesuffix(token) if not before and word.endswith(token) else ""
+    return [
+        (before + each.text.removeprefix(surplus), each.kind)
+        for each in found
+        if each.text.startswith(surplus)
+    ]
+
+
+def _argument(line: str) -> tuple[str, str, str] | None:
+    """Return the magic, the option whose value is typed, if any, and the word at the end; None elsewhere."""
+    found = _MAGIC.fullmatch(line)
+    if found is None:
+        return None
+    magic, before, word = found[1], (found[2] or "").split(), found[3]
+    known = OF_A_CELL if magic == "sqlflow" else OF_A_CONNECTION
+    option = ""
+    for each in before:
+        if option:  # this is its value
+            option = ""
+        elif each.startswith("-"):
+            option = each.lstrip("-") if known.get(each.lstrip("-")) else ""
+        elif magic == "sqlflow":  # SQL
+            return None
+    return (magic, option, word) if option or word.startswith("-") or magic == "sqlflow_close" else None
 
 
 def _statement(asked: CompletionContext) -> tuple[str, int] | None:

@@ -61,7 +61,8 @@ class Connections:
         if not name and not (name := os.environ.get("SQLFLOW_SOURCE", "")):
             raise SemanticError("no data source is connected", hint="%sqlflow_connect duckdb:///demo.duckdb")
         if name.isidentifier():
-            raise SemanticError(f"no connection has the alias {name}", hint=did_you_mean(name, self.names))
+            hint = did_you_mean(name, self.names) or f"%sqlflow_connect URL --alias {name}"
+            raise SemanticError(f"no connection has the alias {name}", hint=hint)
         session = self._opened(name, Settings(name, model_store=os.environ.get("SQLFLOW_MODEL_STORE", "")))
         self._current = self._current or name
         return session

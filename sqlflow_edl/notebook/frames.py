@@ -27,6 +27,11 @@ def target(text: str, frame: str) -> str:
     return found[1] if found else frame
 
 
+def is_frame(value: Any) -> bool:
+    """Return True for what `persist` takes: data frames, Arrow tables, results."""
+    return hasattr(value, "iloc") or hasattr(type(value), "__arrow_c_stream__")
+
+
 def persist(source: Source, frame: Any, table: str) -> int:
     """Write the frame to the table in one step and return the number of rows.
 

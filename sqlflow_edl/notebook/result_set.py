@@ -75,6 +75,10 @@ class ResultSet:
         for batch in self.to_arrow().to_batches():
             yield from rows_of(batch)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Give the rows to a reader of Arrow streams, such as `polars.DataFrame(result)`, or to `--persist`."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def to_arrow(self) -> pa.Table:
         """Return all rows; an empty table without columns if the statement has none."""
         import pyarrow as pa

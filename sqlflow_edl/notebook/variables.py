@@ -62,6 +62,15 @@ def _variables(namespace: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def plain(namespace: Mapping[str, Any]) -> list[str]:
+    """Return the names of variables that SQL may use."""
+    return [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and name not in _SHELLS and _is_plain(_python(value))
+    ]
+
+
 def _python(value: Any) -> Any:
     """Convert a number of NumPy or pandas to Python's own type."""
     return value.item() if hasattr(value, "dtype") and getattr(value, "shape", None) == () else value
@@ -114,8 +123,7 @@ def _literal(token: Token, namespace: Mapping[str, Any], dialect: str) -> str:
     """Format the value in the database's SQL; a list in parentheses, as IN takes it."""
     name, span = token.text[1:], Span(token.start, token.end)
     if name not in namespace:
-        known = [each for each, value in namespace.items() if not each.startswith("_") and _is_plain(value)]
-        hint = did_you_mean(name, known, list_up_to=0) or f"set {name} in a cell before this one"
+        hint = did_you_mean(name, plain(namespace), list_up_to=0) or f"set {name} in a cell before this one"
         raise SemanticError(f"the variable {name} is not given", span=span, hint=hint)
     value = _python(namespace[name])
     if isinstance(value, dict) or not _is_plain(value):

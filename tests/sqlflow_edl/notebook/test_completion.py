@@ -45,6 +45,32 @@ def test_other_magics_may_stand_above_the_cell(notebook: Notebook) -> None:
     assert last_words(offered(notebook, "%%bash\n%%sqlflow\nSELECT * FROM t TO TRAI|")) != ["TRAIN"]
 
 
+def test_options_and_their_values_are_offered(connected: Notebook) -> None:
+    assert offered(connected, "%%sqlflow --so|") == ["%%sqlflow --source"]
+    assert offered(connected, "found = %sqlflow -|")[:2] == [
+        "found = %sqlflow --source",
+        "found = %sqlflow -o",
+    ]
+    assert last_words(offered(connected, "%sqlflow_connect duckdb: --al|"))[0] == "--alias"
+    connected("%sqlflow_connect sqlite: --alias shop")
+    assert last_words(offered(connected, "%sqlflow --debug --source |")) == ["shop"]
+    assert last_words(offered(connected, "%sqlflow_close sh|")) == ["shop"]
+    connected("import pyarrow as pa; flowers = pa.table({'x': [1]})")
+    connected("rows = %sqlflow SELECT 1")
+    assert last_words(offered(connected, "%sqlflow --persist |")) == ["flowers", "rows"]
+    assert last_words(offered(connected, "%%sqlflow --source shop SEL|")) == ["SELECT"]
+
+
+def test_variables_of_the_notebook_are_offered_where_sql_takes_one(connected: Notebook) -> None:
+    connected("least, lessons, frame = 3, [1], object()")
+    assert offered(connected, "%sqlflow SELECT 1 WHERE 2 > :le|") == [
+        f"%sqlflow SELECT 1 WHERE 2 > :{name}" for name in ("least", "lessons")
+    ]
+    assert last_words(offered(connected, "%%sqlflow\nSELECT {{ le|")) == ["least", "lessons"]
+    assert last_words(offered(connected, "%%sqlflow\nSELECT {{ least }}, le|"))[0] == "LEFT".lower()
+    assert "least" not in last_words(offered(connected, "%%sqlflow\nSELECT 1::le|"))
+
+
 def test_cells_of_python_are_completed_as_before(notebook: Notebook) -> None:
     notebook.shell.Completer.use_jedi = False  # which takes seconds to look at the standard library
     notebook("import os")

@@ -150,6 +150,12 @@ def test_a_frame_is_persisted_and_queried(connected: Notebook) -> None:
     assert list(connected("%sqlflow SELECT sum(x) AS s FROM garden").value) == [(3,)]
 
 
+def test_a_result_is_persisted_as_a_frame_is(connected: Notebook) -> None:
+    connected("found = %sqlflow SELECT i FROM range(3) AS t(i)")
+    assert connected("%sqlflow --persist found AS kept").printed == "wrote 3 rows to kept\n"
+    assert list(connected("%sqlflow SELECT sum(i) AS total FROM kept").value) == [(3,)]
+
+
 def test_the_workers_of_a_cell_are_not_those_of_the_next(connected: Notebook) -> None:
     plan = "EXPLAIN SELECT i, 2.0 * i AS b FROM range(9) AS t(i) TO TRAIN DNNRegressor LABEL b INTO m"
 
