@@ -17,6 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from edl.data.source import PinnedTable, Source
@@ -193,6 +194,6 @@ def placed(keys: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield each key, the only column, with its place as the first column; places count from 1."""
     start = 1
     for batch in keys:
-        places = pa.array(range(start, start + batch.num_rows), pa.int64())
+        places = pa.array(np.arange(start, start + batch.num_rows))
         start += batch.num_rows
         yield pa.RecordBatch.from_arrays([places, batch.column(0)], names=[PLACE, "key"])
