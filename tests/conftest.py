@@ -6,6 +6,7 @@ import gc
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,7 @@ REPOSITORY = TESTS.parent
 ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
 SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv")  # as parameters of tests name them
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
+_FRAMEWORKS = {"keras", "torch"}  # not imported yet
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
@@ -66,6 +68,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("--soak") else "some")
+
+
+def pytest_runtest_teardown() -> None:
+    """Look for no garbage among the objects of a framework: Keras does it before each model."""
+    if found := _FRAMEWORKS & sys.modules.keys():
+        _FRAMEWORKS.difference_update(found)
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -102,10 +102,9 @@ def load_reader(folder: Path | str) -> ModuleType:
 
 def unload(module: ModuleType) -> None:
     """Remove a module that `load` imported, and the modules beside it, from sys.modules."""
-    for name in [
-        name for name in sys.modules if name == module.__name__ or name.startswith(f"{module.__name__}.")
-    ]:
-        del sys.modules[name]
+    for name in sys.modules.copy():
+        if name == module.__name__ or name.startswith(f"{module.__name__}."):
+            del sys.modules[name]
 
 
 def _import(file: Path, source: bytes) -> ModuleType:

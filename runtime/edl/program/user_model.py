@@ -209,7 +209,7 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
             sys.path.append(folder)
             _added.append(folder)
     top = dotted.partition(".")[0]
-    for name, module in list(sys.modules.items()):
+    for name, module in sys.modules.copy().items():  # other threads import meanwhile
         file = getattr(module, "__file__", None) or ""
         ours = name.partition(".")[0] == top or any(Path(file).is_relative_to(folder) for folder in _added)
         if ours and file and not is_installed(Path(file)):
