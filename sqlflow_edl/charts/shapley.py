@@ -5,6 +5,7 @@ They are the plots of Lundberg and Lee's `shap` (2017), as SVG of a bounded size
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -22,7 +23,7 @@ from sqlflow_edl.reports.text import number
 
 SHOWN_COLUMNS = 12  # of a beeswarm
 SHOWN_ROWS = 400  # evenly chosen ones, so that a chart stays small
-SHOWN_VALUES = len(COLOURS)  # different values of a column of categories
+SHOWN_PLACES = 8  # of categories on an axis
 DOT = 4.0  # pixels
 STRIP, HEIGHT = 34, 260  # pixels of a column's strip, and of a dependence chart
 RAMP = ("#2f6fce", "#6a68c9", "#9a5fbb", "#c0539f", "#d8487c", "#e23e57")  # low to high values
@@ -139,7 +140,8 @@ def _key() -> str:
 def _names_key(names: Sequence[str]) -> str:
     """Draw the colours of categories with their names."""
     parts, x = [], WIDTH - 12.0
-    for name, colour in reversed([*zip(names, COLOURS, strict=False)]):
+    letters = max(int(((WIDTH - 150) / len(names) - 18) / width_of("x")), 2)  # the title is at the left
+    for name, colour in reversed([*zip((shortened(each, letters) for each in names), COLOURS, strict=False)]):
         parts.append(text(x, 12, name, "end"))
         x -= width_of(name) + 8
         parts.append(element("circle", cx=x, cy=8, r=DOT / 2 + 1, fill=colour))
@@ -204,10 +206,10 @@ def _dots(x: Floats, y: Floats, classes: Places, colours: tuple[str, ...]) -> It
 def dependence(rows: Explained, column: str, by: str = "") -> str:
     """Draw the Shapley value of a column over its value. by: another column, whose values colour the dots.
 
-    Raises SemanticError for an unknown column, and for texts of more than SHOWN_VALUES values.
+    Raises SemanticError for an unknown column.
     """
     values, effects = rows.values[rows.checked(column)], rows.effects[column]
-    across, names = _places(values, column)
+    across, names = _places(values, SHOWN_PLACES)
     chosen = _chosen(np.isfinite(effects) & np.isfinite(across))
     if not len(chosen):
         return ""
@@ -240,19 +242,22 @@ def _swarm_within(groups: Floats, y: Floats, most: float) -> Floats:
     return offsets
 
 
-def _places(values: pa.ChunkedArray, column: str) -> tuple[Floats, list[str]]:
-    """Return the places of values on an axis, and the names of categories; NaN for NULL."""
+def _places(values: pa.ChunkedArray, most: int) -> tuple[Floats, list[str]]:
+    """Return the places of values on an axis, and the names of categories; NaN for NULL.
+
+    Of more than `most` categories the most frequent have a place each, and the others one together.
+    """
     ordered = _ordered(values)
     if ordered is not None:
         return ordered, []
     texts = pc.cast(values, pa.string())
-    names = sorted(str(each) for each in pc.unique(texts).to_pylist() if each is not None)
-    if len(names) > SHOWN_VALUES:
-        raise SemanticError(
-            f"{column} has {len(names):,} different values, and a chart shows at most {SHOWN_VALUES}",
-            hint="select some of them in a query over the explained rows",
-        )
-    return _numbers(pc.index_in(texts, pa.array(names))), names
+    counts = Counter(each for each in texts.to_pylist() if each is not None)
+    if len(counts) <= most:
+        names = sorted(counts)
+        return _numbers(pc.index_in(texts, pa.array(names, pa.string()))), names
+    names = sorted(name for name, _ in counts.most_common(most - 1))
+    places = pc.fill_null(pc.index_in(texts, pa.array(names, pa.string())), len(names))
+    return _numbers(pc.if_else(texts.is_valid(), places, pa.scalar(None, pa.int32()))), [*names, "others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +271,7 @@ def _coloured(rows: Explained, by: str, chosen: Places) -> _Colouring:
     """Return the colours of dots by the values of another column, or one colour."""
     if not by:
         return _Colouring(np.zeros(len(chosen), dtype=np.int64), COLOURS, "")
-    places, names = _places(rows.values[rows.checked(by)], by)
+    places, names = _places(rows.values[rows.checked(by)], len(COLOURS))
     if not names:
         return _Colouring(_ranked(places[chosen]), RAMP, _key() + text(WIDTH - 230, 12, f"{by}:", "end"))
     classes = np.where(np.isfinite(places[chosen]), np.nan_to_num(places[chosen]), -1).astype(np.int64)

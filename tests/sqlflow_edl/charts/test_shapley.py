@@ -108,10 +108,17 @@ def test_dates_are_years() -> None:
     assert "2,010</text>" in svg
 
 
-def test_unknown_columns_and_texts_of_many_values_are_refused() -> None:
+def test_of_many_categories_the_most_frequent_have_places_and_colours() -> None:
+    names = [f"town {n}" if n % 2 else f"city {n % 20}" for n in range(ROWS)]  # cities are twice as frequent
+    table = TABLE.set_column(1, "city", pa.array([None, *names[1:]]))
+    svg = dependence(explained(table), "city", by="city")
+    assert all(f">{name}</text>" in svg for name in ("city 2", "city 4", "others"))
+    assert ">town 1</text>" not in svg
+    assert len(dots(svg)) == 6
+    assert sum(map(len, dots(svg).values())) == ROWS - 1
+
+
+def test_unknown_columns_are_refused() -> None:
     with pytest.raises(SemanticError, match="no Shapley value of ages") as caught:
         dependence(explained(), "ages")
     assert caught.value.hint == "did you mean age?"
-    names = pa.array([f"city {n}" for n in range(ROWS)])
-    with pytest.raises(SemanticError, match="city has 40 different values, and a chart shows at most 6"):
-        dependence(explained(TABLE.set_column(1, "city", names)), "city")
