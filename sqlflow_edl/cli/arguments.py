@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from typing import TypeAlias
+import re
+from collections.abc import Iterable
+from typing import NoReturn, TypeAlias
 
 from sqlflow_edl.cli.program.variables import assignment
 
@@ -14,6 +16,28 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 MOST_WORKERS = 1000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
 _LONGEST = 36_500 * _UNITS["d"]
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser of arguments whose errors name the nearest command, option or choice."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with the message. Argparse quotes a wrong choice, and then each that there is."""
+        wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
+        super().error(message + _nearest(wrong, choices))
+
+    def refuse(self, unknown: str) -> NoReturn:
+        """Exit because of an argument that the command does not have."""
+        self.error(
+            f"unrecognized argument: {unknown}{_nearest(unknown.partition('=')[0], self._option_string_actions)}"
+        )
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    from edl.errors import did_you_mean
+
+    hint = did_you_mean(word, known, list_up_to=0)
+    return f"; {hint}" if hint else ""
 
 
 def display(command: argparse.ArgumentParser) -> None:

@@ -18,6 +18,7 @@ from edl.run.termination import TerminatedError, terminating
 from sqlflow_edl.cli import backend, completion, config, exit_codes, image, init
 from sqlflow_edl.cli.arguments import (
     Commands,
+    Parser,
     add_command,
     display,
     duration,
@@ -48,8 +49,11 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
     parser = _parser()
-    arguments = run_options.completed(sys.argv[1:] if argv is None else argv)
-    options = parser.parse_args(arguments)
+    typed = sys.argv[1:] if argv is None else argv
+    arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        of_command(parser, options.command).refuse(unknown[0])
     options.arguments, options.done = arguments[1:], {}
     if getattr(options, "no_color", False):
         os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
@@ -121,10 +125,17 @@ def _load(command: str) -> Callable[[argparse.Namespace], int]:
     return loaded
 
 
-def _parser() -> argparse.ArgumentParser:
+def of_command(parser: Parser, name: str | None) -> Parser:
+    """Return the parser of a command, or the whole parser without one."""
+    commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    found: Parser = commands.choices[name] if name else parser
+    return found
+
+
+def _parser() -> Parser:
     from edl.version import VERSION
 
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="sqlflow",
         description="Train, use and measure models with SQL.",
         epilog=EPILOG,

@@ -11,10 +11,11 @@ MOST_AT_ONCE = 64  # statements, each with a connection and perhaps a training p
 _TEXTS = ("-e", "--execute", "-f", "--file")
 
 
-def completed(arguments: Sequence[str]) -> list[str]:
+def completed(arguments: Sequence[str], *, at_terminal: bool) -> list[str]:
     """Insert the command that the arguments leave out.
 
-    Options before any command are those of `run` if they give a text, else those of `console`.
+    Options before any command are those of `run` if they or standard input give a text, else those of `console`.
+    at_terminal: standard input is a terminal.
     """
     first = arguments[0] if arguments else ""
     if not first.startswith("-") or first in ("-h", "--help", "--version"):
@@ -22,7 +23,7 @@ def completed(arguments: Sequence[str]) -> list[str]:
     gives_text = any(
         each.partition("=")[0] in _TEXTS or (each[:2] in _TEXTS and each[:2] != "--") for each in arguments
     )
-    return ["run" if gives_text or first == "-" else "console", *arguments]
+    return ["run" if gives_text or "-" in arguments or not at_terminal else "console", *arguments]
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

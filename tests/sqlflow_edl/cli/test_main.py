@@ -76,6 +76,28 @@ def test_the_command_line_allows_packages_for_every_process_of_a_job(
     assert os.environ["SQLFLOW_MODEL_PACKAGES"] == "torch.nn,keras"
 
 
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("runn", "did you mean run?"),
+        (
+            "run --formt=json -e x",
+            "sqlflow run: error: unrecognized argument: --formt=json; did you mean --format?",
+        ),
+        ("run --on-error stopp", "did you mean stop?"),
+        ("image biuld", "did you mean build?"),
+        ("jobs 99", "sqlflow jobs: error: unrecognized argument: 99\n"),
+    ],
+)
+def test_a_wrong_word_is_answered_with_the_nearest(
+    typed: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(typed.split())
+    assert left.value.code == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_package_that_is_no_name_is_refused_with_the_option(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["run", "--source", "duckdb:", "--model-packages", "keras.*", "-e", "SELECT 1"])

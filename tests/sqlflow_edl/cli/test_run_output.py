@@ -149,4 +149,9 @@ def test_no_color_is_for_this_command_and_what_it_starts(
     ],
 )
 def test_a_command_that_is_left_out_is_run_or_console(typed: list[str], meant: list[str]) -> None:
-    assert completed(typed) == meant
+    assert completed(typed, at_terminal=True) == meant
+
+
+def test_options_of_a_program_on_standard_input_are_those_of_run() -> None:
+    assert completed(["--json", "-"], at_terminal=True) == ["run", "--json", "-"]
+    assert completed(["--quiet"], at_terminal=False) == ["run", "--quiet"]
