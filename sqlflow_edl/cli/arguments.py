@@ -6,7 +6,7 @@ import argparse
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NoReturn, TypeAlias
 
 from sqlflow_edl.cli.program.variables import assignment
@@ -26,11 +26,16 @@ class Parser(argparse.ArgumentParser):
         wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
         super().error(message + _nearest(wrong, choices))
 
-    def refuse(self, unknown: str) -> NoReturn:
-        """Exit because of an argument that the command does not have."""
-        self.error(
-            f"unrecognized argument: {unknown}{_nearest(unknown.partition('=')[0], self._option_string_actions)}"
-        )
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the arguments. An argument that the command does not have exits with the nearest option."""
+    options, unknown = parser.parse_known_args(arguments)
+    if not unknown:
+        return options
+    commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    refusing: argparse.ArgumentParser = commands.choices.get(options.command, parser)
+    near = _nearest(unknown[0].partition("=")[0], refusing._option_string_actions)
+    refusing.error(f"unrecognized argument: {unknown[0]}{near}")
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

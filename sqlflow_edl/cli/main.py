@@ -25,6 +25,7 @@ from sqlflow_edl.cli.arguments import (
     index,
     model_packages,
     model_store,
+    parsed,
     positive,
     priority,
     seconds,
@@ -51,9 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     typed = sys.argv[1:] if argv is None else argv
     arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        of_command(parser, options.command).refuse(unknown[0])
+    options = parsed(parser, arguments)
     options.arguments, options.done = arguments[1:], {}
     if getattr(options, "no_color", False):
         os.environ |= {"NO_COLOR": "1", "FORCE_COLOR": ""}
@@ -125,17 +124,10 @@ def _load(command: str) -> Callable[[argparse.Namespace], int]:
     return loaded
 
 
-def of_command(parser: Parser, name: str | None) -> Parser:
-    """Return the parser of a command, or the whole parser without one."""
-    commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    found: Parser = commands.choices[name] if name else parser
-    return found
-
-
-def _parser() -> Parser:
+def _parser() -> argparse.ArgumentParser:
     from edl.version import VERSION
 
-    parser = Parser(
+    parser: argparse.ArgumentParser = Parser(
         prog="sqlflow",
         description="Train, use and measure models with SQL.",
         epilog=EPILOG,
