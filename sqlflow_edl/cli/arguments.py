@@ -30,12 +30,12 @@ class Parser(argparse.ArgumentParser):
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments. An argument that the command does not have exits with the nearest option."""
     options, unknown = parser.parse_known_args(arguments)
-    if not unknown:
-        return options
-    commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    refusing: argparse.ArgumentParser = commands.choices.get(options.command, parser)
-    near = _nearest(unknown[0].partition("=")[0], refusing._option_string_actions)
-    refusing.error(f"unrecognized argument: {unknown[0]}{near}")
+    if unknown:
+        commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+        refusing: argparse.ArgumentParser = commands.choices.get(options.command, parser)
+        near = _nearest(unknown[0].partition("=")[0], refusing._option_string_actions)
+        refusing.error(f"unrecognized argument: {unknown[0]}{near}")
+    return options
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
