@@ -90,10 +90,12 @@ class Member:
 
     # What it is told ----------------------------------------------------------------------------------------
 
-    def build(self, program: str, seed: int = 1) -> dict[str, Any]:
+    def build(self, program: str, seed: int, least_timeout: float) -> dict[str, Any]:
         from edl.collectives.gloo import Host
+        from edl.worker.strategies.allreduce import member
         from edl.worker.strategies.allreduce.strategy import AllReduce
 
+        member.LEAST_TIMEOUT = least_timeout
         self.adapter = create(Path(program), seed)
         host = Host()
         self.strategy = AllReduce(self.adapter, self, host, self._name)

@@ -20,6 +20,7 @@ from edl.models.weights import loads
 from edl.tasks.protocol import WorkerGroup
 
 SECONDS = 60.0
+PATIENCE = 30.0  # least timeout of a group: with 2 s, a step on a busy machine may end it
 
 Answer = dict[str, Any]
 
@@ -80,15 +81,18 @@ class Groups:
         self._nursery.wait()
 
     @contextlib.contextmanager
-    def members(self, program: Path, count: int) -> Iterator[list[MemberProcess]]:
+    def members(
+        self, program: Path, count: int, least_timeout: float = PATIENCE
+    ) -> Iterator[list[MemberProcess]]:
         """So many members with the program's model; those that are forked meanwhile end with them."""
         try:
-            yield [self.fork(program, f"worker-{number}") for number in range(count)]
+            names = [f"worker-{number}" for number in range(count)]
+            yield [self.fork(program, name, least_timeout=least_timeout) for name in names]
         finally:
             while self._members:
                 self._members.pop().end()
 
-    def fork(self, program: Path, name: str, seed: int = 1) -> MemberProcess:
+    def fork(self, program: Path, name: str, seed: int = 1, least_timeout: float = PATIENCE) -> MemberProcess:
         """A member that builds the model; `formed` waits for it."""
         ours, theirs = socket.socketpair()
         socket.send_fds(self._control, [name.encode()], [theirs.fileno()])
@@ -96,7 +100,7 @@ class Groups:
         ours.settimeout(SECONDS)
         member = MemberProcess(name, int.from_bytes(self._control.recv(4), "little"), ours)
         self._members.append(member)
-        member.say("build", program=str(program), seed=seed)
+        member.say("build", program=str(program), seed=seed, least_timeout=least_timeout)
         return member
 
     def begin(self, members: list[MemberProcess]) -> list[Answer]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from edl.worker.strategies.allreduce.member import LEAST_TIMEOUT
 from tests.edl.frameworks.adapter_cases import program
 from tests.edl.programs import FRAMEWORKS
 from tests.edl.worker.strategies.group_member import SIZE, create, halved, rows
@@ -162,7 +163,7 @@ def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
     """It hosts the group's store, and is the leader."""
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with groups.members(folder, 3) as members:
+    with groups.members(folder, 3, LEAST_TIMEOUT) as members:
         groups.begin(members)
         frozen, *others = members
         frozen.say("train", first=0, last=8 * SIZE, happens="frozen", at=3)
@@ -212,7 +213,7 @@ def test_a_group_that_comes_to_nothing_is_followed_by_another(groups: Groups, tm
     """The one that the master counts on never comes."""
     folder = model(tmp_path / "model", "torch")
     local = create(folder, 1)
-    with groups.members(folder, 1) as members:
+    with groups.members(folder, 1, LEAST_TIMEOUT) as members:
         [alone] = members
         absent = groups.fork(folder, "worker-1")
         absent.address = absent.answer()["address"]
