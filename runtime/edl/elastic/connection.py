@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import cast
 
 from edl.arrays import Array
@@ -90,11 +91,10 @@ class Connection:
         self._tasks.close()
         self._channel.__exit__(None, None, None)
 
-    def _checkpoint(self) -> TrainerCheckpoint:
+    def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         position = Position(self.member.step, unconcluded=self.source.unconcluded)
-        return TrainerCheckpoint(
-            position, _copied(self._state.get_weights()), _copied(self._state.get_state())
-        )
+        weights, state = _copied(self._state.get_weights()), _copied(self._state.get_state())
+        return lambda: TrainerCheckpoint(position, weights, state)
 
 
 def _copied(arrays: dict[str, Array]) -> dict[str, Array]:

@@ -126,8 +126,12 @@ class TableCut:
     def close(self) -> None:
         """Keep no more rows; nothing is read any more."""
         with self._lock:
-            self._done = self.count
-            self._kept = _room(self._kept, 0)
+            self.void()
+
+    def void(self) -> None:
+        """Close the cut of a table that gets another content. Called with the lock held."""
+        self._done = self.count
+        self._kept = _room(self._kept, 0)
 
 
 class Evictions:

@@ -12,7 +12,7 @@ strategy sets. Tables that are read with the same ids, as the two of DeepFM, sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -29,6 +29,7 @@ from edl.spec import RowLimits
 
 Keys = Mapping[Read, Ids | Ragged]
 Places = npt.NDArray[np.int32]
+Cut = Callable[[], tuple[dict[str, Array], dict[str, Array]]]  # weights and state of one moment
 
 
 class RowGradients(NamedTuple):
@@ -198,9 +199,7 @@ class Tables:
         """
         weights: dict[str, Array] = {}
         for name, table in self.tables.items():
-            stored = table.export()
-            weights[f"{name}:ids"], weights[f"{name}:rows"] = stored.ids, stored.rows
-            weights[f"{name}:seed"] = np.array([table.seed], np.int64)
+            weights |= _weights(name, table.export(), table.seed)
         return weights
 
     def get_state(self) -> dict[str, Array]:
@@ -210,11 +209,25 @@ class Tables:
         """
         state: dict[str, Array] = {}
         for name, table in self.tables.items():
-            stored = table.export()
-            state[f"{name}:slots"], state[f"{name}:steps"] = stored.slots, np.array([stored.steps], np.int64)
-            if table.limits != RowLimits() and stored.used is not None:
-                state[f"{name}:used"], state[f"{name}:counts"] = stored.used, stored.counts
+            state |= _state(name, table.export(), table.limits)
         return state
+
+    def cut(self) -> Cut:
+        """Return a function that reads the present weights and state while the tables change, once and in any thread.
+
+        It raises ClusterError if a table has got another content meanwhile.
+        """
+        cuts = [(name, table, table.cut(), table.seed) for name, table in self.tables.items()]
+
+        def read() -> tuple[dict[str, Array], dict[str, Array]]:
+            weights, state = dict[str, Array](), dict[str, Array]()
+            for name, table, cut, seed in cuts:
+                stored = table.read_cut(cut)
+                weights |= _weights(name, stored, seed)
+                state |= _state(name, stored, table.limits)
+            return weights, state
+
+        return read
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         """Load the slots of the rows that `set_weights` got. Raises JobError if they don't match."""
@@ -265,6 +278,24 @@ class Tables:
                 hint="give its layer num_ids=… (ids 0, 1, …, num_ids - 1)",
             )
         return table.read(np.arange(table.spec.num_ids))
+
+
+def _weights(name: str, stored: Stored, seed: int) -> dict[str, Array]:
+    return {
+        f"{name}:ids": stored.ids,
+        f"{name}:rows": stored.rows,
+        f"{name}:seed": np.array([seed], np.int64),
+    }
+
+
+def _state(name: str, stored: Stored, limits: RowLimits) -> dict[str, Array]:
+    state: dict[str, Array] = {
+        f"{name}:slots": stored.slots,
+        f"{name}:steps": np.array([stored.steps], np.int64),
+    }
+    if limits != RowLimits() and stored.used is not None:
+        state |= {f"{name}:used": stored.used, f"{name}:counts": stored.counts}
+    return state
 
 
 def _split(places: Places, parts: Sequence[Ids | Ragged]) -> list[Any]:

@@ -22,7 +22,7 @@ from edl.embeddings.initializers import EMBEDDING_SCALE, Initial
 from edl.embeddings.limits import Cells, CountingFilter, expired, surplus
 from edl.embeddings.optimizers import Optimizer
 from edl.embeddings.update import RowUpdater
-from edl.errors import JobError
+from edl.errors import ClusterError, JobError
 from edl.spec import RowLimits
 
 Ids = npt.NDArray[np.int64]
@@ -107,6 +107,7 @@ class RowTable:
         self._cuts: list[TableCut]
         self._evictions: Evictions
         self._order: Ids  # rows by ascending id, as of the last `chunk`
+        self._cuts = []
         self._clear()
 
     def __len__(self) -> int:
@@ -175,14 +176,20 @@ class RowTable:
     def export(self) -> Stored:
         """Return copies of everything, bitwise equal for equal tables."""
         with self._lock:
-            order = np.argsort(self._known[: self._count])
-            data = self._data[order]
-            dim = self.spec.dim
-            slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
-            rows = data[:, :dim].copy()
-            return Stored(
-                self._known[order], rows, slots.copy(), self.steps, self._used[order], self._counts().copy()
-            )
+            rows = self._arrays().at(slice(self._count))
+            return self._stored(rows, self.steps, self._counts().copy())
+
+    def read_cut(self, cut: TableCut) -> Stored:
+        """Return the content of a cut, as `export` would have at its moment, and close it.
+
+        Raises ClusterError if the table has got another content meanwhile.
+        """
+        pieces = [*cut.pieces()]
+        cut.close()
+        rows = Rows(*map(np.concatenate, zip(*pieces, strict=True))) if pieces else cut.like
+        if len(rows.ids) != cut.count:
+            raise ClusterError(f"the table {self.spec.name} was replaced while it was read")
+        return self._stored(rows, cut.steps, cut.counts)
 
     def chunk(self, after: int | None, limit: int) -> tuple[Ids, Floats, bool]:
         """Return rows by ascending id, above `after`, at most `limit`: ids, rows (n, dim), and True if more follow."""
@@ -299,6 +306,8 @@ class RowTable:
     # With the lock held --------------------------------------------------------------------------------------
 
     def _clear(self) -> None:
+        for cut in self._cuts:
+            cut.void()
         self.steps = 0
         self._count = 0
         self._known = np.empty(_LEAST_ROWS, np.int64)
@@ -310,6 +319,13 @@ class RowTable:
         self._evictions = Evictions()
         least = self.limits.min_count
         self._filter = CountingFilter(least, self.spec.num_ids, self._kernels) if least > 1 else None
+
+    def _stored(self, rows: Rows, steps: int, counts: Cells) -> Stored:
+        """Return copies of these rows by ascending id."""
+        order, dim = np.argsort(rows.ids), self.spec.dim
+        data = rows.data[order]
+        slots = data[:, dim:].reshape(len(order), len(self._slots), dim)
+        return Stored(rows.ids[order], data[:, :dim].copy(), slots.copy(), steps, rows.used[order], counts)
 
     def _arrays(self) -> Rows:
         return Rows(self._known, self._data, self._used)

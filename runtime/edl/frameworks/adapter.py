@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from edl.arrays import Array, Features, map_arrays
 from edl.collectives.base import Group
-from edl.embeddings.model_tables import Fetched, Tables
+from edl.embeddings.model_tables import Cut, Fetched, Tables
 from edl.embeddings.optimizers import Optimizer
 from edl.errors import JobError, UserCodeError
 from edl.program import Program
@@ -110,6 +110,14 @@ class Adapter(Protocol):
         states.
         """
         ...
+
+    def cut(self) -> Cut:
+        """Return a function that reads weights and state of now while the training goes on, once and in any thread.
+
+        It raises ClusterError if the model has got other weights meanwhile.
+        """
+        weights, state = self.get_weights(), self.get_state()
+        return lambda: (weights, state)
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         """Load the training state. Raises JobError if it doesn't match this model and optimizer."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from edl.arrays import Array, Features, count_rows
-from edl.embeddings.model_tables import Fetched, Tables
+from edl.embeddings.model_tables import Cut, Fetched, Tables
 from edl.errors import JobError
 from edl.frameworks.adapter import Floats, check_fit, is_buffer, stored_as
 from edl.program import Program, user_code
@@ -44,6 +44,22 @@ class NetworkAdapter(ABC):
 
     def get_weights(self) -> dict[str, Array]:
         return self._copies(self._variables()) | self.tables.get_weights()
+
+    @abstractmethod
+    def _optimizer_state(self) -> dict[str, Array]:
+        """Return copies of the training state besides that of tables."""
+
+    def get_state(self) -> dict[str, Array]:
+        return self._optimizer_state() | self.tables.get_state()
+
+    def cut(self) -> Cut:
+        weights, state, tables = self._copies(self._variables()), self._optimizer_state(), self.tables.cut()
+
+        def read() -> tuple[dict[str, Array], dict[str, Array]]:
+            rows, slots = tables()
+            return weights | rows, state | slots
+
+        return read
 
     def keep(self) -> dict[str, Array]:
         return self.get_weights()

@@ -8,8 +8,9 @@ A checkpoint is a folder:
     best.safetensors      weights of the best epoch, if they are kept
     position.msgpack      step and the epoch logs passed to callbacks; written last
 
-Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). A folder gets its final
-name once it is complete.
+Weights are copied between two steps, and written and published by a thread (`edl.checkpoints`). Rows of tables are not
+copied: the thread reads them while the training goes on, and those that change before are copied first
+(`edl.embeddings.cut`). A folder gets its final name once it is complete.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ class Checkpointer:
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
 
-    def take(self, checkpoint: Callable[[], TrainerCheckpoint], step: int) -> None:
-        """Copy the arrays now and write them in the background."""
+    def take(self, checkpoint: Callable[[], Callable[[], TrainerCheckpoint]], step: int) -> None:
+        """Call `checkpoint` now; write in the background what the function reads that it returns."""
         self.wait()
         name = f"{step:012d}-{self._writer}"
         disk = self._disk()
@@ -124,11 +125,11 @@ class Checkpointer:
         except (OSError, SQLFlowError) as error:  # they stay until the job ends
             log(f"earlier checkpoints could not be listed: {error}")
 
-    def _write(self, name: str, checkpoint: TrainerCheckpoint) -> None:
+    def _write(self, name: str, read: Callable[[], TrainerCheckpoint]) -> None:
         folder = self._store.folder
         partial = folder / f"{name}{_PARTIAL}"
         try:
-            files = self._fill(partial, checkpoint)
+            files = self._fill(partial, read())
             partial.replace(folder / name)
             sync(folder)
             self._store.publish(name, *files)

@@ -211,10 +211,11 @@ class Trainer:
         self._open = done
         checkpointer.take(self._checkpoint, self._strategy.step)
 
-    def _checkpoint(self) -> TrainerCheckpoint:
+    def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         epoch, best = next(iter(self._best.items()), (0, None))
         position = Position(self._local().step, tuple(self._notified.items), epoch, self._unconcluded())
-        return TrainerCheckpoint(position, self.adapter.get_weights(), self.adapter.get_state(), best)
+        cut = self.adapter.cut()
+        return lambda: TrainerCheckpoint(position, *cut(), best)
 
     @property
     def _best(self) -> dict[int, Mapping[str, Array]]:

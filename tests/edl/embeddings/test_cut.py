@@ -11,6 +11,8 @@ import pytest
 
 from edl.embeddings import Optimizer, RowTable, TableSpec, cut
 from edl.embeddings.cut import Rows, TableCut
+from edl.embeddings.model_tables import Tables
+from edl.errors import ClusterError
 from edl.spec import RowLimits
 
 ADAGRAD = Optimizer("torch", "adagrad", {"initial_accumulator_value": 0.5, "epsilon": 1e-10, "lr_decay": 0.0})
@@ -111,3 +113,23 @@ def test_a_cut_keeps_the_rows_that_change_and_no_others() -> None:
 def test_a_cut_of_an_empty_table_has_no_rows() -> None:
     found = RowTable(TableSpec("t", 2), 1, ADAGRAD).cut()
     assert found.rows == 0 and list(found.pieces()) == []
+
+
+def test_weights_and_state_of_tables_are_those_of_the_moment_though_the_training_goes_on() -> None:
+    tables, subject = Tables(3), made()
+    tables.tables["t"] = subject
+    expected = tables.get_weights(), tables.get_state()
+    read = tables.cut()
+    train(subject, np.arange(150, 250))  # old rows, and new ones
+    for found, wanted in zip(read(), expected, strict=True):
+        assert found.keys() == wanted.keys()
+        assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+
+
+def test_a_table_that_gets_another_content_is_not_read_half() -> None:
+    tables, subject = Tables(3), made()
+    tables.tables["t"] = subject
+    read = tables.cut()
+    subject.load(subject.export())
+    with pytest.raises(ClusterError, match="was replaced while it was read"):
+        read()

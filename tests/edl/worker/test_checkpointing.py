@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -50,7 +51,7 @@ class Writer:
         self.checkpointer.wait()
 
     def take(self, step: int, *, best: bool = False) -> None:
-        self.checkpointer.take(lambda: cut(step, best=best), step)
+        self.checkpointer.take(lambda: partial(cut, step, best=best), step)
         self.checkpointer.wait()
 
 

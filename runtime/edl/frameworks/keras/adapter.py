@@ -191,8 +191,8 @@ class KerasAdapter(NetworkAdapter):
     def standalone(self) -> Any:
         return with_rows_inside(self.model, self.tables)
 
-    def get_state(self) -> dict[str, Array]:
-        return self._copies(self._state()) | self.tables.get_state()
+    def _optimizer_state(self) -> dict[str, Array]:
+        return self._copies(self._state())
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         own = self._state()

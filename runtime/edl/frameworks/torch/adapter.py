@@ -218,7 +218,7 @@ class TorchAdapter(NetworkAdapter):
         model = self.model if self._device.type == "cpu" else copy.deepcopy(self.model).cpu()
         return with_rows_inside(model, self.tables)
 
-    def get_state(self) -> dict[str, Array]:
+    def _optimizer_state(self) -> dict[str, Array]:
         kept = self.optimizer.state_dict()
         slots = {
             f"slot.{position}.{name}": array_of(torch.as_tensor(value)).copy()
@@ -227,7 +227,7 @@ class TorchAdapter(NetworkAdapter):
         }
         rates = {f"rate.{number}": np.array(group["lr"]) for number, group in enumerate(kept["param_groups"])}
         scale = {} if self._scale is None else self._scale.get_state()
-        return {**slots, **rates, **self._random.state(), **scale, **self.tables.get_state()}
+        return {**slots, **rates, **self._random.state(), **scale}
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         kept = self.optimizer.state_dict()

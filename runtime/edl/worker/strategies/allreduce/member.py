@@ -125,7 +125,8 @@ class GroupMember(Local, ABC):
 
     def _state(self) -> dict[str, Array]:
         """Return all arrays that a new member needs, by path."""
-        parts = {"weights": self._adapter.get_weights(), "state": self._adapter.get_state()}
+        weights, state = self._adapter.cut()()
+        parts = {"weights": weights, "state": state}
         parts |= {str(epoch): dict(weights) for epoch, weights in self.kept.items()}
         return {f"{part}/{name}": np.asarray(array) for part in parts for name, array in parts[part].items()}
 
