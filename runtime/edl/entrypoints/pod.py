@@ -20,7 +20,9 @@ from edl.errors import SpecError, SQLFlowError
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_WORKER, Spec
+from edl.jobs.run_folder import SCRIPT_WORKER, ClusterFolder, Spec
+from edl.spec import from_json, runnable
+from edl.version import VERSION
 
 INSTANCE = "EDL_INSTANCE"  # the `edl.cluster.Instance` of a worker or server, as JSON
 
@@ -30,20 +32,43 @@ def main(role: str) -> NoReturn:
     block_sigterm()
     try:
         folder, passwords = make_folder(os.environ)
-        spec = folder.spec()
+        spec = read_spec(folder)
         if (job := JobFolder(folder.job)).unindexed.exists():
             from edl.entrypoints.pod_rows import place_rows  # loads more than other jobs need
 
             place_rows(job, role)
         module, *last = _command(role, spec)
     except SQLFlowError as error:
-        print(f"error: {error.message}", file=sys.stderr)
+        print(f"error: {error.message}{error.hint and f'{chr(10)}hint: {error.hint}'}", file=sys.stderr)
         if role == "master":  # whose output clients follow
             EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)
     variables = environment(spec.threads, {**spec.environment, SECRETS: passwords})
     command = [sys.executable, "-P", "-m", module, str(folder.job), *last]
     os.execve(sys.executable, command, variables)  # noqa: S606 (our own modules, in a list)
+
+
+def read_spec(folder: ClusterFolder) -> Spec:
+    """Return the specification of the run, after a look at that of the job.
+
+    Raises SpecError if this version cannot read one of them, and names the version that made them if that is another.
+    """
+    try:
+        if (job := folder.job / "program" / "job.json").exists():
+            from_json(job.read_bytes())
+        if (folder.job / runnable.FILE).exists():
+            runnable.read(folder.job)
+        return folder.spec()
+    except SpecError as error:
+        client = folder.made_by()
+        if client == VERSION:
+            raise
+        made = f"sqlflow-edl {client}" if client else "another version of sqlflow-edl"
+        raise SpecError(
+            f"the job was made by {made}, and its image has {VERSION}, which cannot read it: {error.message}",
+            hint=f"let kubernetes.image name an image of version {client or 'of the client'}, or install "
+            f"sqlflow-edl=={VERSION} where the job is submitted",
+        ) from None
 
 
 def _command(role: str, spec: Spec) -> list[str]:

@@ -13,13 +13,11 @@ from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from edl import data, exit_codes
 from edl.cluster.local.signals import end_on_sigterm
 from edl.data.pinned import FILE, read_pinned, write_rows
 from edl.data.retry import insisting
-from edl.errors import JobError, SpecError, SQLFlowError
+from edl.errors import JobError, SQLFlowError
 from edl.jobs.event_log import EventStream
 from edl.jobs.events import Output
 from edl.jobs.failure import to_failed
@@ -29,8 +27,7 @@ from edl.program.user_model import search_path
 from edl.run import runnable
 from edl.run.result_tables import store
 from edl.runnable import Place
-from edl.spec import runnable as spec_file
-from edl.spec.runnable import RunnableSpec
+from edl.spec.runnable import RunnableSpec, read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(job: Path) -> Outcome:
     """Run the program over the rows, store its results, and return the outcome, whose `stored` names them."""
-    began, spec = time.monotonic(), _spec(job)
+    began, spec = time.monotonic(), read(job)
     pinned = read_pinned(job / "rows")
     local = Place(str(job / "local" / FILE), str(job / "results"), spec.tables)
     rows = insisting(lambda _: _fetched(pinned, job))
@@ -73,13 +70,6 @@ def _run(job: Path) -> Outcome:
         for name, count in zip(reads, counts, strict=True)
     )
     return Outcome("run", rows, time.monotonic() - began, made=sum(counts), stored=stored)
-
-
-def _spec(job: Path) -> RunnableSpec:
-    try:
-        return msgspec.json.decode((job / spec_file.FILE).read_bytes(), type=RunnableSpec)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"the specification of job {job.name} cannot be read: {error}") from None
 
 
 def _fetched(pinned: data.Pinned, job: Path) -> int:

@@ -16,6 +16,7 @@ kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kuberne
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import secrets
@@ -30,6 +31,7 @@ from edl.errors import SpecError
 from edl.jobs.process import start_time
 from edl.jobs.slots import SlotRequest
 from edl.spec.job import Framework
+from edl.version import VERSION
 
 MASTER = "edl.master.main"
 WORKER = "edl.entrypoints.worker:main"
@@ -87,7 +89,8 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permitted. `master_arguments` follow those of every master. `environment` is set for every instance, and has no
     secrets. A `detached` job continues without the client that started it. `folder` is the current folder of all
     processes, in which relative paths of databases and modules are found; empty for that of the client.
-    `master_timeout` is the seconds of silence after which a master is killed and replaced.
+    `master_timeout` is the seconds of silence after which a master is killed and replaced. `client` is the version of
+    sqlflow-edl that made the job.
     """
 
     framework: Framework
@@ -103,6 +106,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folder: str = ""
     master_timeout: float = MASTER_SECS
     version: Literal[1] = 1
+    client: str = VERSION
 
     def __post_init__(self) -> None:
         permitted = {MASTER, WORKER, SERVER, SCRIPT_MASTER, SCRIPT_WORKER}
@@ -115,6 +119,10 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("an instance has at least one thread")
         if not self.master_timeout > 0:
             raise ValueError("the timeout of the master must be above 0")
+
+
+class _MadeBy(msgspec.Struct):
+    client: str = ""
 
 
 class Process(msgspec.Struct, frozen=True):
@@ -190,6 +198,14 @@ class ClusterFolder:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"the run specification of job {self.job.name} cannot be read: {error}") from None
+
+    def made_by(self) -> str:
+        """Return the version of sqlflow-edl that made the job, also where this one cannot read the spec; empty if it is
+        unknown.
+        """
+        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=_MadeBy).client
+        return ""
 
     def write_address(self, address: str) -> None:
         self._write("address", address.encode())

@@ -15,6 +15,7 @@ from edl.errors import SpecError
 from edl.spec.features import Feature, source_columns
 from edl.spec.forecast import Forecast
 from edl.spec.labels import Label
+from edl.version import VERSION as PACKAGE
 
 VERSION = 1
 
@@ -461,4 +462,10 @@ def from_json(data: bytes | str) -> JobSpec:
             )
         return msgspec.json.decode(data, type=JobSpec)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise SpecError(f"not a JobSpec: {error}") from None
+        later = "unknown field" in str(error)
+        raise SpecError(
+            f"not a JobSpec of sqlflow-edl {PACKAGE}: {error}",
+            hint="another version has made it: update sqlflow-edl, or train the model again"
+            if later
+            else None,
+        ) from None

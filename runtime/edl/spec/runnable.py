@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from edl.errors import SpecError
 from edl.spec.job import Query
 
 FILE = "cluster/runnable.json"  # in the job folder
@@ -27,3 +29,11 @@ class RunnableSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Literal["run"] = "run"
     deadline: float = 0.0
     validation: None = None  # its only rows are those of the query
+
+
+def read(job: Path) -> RunnableSpec:
+    """Return the specification in a job's folder. Raises SpecError if it cannot be read."""
+    try:
+        return msgspec.json.decode((job / FILE).read_bytes(), type=RunnableSpec)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise SpecError(f"the specification of job {job.name} cannot be read: {error}") from None

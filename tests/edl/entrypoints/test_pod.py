@@ -15,7 +15,10 @@ import pytest
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
-from edl.jobs.run_folder import TESTING, Spec
+from edl.entrypoints.pod import read_spec
+from edl.errors import SpecError
+from edl.jobs.run_folder import TESTING, ClusterFolder, Spec
+from edl.version import VERSION
 from tests.edl.entrypoints.mounted import JOB, mounted
 
 ENTRIES = {"EDL_TESTING_ENTRIES": f"{__name__}:worker,{__name__}:server"}
@@ -107,3 +110,43 @@ def test_a_container_that_nobody_can_be_says_why(environment: dict[str, str], ro
     code, _, errors = run(environment, role)
     assert (code, errors.startswith("error: ")) == (exit_codes.USAGE, True)
     assert said in errors
+
+
+NEWER = b'{"framework": "torch", "client": "9.1.0", "unheard_of": 1}'
+
+
+@pytest.mark.parametrize(
+    ("spec", "job", "made", "wanted"),
+    [
+        (NEWER, None, "sqlflow-edl 9.1.0", "9.1.0"),
+        (NEWER, b'{"version": 7}', "sqlflow-edl 9.1.0", "9.1.0"),
+        (b'{"framework": "torch", "client": "0.0.1"}', b"{}", "sqlflow-edl 0.0.1", "0.0.1"),
+        (b'{"framework": "torch", "client": ""}', b"{}", "another version of sqlflow-edl", "of the client"),
+    ],
+)
+def test_a_job_of_another_version_is_an_error_that_names_both(
+    tmp_path: Path, spec: bytes, job: bytes | None, made: str, wanted: str
+) -> None:
+    folder = ClusterFolder(tmp_path)
+    for path, content in ((folder.path / "spec.json", spec), (tmp_path / "program" / "job.json", job)):
+        if content is not None:
+            path.parent.mkdir()
+            path.write_bytes(content)
+    with pytest.raises(SpecError) as raised:
+        read_spec(folder)
+    text = f"the job was made by {made}, and its image has {VERSION}, which cannot read it: "
+    assert raised.value.message.startswith(text)
+    assert raised.value.hint == (
+        f"let kubernetes.image name an image of version {wanted}, or install sqlflow-edl=={VERSION} where the job is "
+        "submitted"
+    )
+
+
+def test_a_damaged_job_of_this_version_is_called_damaged(tmp_path: Path) -> None:
+    folder = ClusterFolder(tmp_path)
+    folder.path.mkdir()
+    folder.write_spec(Spec("torch"))
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "job.json").write_bytes(b"{")
+    with pytest.raises(SpecError, match="not a JobSpec"):
+        read_spec(folder)
