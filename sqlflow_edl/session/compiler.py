@@ -269,7 +269,7 @@ class Compiler:
 
     def describe(self, statement: Statement) -> tuple[Schema, spec.Query]:
         """Describe the statement's query: its schema, and the query as a JobSpec stores it."""
-        with placed(statement.select_span):
+        with placed(statement.select_span), increments.hinted(statement.select):
             return self._describe(statement.select)
 
     def _describe(self, select: str) -> tuple[Schema, spec.Query]:

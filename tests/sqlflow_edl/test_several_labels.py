@@ -110,7 +110,10 @@ def test_a_row_without_one_of_the_labels_is_left_out_where_that_is_asked_for(wor
     with pytest.raises(SQLFlowError, match="cost is NULL in"):
         workshop.run(f"{train} LABEL cost, kind INTO some")
     [result] = workshop.run(f"{train}, train.on_bad_row = skip LABEL cost, kind INTO some")
-    assert "24 of 120 rows have no cost or no kind and are left out" in result.notes
+    assert (
+        "24 of 120 rows have no cost or no kind and are left out: WHERE cost IS NULL OR kind IS NULL"
+        in result.notes
+    )
 
 
 def test_training_goes_on_with_the_same_labels_alone(workshop: Workshop) -> None:

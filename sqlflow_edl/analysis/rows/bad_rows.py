@@ -37,11 +37,12 @@ _FINITE = f"{{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r}"
 class BadRows:
     """Rows to leave out: those without a value of one of the columns, of which one of the conditions is not true.
 
-    Without columns, none are left out.
+    Without columns, none are left out. listing: the condition of a query that lists them, but for NaN and infinities.
     """
 
     columns: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    listing: str = ""
 
     @classmethod
     def of(cls, plan: TrainPlan) -> Self:
@@ -53,11 +54,11 @@ class BadRows:
         valid = _VALID_JSON.get(dialect, "")
         found = (column for each in plan.computed.values() for column in json_columns(each))
         texts = tuple(dict.fromkeys(found)) if valid else ()
-        known += (
-            f"({name} IS NULL OR {valid}({name}))"
-            for name in (expressions.name(each, dialect) for each in texts)
-        )
-        return cls((*columns, *(f"JSON in {each}" for each in texts)), tuple(known))
+        names = [expressions.name(each, dialect) for each in texts]
+        known += (f"({name} IS NULL OR {valid}({name}))" for name in names)
+        listed = [f"{expressions.name(each, dialect)} IS NULL" for each in columns]
+        listed += (f"NOT {valid}({name})" for name in names)
+        return cls((*columns, *(f"JSON in {each}" for each in texts)), tuple(known), " OR ".join(listed))
 
     def among(self, query: str) -> str:
         """Return a query of two numbers: how many of the rows of the query are bad, and how many there are."""
@@ -65,7 +66,8 @@ class BadRows:
         return f"SELECT {bad} AS bad, count(*) AS total FROM (\n{query}{BEHIND}"
 
     def note(self, bad: int, total: int) -> str:
-        return f"{bad:,} of {total:,} rows have no {' or no '.join(self.columns)} and are left out"
+        lacking = " or no ".join(self.columns)
+        return f"{bad:,} of {total:,} rows have no {lacking} and are left out: WHERE {self.listing}"
 
 
 def check(settings: Settings, label: str, errors: list[SQLFlowError]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,17 @@ def are_in(statement: ast.Statement) -> bool:
     """Return True if the statement trains on new rows alone."""
     found = (_TRAIN.find(each.key) for each in statement.attributes)
     return any(row is not None and row.name == INCREMENTAL for row in found)
+
+
+@contextmanager
+def hinted(select: str) -> Iterator[None]:
+    """Say how a training reads new rows only, where the database knows no column LAST, as in `WHERE id > LAST`."""
+    try:
+        yield
+    except SQLFlowError as error:
+        if error.span and select[error.span.start : error.span.end].upper() == "LAST":
+            error.hint = f"WITH {INCREMENTAL} = id trains on the rows that are new since the last training"
+        raise
 
 
 def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQLFlowError]) -> str:

@@ -350,7 +350,8 @@ TRAIN = (
         "train.on_bad_row",
         "text",
         "Rows whose label or weight is NULL or no finite number: abort trains nothing and says how many there are; "
-        "skip leaves them out, of the validation rows too, and says so.",
+        "skip leaves them out, of the validation rows too, and says how many there are and how to list them. A cell "
+        "of several numbers that cannot be read is an error in any case.",
         "abort",
         choices=("abort", "skip"),
         aliases=("on_bad_row",),

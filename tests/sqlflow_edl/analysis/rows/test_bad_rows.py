@@ -23,15 +23,17 @@ def compiled(session: Session, clauses: str, *, select: str = ROWS) -> Compiled:
 def test_rows_without_a_label_are_left_out_and_counted(session: Session) -> None:
     found = compiled(session, "WITH train.on_bad_row = skip")
     assert found.spec.rows.total == 1080
-    assert "120 of 1,200 rows have no income and are left out" in found.notes
+    assert "120 of 1,200 rows have no income and are left out: WHERE income IS NULL" in found.notes
 
 
 def test_rows_without_a_weight_are_left_out_too(session: Session) -> None:
     found = compiled(session, "WITH train.on_bad_row = skip, train.weight_column = weight")
     [note] = (note for note in found.notes if "left out" in note)
-    left = re.fullmatch(r"(\d+) of 1,200 rows have no income or no weight and are left out", note)
+    left = re.fullmatch(r"(\d+) of 1,200 rows have no income or no weight and are left out: WHERE (.+)", note)
     assert left is not None
     assert found.spec.rows.total == 1200 - int(left[1]) < 1080
+    listed = session.source.stream(f"SELECT age FROM ({ROWS}) rows_of_all WHERE {left[2]}").read_all()
+    assert listed.num_rows == int(left[1])
 
 
 def test_validation_rows_of_a_query_without_a_label_are_left_out(session: Session) -> None:
