@@ -35,6 +35,11 @@ def argument(column: str) -> str:
     return column if isinstance(column, Written) or _is_plain(column) else quoted_name(column)
 
 
+def model(reference: str) -> str:
+    """Return the model's name in a clause, without its version, each part quoted if a clause needs it."""
+    return ".".join(map(argument, reference.partition("@")[0].split(".")))
+
+
 def _is_plain(column: str) -> bool:
     from sqlglot import exp
 

@@ -14,7 +14,7 @@ import msgspec
 
 from edl import spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
-from sqlflow_edl.analysis import catalog
+from sqlflow_edl.analysis import catalog, expressions
 from sqlflow_edl.analysis.choice import Choice
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.inputs import Fitted, ModelInputs
@@ -45,7 +45,7 @@ def choice(parent: Parent, written: Choice, statement: ast.Statement, errors: li
     """Return the model of the parent; add an error if the statement names another."""
     name = parent.spec.model.name
     if parent.spec.framework == spec.NO_FRAMEWORK:
-        hint = f"write COLUMN FEATURES({parent.reference.partition('@')[0]}) in place of USING"
+        hint = f"write COLUMN FEATURES({expressions.model(parent.reference)}) in place of USING"
         raise parent.refuse(
             f"{parent.reference} is a transform, which has no weights to start from", None, hint
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edl.jobs.events import EpochEnd
 from edl.jobs.trials import Trial
-from sqlflow_edl.analysis.expressions import argument
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.reports.curve import drawn
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.reports.text import counted, number
@@ -85,7 +85,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _members(result.trials)
     yield from _curve(result.curve)
     if result.model:
-        name = ".".join(map(argument, result.model.rpartition("@")[0].split(".")))
+        name = expressions.model(result.model)
         yield "model", f"{result.model} in {result.stored_in}"
         yield "next", f"DESCRIBE MODEL {name}"
         if result.trials:

@@ -20,6 +20,7 @@ from edl.spec.features import ENCODING_TYPES
 from sqlflow_edl.analysis.columns.drafts import Bound, Draft
 from sqlflow_edl.analysis.columns.inputs import Fitted
 from sqlflow_edl.analysis.expressions import argument
+from sqlflow_edl.analysis.expressions import model as model_name
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.statistics.fitting import Want
 from sqlflow_edl.syntax import ast
@@ -166,7 +167,7 @@ def _without(source: Source, schema: Schema, reserved: Mapping[str, str]) -> str
     """Return the call with the columns of the model that the query has."""
     found = ((column, schema.find(column)) for column in source.model.spec.columns)
     there = [argument(column) for column, own in found if own is not None and own not in reserved]
-    name = source.model.reference.partition("@")[0]
+    name = model_name(source.model.reference)
     return f"write FEATURES({name}, [{', '.join(there)}]) for those of these columns alone" if there else None
 
 

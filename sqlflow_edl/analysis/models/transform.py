@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from edl import spec
 from edl.errors import SemanticError, Span
 from edl.spec.features import CATEGORY_TYPES
+from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed
 from sqlflow_edl.analysis.entries import Task
 from sqlflow_edl.analysis.models.base import Architecture, Model, Parameters
@@ -42,7 +43,7 @@ def _feature(placed: Placed) -> spec.Feature:
 def check_predicts(job: spec.JobSpec, reference: str) -> None:
     """Raise SemanticError if the model is a transform, of which there is no program and no prediction."""
     if job.framework == spec.NO_FRAMEWORK:
-        name = reference.partition("@")[0]
+        name = expressions.model(reference)
         raise SemanticError(
             f"{reference} is a transform, which predicts nothing",
             hint=f"SHOW FEATURES FOR {name} (query), COLUMN FEATURES({name}) and sqlflow_edl.load_transform apply it",

@@ -45,3 +45,16 @@ def test_what_a_hint_says_of_a_reserved_word_is_right_in_every_database(
     assert right in (raised.value.hint or "")
     [compiled] = session.compile(train.format(right))
     assert compiled.spec.features
+
+
+@pytest.mark.parametrize(
+    ("reference", "written"),
+    [
+        ("m@2", "m"),
+        ("clinic.tumours", "clinic.tumours"),
+        ("my model@1", "`my model`"),
+        ("a.my b", "a.`my b`"),
+    ],
+)
+def test_a_model_is_written_as_a_clause_takes_it(reference: str, written: str) -> None:
+    assert expressions.model(reference) == written
