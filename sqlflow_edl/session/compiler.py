@@ -216,7 +216,7 @@ class Compiler:
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
         if target := planned.output.name:
-            with at(_target_span(statement)):
+            with at(target_span(statement)):
                 appended = results_of(planned, target_of(planned.label)) if statement.append else None
                 self.source.check_target(target, appended and appended.empty(schema.arrow).schema)
         return Use(model.reference, trained.spec, self.with_workers(planned))
@@ -232,7 +232,7 @@ class Compiler:
         schema, query = self.describe(statement)
         found = optimization.plan(statement, query, schema)
         if found.target:
-            with at(_target_span(statement)):
+            with at(target_span(statement)):
                 self.source.check_target(found.target)
         return found
 
@@ -244,7 +244,7 @@ class Compiler:
         schema, query = self.describe(statement)
         found = measurement.plan(statement, query, schema)
         if found.target:
-            with at(_target_span(statement)):
+            with at(target_span(statement)):
                 self.source.check_target(found.target)
         return found
 
@@ -321,6 +321,7 @@ class Compiler:
         return self.detached or self.place is not None or bool(self.deadline)
 
 
-def _target_span(statement: Statement) -> Span | None:
+def target_span(statement: Statement) -> Span | None:
+    """Return the place of the table that the statement writes, or None if it writes none."""
     name = statement.target or (statement.into[0] if statement.into else None)
     return name.span if name else None

@@ -38,7 +38,7 @@ from sqlflow_edl.reports import features as feature_report
 from sqlflow_edl.reports import job_results, text
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import activation, comparison
-from sqlflow_edl.session.compiler import Compiler
+from sqlflow_edl.session.compiler import Compiler, target_span
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import fix
 from sqlflow_edl.syntax.ast import Statement
@@ -173,7 +173,8 @@ class JobRunner:
                 return job_results.result_set(statement, job, planned, outcome, notes)
             written = outcome.rows if planned.work == "predict" else outcome.made
             if not outcome.stored:
-                written = self._commit(ready, outcome).rows
+                with at(target_span(statement)):
+                    written = self._commit(ready, outcome).rows
         result = job_results.written(statement, planned, outcome, notes, written, found.reference)
         return drift_report.added(result, drift, found.reference)
 

@@ -252,7 +252,8 @@ class Staging(ABC):
         names = ", ".join(quoted(name, self.quote) for name in self._columns(place, job))
         rows, order = self._staged_rows(place, job, tasks)
         staged = self._source.schema(f"SELECT {names} {rows}")
-        self._check(place, target, job, staged)
+        for found in self._existing(place, target):
+            found.check(target, job, append=True)
         there = self._check_appended(place, target, staged)
         into = ", ".join(quoted(name, self.quote) for name in there)
         self._source.execute(f"INSERT INTO {place.name} ({into}) SELECT {names} {rows} ORDER BY {order}")

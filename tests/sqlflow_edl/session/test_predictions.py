@@ -125,6 +125,24 @@ def test_a_statement_adds_its_rows_to_a_table(session: Session) -> None:
         rows(session, "DROP TABLE added")
 
 
+@pytest.mark.parametrize(
+    "session",
+    ["duckdb", "sqlite", *(pytest.param(name, marks=pytest.mark.soak) for name in ("mysql", "postgres"))],
+    indirect=True,
+)
+def test_rows_that_a_table_refuses_are_an_error_at_its_name_and_none_is_added(session: Session) -> None:
+    rows(
+        session,
+        "CREATE TABLE few AS SELECT id, amount, city, day, is_new, 1.5e0 AS cost FROM fresh WHERE id = 4; "
+        "CREATE UNIQUE INDEX few_ids ON few (id); SELECT 1",
+    )
+    (statement,) = session.parse(f"{ROWS} TO PREDICT few.cost USING costs APPEND")
+    with pytest.raises(SourceError, match=r"(?i)unique|duplicate") as caught:
+        session.execute(statement)
+    assert caught.value.span == Span(*_span(statement.text, "few.cost"))
+    assert [row["id"] for row in rows(session, "SELECT id FROM few")] == [4]
+
+
 def test_rows_are_not_added_to_no_table(session: Session) -> None:
     (statement,) = session.parse(f"{ROWS} TO PREDICT USING kinds APPEND")
     with pytest.raises(SemanticError, match="APPEND needs a table") as caught:
