@@ -18,9 +18,9 @@ from typing import Any
 from tests.kubernetes.kinds import Object
 from tests.kubernetes.output import Output
 
-# Every image of the double has in it what the tests have.
+# Every image of the double has in it what the tests have, or the Python of a file system of an image.
 IMAGE = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-IMAGE["PATH"] = f"{Path(sys.executable).parent}:{IMAGE['PATH']}"
+IMAGE["PATH"] = f"{os.environ.get('SQLFLOW_TEST_IMAGE') or Path(sys.executable).parent}:{IMAGE['PATH']}"
 REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 CANNOT_RUN = 128
 LAST_WORDS = 4096
