@@ -44,7 +44,7 @@ def fit(plan: TrainPlan) -> spec.JobSpec:
     """Return the JobSpec. Raises an error for each thing that only rows tell, all together."""
     span = plan.statement.select_span
     if isinstance(plan, SearchPlan):
-        raise _unknown("which model is best", span, "name one: TO TRAIN DNNClassifier")
+        raise _unknown("which model is best", span, "name one without folds: TO TRAIN DNNClassifier")
     classes: dict[str, labels.Values] = {}
     raise_all([*_of_plan(plan), *_of_labels(plan, classes), *_of_features(plan)])
     few, many = (_fitted(plan, classes, rows) for rows in (FEWEST, MANY))
@@ -156,6 +156,8 @@ def _statistics(plan: TrainingPlan, guess: int) -> dict[str, ColumnStatistics]:
 def _instead(plan: TrainingPlan, draft: Draft) -> str:
     """Return a hint with a function that needs no rows of such a column."""
     column = draft.columns[0]
+    if column in plan.computed:
+        return "write numbers in the place of statistics"
     name = expressions.argument(column)
     kind = plan.schema.type(column)
     if kind is ColumnType.NUMBER:

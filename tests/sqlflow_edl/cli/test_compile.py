@@ -120,7 +120,7 @@ TREES = (
         (
             "SELECT * FROM clicks LABEL stars INTO m",
             "which model is best",
-            "name one: TO TRAIN DNNClassifier",
+            "name one without folds: TO TRAIN DNN",
         ),
         (
             TREES.format("stars", "LinearClassifier", "stars").replace("COL", "WITH model.n_classes = 3 COL"),
@@ -138,6 +138,13 @@ TREES = (
             .replace("BUCKET", "BUCKETIZE"),
             "the values of hour, which the feature is fitted to",
             "write COLUMN BUCKET(hour, [1, 10, 100]) or CATEGORY_ID(hour, 1000)",
+        ),
+        (
+            TREES.format("stars", "DNNClassifier", "stars").replace(
+                "BUCKET(hour", "BUCKET(hour / MEAN(hour)"
+            ),
+            "the values of hour / MEAN(hour), which the feature is fitted to",
+            "write numbers in the place of statistics",
         ),
         (
             TREES.format("stars, device", "DNNClassifier", "stars").replace(
