@@ -277,7 +277,9 @@ REFUSED = {
 WITHOUT_HASH = [(name, each) for name in ("hashed", "hashed_trees") for each in ("sqlite", "mysql")]
 SOAK = (
     "linear",
+    "computed",
     "computed_trees",
+    "shared",
     "periodic",
     "keras_periodic",
     "keras_deep",

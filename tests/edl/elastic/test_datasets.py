@@ -58,6 +58,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.soak
 def test_a_worker_that_is_lost_in_an_evaluation_costs_no_row(tmp_path: Path, alone: Path) -> None:
     trained(tmp_path / "killed", 2, (1, 0, "evaluate"))
     assert counted(tmp_path / "killed") == counted(alone)

@@ -156,6 +156,7 @@ def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
     assert [row.note for row in snapshot.instances] == ["hung (exit code 6)"]
 
 
+@pytest.mark.soak
 def test_a_task_that_hangs_at_the_end_is_done_by_an_idle_worker_too(model: Path, tmp_path: Path) -> None:
     data = table(ROWS, seed=1)
     spec = {**PREDICT, "cluster": Cluster(workers=2)}

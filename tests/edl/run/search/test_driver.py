@@ -119,6 +119,7 @@ def test_a_search_tells_of_each_trial_and_of_how_many_have_ended(searched: Searc
     ]
 
 
+@pytest.mark.soak
 def test_a_search_whose_process_is_killed_in_a_fold_finds_the_same_ensemble(
     searched: Searched, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_a_candidate_that_fails_is_listed_with_its_error_and_ends_nothing(tmp_pa
     assert {end.number: end.error for end in ends} == {trial.number: trial.error for trial in outcome.trials}
 
 
+@pytest.mark.soak
 def test_a_candidate_whose_processes_always_die_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

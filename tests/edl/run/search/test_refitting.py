@@ -68,6 +68,7 @@ def test_a_refit_that_fails_leaves_the_model_of_its_trial(
     assert read_archive(job.archive).spec.rows.training == 60
 
 
+@pytest.mark.soak
 def test_a_refit_whose_process_dies_begins_again(tmp_path: Path) -> None:
     outcome = run(searching(tmp_path / "program", [dies(tmp_path / "died", 2)], refit=True))
     assert [trial.refit for trial in outcome.trials] == [14]
