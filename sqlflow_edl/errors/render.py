@@ -10,13 +10,18 @@ error: unknown column sepal_lenght
 
 from __future__ import annotations
 
+import shutil
+import sys
 import traceback
 import unicodedata
 from dataclasses import dataclass
+from itertools import accumulate, takewhile
 
 from edl.errors import ErrorList, Span, SQLFlowError, UserCodeError
 
-LONGEST_LINE = 160  # characters of the user's text in a message; a longer line is cut around the position
+LONGEST_LINE = 160  # cells of the user's text in a message; a longer line is cut around the position
+_SHORTEST_LINE = 20  # of them in a narrow terminal
+_BESIDE = len("123 | …") + 1  # cells beside the text where it is cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +68,14 @@ def _render_one(error: SQLFlowError, text: str, name: str) -> str:
     if error.span is not None and text:
         place = locate(text, error.span)
         number = f"{place.line:>3}"
-        shown, before = _window(place)
+        room = _room()
+        shown, before = _window(place, room)
         margin = " " * len(number)
         lines.append(f"{margin} --> {name or '<statement>'}:{place.line}:{place.column}")
         lines.append(f"{margin} |")
         lines.append(f"{number} | {shown}".rstrip())
-        caret = "^" * max(1, min(_cells(place.text[place.column - 1 :][: place.width]), LONGEST_LINE))
+        marked = _cells(place.text[place.column - 1 :][: place.width])
+        caret = "^" * max(1, min(marked, room - before))
         lines.append(f"{margin} | {' ' * before}{caret}")
     if error.hint:
         first, *more = error.hint.splitlines()
@@ -77,14 +84,27 @@ def _render_one(error: SQLFlowError, text: str, name: str) -> str:
     return "\n".join(lines)
 
 
-def _window(place: Place) -> tuple[str, int]:
+def _room() -> int:
+    """Return the cells for the user's text, so that a line does not wrap on the terminal of stderr."""
+    if not sys.stderr.isatty():
+        return LONGEST_LINE
+    return max(_SHORTEST_LINE, min(LONGEST_LINE, shutil.get_terminal_size().columns - _BESIDE))
+
+
+def _window(place: Place, room: int) -> tuple[str, int]:
     """Return the visible part of the line, without control characters, and the cells before the caret."""
-    start = 0 if place.column <= LONGEST_LINE // 2 else place.column - LONGEST_LINE // 2
-    shown = place.text[start : start + LONGEST_LINE]
+    start = place.column - 1 - len(_fitting(place.text[: place.column - 1][::-1], room // 2 - 1))
+    shown = _fitting(place.text[start:], room)
     before = place.text[start : place.column - 1]
     prefix = "…" if start else ""
-    suffix = "…" if start + LONGEST_LINE < len(place.text) else ""
+    suffix = "…" if start + len(shown) < len(place.text) else ""
     return prefix + _visible(shown) + suffix, len(prefix) + _cells(before)
+
+
+def _fitting(text: str, room: int) -> str:
+    """Return as many of the first characters as the cells take."""
+    ends = accumulate(map(_cells, text[:LONGEST_LINE]))
+    return text[: sum(1 for _ in takewhile(lambda cells: cells <= room, ends))]
 
 
 def _visible(text: str) -> str:

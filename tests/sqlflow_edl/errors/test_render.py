@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from edl.errors import ErrorList, SemanticError, Span, SQLFlowError, UserCodeError
@@ -76,3 +79,24 @@ def test_a_traceback_is_that_of_users_code_alone_where_there_is_one() -> None:
     assert traceback_of(UserCodeError("nets.py:3: no", traceback=theirs)) == theirs.rstrip()
     assert traceback_of(UserCodeError("no")).endswith("UserCodeError: no")
     assert traceback_of(SemanticError("no such column")).endswith("SemanticError: no such column")
+
+
+@pytest.mark.parametrize(
+    ("word", "line", "carets"),
+    [
+        ("SELECT", "  1 | SELECT '日本語' FROM iris TO TRA…", "    | ^^^^^^"),
+        ("TRAIN", "  1 | …' FROM iris TO TRAIN DNN LABEL s…", "    |                 ^^^^^"),
+        ("INTO", "  1 | … LABEL species INTO m", "    |                 ^^^^"),
+    ],
+)
+def test_a_line_fits_the_terminal(word: str, line: str, carets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("COLUMNS", "40")
+    text = "SELECT '日本語' FROM iris TO TRAIN DNN LABEL species INTO m"
+    start = text.index(word)
+    shown = render(SemanticError("wrong", span=Span(start, start + len(word))), text).splitlines()
+    assert shown[3:5] == [line, carets]
