@@ -23,7 +23,8 @@ pytestmark = [
     pytest.mark.soak,
     pytest.mark.skipif(chromium() is None, reason=MISSING),
     pytest.mark.skipif(
-        not PROGRAMS.exists(), reason="JupyterLab is not installed: `make jupyterlab` does that"
+        not (PROGRAMS.parent / "ready").exists(),
+        reason="JupyterLab is not installed: `make jupyterlab` does that",
     ),
 ]
 
