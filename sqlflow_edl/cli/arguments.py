@@ -112,7 +112,8 @@ def variables(command: argparse.ArgumentParser) -> None:
         type=assignment,
         action="append",
         default=[],
-        help="render the programs as Jinja templates, with NAME as a variable; may be repeated",
+        help="render the programs as Jinja templates, with NAME as a variable; ${yyyy-MM-dd -1d} in the value is a "
+        "date, ${HOME} a variable of the environment; may be repeated",
     )
 
 

@@ -11,6 +11,7 @@ from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.config import write_file
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.session.observer import Observer
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def console(options: argparse.Namespace) -> int:
         return run(options)
     if not options.source:
         return no_source(options)
-    if wrong := backend.complaint(options):
+    if wrong := backend.complaint(options) or _complaint(options.format):
         print(f"sqlflow console: {wrong}", file=sys.stderr)
         return exit_codes.USAGE
     from sqlflow_edl.console.screen import Screen
@@ -57,3 +58,9 @@ def console(options: argparse.Namespace) -> int:
     screen.format = options.format or screen.format
     Shell(opened, options.source, screen, options.config, debug=options.debug).run()
     return exit_codes.OK
+
+
+def _complaint(format_: str | None) -> str:
+    if format_ in OF_FILES:
+        return f"--format {format_} is for files; /once FILE.{format_} in the console writes one"
+    return ""

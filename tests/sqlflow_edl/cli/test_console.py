@@ -116,6 +116,15 @@ def test_where_there_is_no_terminal_standard_input_is_a_program(
     assert "Done. OK=2" in told.err
 
 
+def test_a_format_of_files_is_not_one_of_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    assert main(["console", "--source", "duckdb:", "--format", "parquet"]) == 2
+    assert "/once FILE.parquet" in capsys.readouterr().err
+
+
 def test_without_a_data_source_it_is_a_wrong_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
     assert main(["console"]) == 2
