@@ -96,9 +96,10 @@ class Narrator:
         """Report what was done, row count and duration; for a training also its metrics and the model's use."""
         message = "" if result.model else result.message  # a training's is long, and a line of its own
         did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
-        self._told(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
-        for line in final_report(result):
-            self._line(f"  {line}")
+        with self._writing:  # in one piece, also among statements that run side by side
+            self._told(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
+            for line in final_report(result):
+                self._line(f"  {line}")
 
     def adds(self, step: Step, text: str) -> None:
         """Report a line about one of several statements that run side by side."""
@@ -106,8 +107,9 @@ class Narrator:
 
     def fails(self, step: Step, error: str, seconds: float) -> None:
         """Report an error as it is rendered, even when quiet."""
-        self._told(step, "ERROR", f" ({duration(seconds)})")
-        self.complain(error)
+        with self._writing:
+            self._told(step, "ERROR", f" ({duration(seconds)})")
+            self.complain(error)
 
     def leaves_out(self, step: Step) -> None:
         """Report a statement that does not run because of errors reported above."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -38,6 +39,26 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def test_a_report_stands_in_one_piece_among_statements_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = io.StringIO()
+    narrator = Narrator(out)
+    other = threading.Thread(target=narrator.adds, args=(Step(1, 3, ""), "epoch 1"))
+
+    def report(result: Result) -> list[str]:
+        other.start()
+        other.join(0.05)  # long enough for its line, if nothing kept it back
+        return ["trained"]
+
+    monkeypatch.setattr("sqlflow_edl.display.narrator.final_report", report)
+    narrator.ends(STEP, TRAINED, "", 1.0)
+    other.join()
+    assert [line.split(" (")[0] for line in out.getvalue().splitlines()] == [
+        "2 of 3 OK    TRAIN X INTO m",
+        "  trained",
+        "1 of 3 epoch 1",
+    ]
 
 
 def test_a_statement_is_told_with_its_number_and_its_time() -> None:
