@@ -17,6 +17,7 @@ from sqlflow_edl.syntax.ast import (
     ColumnClause,
     Constant,
     ListValue,
+    MapValue,
     Name,
     Statement,
     Value,
@@ -77,6 +78,8 @@ _ATTRIBUTES = {
     "data_split_eval_fraction": "validation.fraction",
     "data_split_test_fraction": "validation.test_fraction",
     "data_split_col": "validation.column",
+    "colsample_bylevel": "model.colsample_bylevel",
+    "instance_weight_col": "train.weight_column",
     "num_clusters": "model.n_clusters",
     "min_rel_progress": "train.tolerance",
     "time_series_timestamp_col": "forecast.time",
@@ -91,7 +94,9 @@ _WITHOUT_LABEL = (MODELS["transform_only"], MODELS["kmeans"])
 _IGNORED = frozenset(
     ("enable_global_explain", "model_registry", "vertex_ai_model_id", "vertex_ai_model_version_aliases", "tree_method",
      "auto_arima", "auto_arima_max_order", "data_frequency", "decompose_time_series",
-     "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start")
+     "ls_init_learn_rate", "learn_rate_strategy", "optimize_strategy", "max_parallel_trials", "warm_start",
+     "approx_global_feature_contrib", "hparam_tuning_algorithm", "integrated_gradients_num_steps", "kms_key_name",
+     "tf_version", "xgboost_version")
 )  # fmt: skip
 _OTHERS = (
     "model_type",
@@ -104,10 +109,20 @@ _OTHERS = (
     "standardize_features",
     "distance_type",
     "kmeans_init_method",
+    "hparam_tuning_objectives",
+    "class_weights",
 )
 _ORDER = "write CREATE MODEL … TRANSFORM(…) OPTIONS(…) AS SELECT …"
 _LABELS = ("input_label_cols", "time_series_data_col")
 _QUANTILES = (0.1, 0.9)
+_AS_THEY_ARE = "leave it out: values are learned as they are"
+_METRICS = {
+    "f1_score": "f1",
+    "mean_absolute_error": "mae",
+    "mean_squared_error": "mse",
+    "r2_score": "r2",
+    "roc_auc": "auc",
+}
 _SPLITS = {"RANDOM": "random", "SEQ": "time", "CUSTOM": "column"}
 _CALLS = {"HPARAM_RANGE": "RANGE", "HPARAM_CANDIDATES": "CANDIDATES"}
 
@@ -307,9 +322,13 @@ def _mapped(option: Attribute, kind: str, errors: list[SQLFlowError]) -> Iterato
     key = option.key.casefold()
     if key in _SPECIAL:
         yield from _SPECIAL[key](option, errors)
-    elif key in ("model_type", *_LABELS) or key in _IGNORED:
+    elif (
+        key in ("model_type", *_LABELS) or key in _IGNORED or (key == "min_rel_progress" and kind != "kmeans")
+    ):
         return
     elif key in _OF_TREES and kind not in _TREES:
+        if isinstance(option.value, Constant) and option.value.value == 0:
+            return
         errors.append(
             StatementSyntaxError(
                 f"{option.key} is for boosted trees",
@@ -365,6 +384,28 @@ def _class_weights(option: Attribute, errors: list[SQLFlowError]) -> Iterator[At
         yield replace(option, key="train.class_weights", value=Constant("balanced", option.value.span))
 
 
+def _weights_of_classes(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    """Yield the weights that are written as STRUCT(class, weight)."""
+    items = option.value.items if isinstance(option.value, ListValue) else ()
+    pairs = [each.args for each in items if isinstance(each, Call) and each.function.upper() == "STRUCT"]
+    found = tuple(
+        (_class_name(pair[0].value), pair[1])
+        for pair in pairs
+        if len(pair) == 2 and isinstance(pair[0], Constant)
+    )
+    if not found or len(found) != len(items):
+        hint = "write class_weights = [STRUCT('a', 0.2), STRUCT('b', 0.8)]"
+        errors.append(
+            StatementSyntaxError("these are not weights of classes", span=option.value.span, hint=hint)
+        )
+        return
+    yield replace(option, key="train.class_weights", value=MapValue(found, option.value.span))
+
+
+def _class_name(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
     hours = option.value.value if isinstance(option.value, Constant) else None
     if isinstance(hours, int | float) and not isinstance(hours, bool):
@@ -373,13 +414,28 @@ def _budget(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute
         errors.append(StatementSyntaxError("budget_hours is a number", span=option.value.span))
 
 
-def _only(*usual: str | bool, hint: str) -> Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]:
+def _objectives(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
+    """Yield the metric of a search by its name here."""
+    items = option.value.items if isinstance(option.value, ListValue) else (option.value,)
+    names = [each.value if isinstance(each, Constant) else None for each in items]
+    if len(names) != 1 or not isinstance(names[0], str):
+        hint = "write hparam_tuning_objectives = ['roc_auc']"
+        errors.append(StatementSyntaxError("a search has one objective", span=option.value.span, hint=hint))
+        return
+    name = names[0].casefold()
+    yield replace(option, key="auto.metric", value=Constant(_METRICS.get(name, name), option.value.span))
+
+
+def _only(
+    *usual: str | bool | int, hint: str
+) -> Callable[[Attribute, list[SQLFlowError]], Iterator[Attribute]]:
     """Return a function that takes an option with these values, which are what the model does, and no other ones."""
 
     def check(option: Attribute, errors: list[SQLFlowError]) -> Iterator[Attribute]:
         value = option.value.value if isinstance(option.value, Constant) else _text(option)
         if (value.upper() if isinstance(value, str) else value) not in usual:
-            message = f"{option.key} = {value} is not available"
+            shown = str(value).upper() if isinstance(value, bool) else value
+            message = f"{option.key} = {shown} is not available"
             errors.append(StatementSyntaxError(message, span=option.value.span, hint=hint))
         yield from ()
 
@@ -393,5 +449,16 @@ _SPECIAL: Mapping[str, Callable[[Attribute, list[SQLFlowError]], Iterator[Attrib
     "budget_hours": _budget,
     "standardize_features": _only(True, hint="write SELECT … TO TRAIN KMeans … COLUMN NUMERIC(x)"),
     "distance_type": _only("EUCLIDEAN", hint="leave it out: distances are Euclidean"),
+    "adjust_step_changes": _only(False, hint=_AS_THEY_ARE),
+    "booster_type": _only("GBTREE", hint="leave it out: trees are boosted by their gradients"),
+    "calculate_p_values": _only(False, hint="leave it out: a training by steps has no errors of its weights"),
+    "category_encoding_method": _only(
+        "ONE_HOT_ENCODING", hint="leave it out: a category has a weight for each value"
+    ),
+    "clean_spikes_and_dips": _only(False, hint=_AS_THEY_ARE),
+    "fit_intercept": _only(True, hint="leave it out: a model has an intercept"),
+    "class_weights": _weights_of_classes,
+    "hparam_tuning_objectives": _objectives,
+    "num_parallel_tree": _only(1, hint="leave it out: each round adds one tree"),
     "kmeans_init_method": _only("KMEANS++", "RANDOM", hint="leave it out: the start is that of k-means++"),
 }

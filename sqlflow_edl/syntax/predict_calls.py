@@ -56,6 +56,7 @@ _SETTINGS: Mapping[str, Sequence[str]] = {
     "CENTROIDS": ("standardize",),
     "DETECT_ANOMALIES": ("contamination", "anomaly_prob_threshold"),
     "FORECAST": ("horizon", "confidence_level"),
+    "GLOBAL_EXPLAIN": ("class_level_explain",),
     "WEIGHTS": ("standardize",),
 }
 _NO_QUERY = ("FORECAST", "GLOBAL_EXPLAIN")

@@ -147,6 +147,19 @@ def test_a_function_gives_the_rows_of_our_own_statement(case: Case, session: Ses
         assert set(case.fields["columns"].split(", ")) <= set(found[0])
 
 
+@pytest.mark.parametrize("case", in_duckdb("bigquery/reference.sql"), ids=str)
+def test_a_statement_of_the_reference_compiles(case: Case, session: Session) -> None:
+    [compiled] = session.compile(case.program)
+    assert compiled.spec.label is not None
+    if "hparam_tuning_objectives" in case.program:
+        assert compiled.spec.search is not None
+        assert compiled.spec.search.metric == "auc"
+    if "class_weights = [" in case.program:
+        assert compiled.spec.loss.params["class_weights"] == (0.75, 0.25), "large comes before small"
+    if "instance_weight_col" in case.program:
+        assert compiled.spec.weights is not None
+
+
 @pytest.mark.parametrize("case", in_duckdb("bigquery/function_errors.sql"), ids=str)
 def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Session) -> None:
     refusal(case, lambda text: rows(session, text))
@@ -304,9 +317,9 @@ def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distributi
     ("text", "message", "hint"),
     [
         (
-            "SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL m, STRUCT(1 AS class_level_explain))",
+            "SELECT * FROM ML.GLOBAL_EXPLAIN(MODEL m, STRUCT(1 AS class_levels_explain))",
             "has no setting class",
-            "none",
+            "class_level_explain?",
         ),
         (
             "SELECT * FROM ML.PREDICT(MODEL m, TABLE t, STRUCT(0.3 AS threshold,))",

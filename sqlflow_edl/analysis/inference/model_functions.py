@@ -181,6 +181,13 @@ def _above(values: np.ndarray, limit: float) -> pa.Array:
 
 def _explanation(found: ModelFunction) -> pa.Table:
     """Return the mean size of the Shapley values of each column, over the training rows or a query."""
+    by_class = found.written("class_level_explain")
+    if by_class and getattr(by_class.value, "value", None) is not False:
+        raise SemanticError(
+            "there is no explanation for each class",
+            span=by_class.value.span,
+            hint="write FALSE, or leave it out: that of the predicted class",
+        )
     explains = replace(found.statement, kind="explain", model=found.call.model, using=None)
     rows, _ = replace(found, statement=explains).predicted(training=not found.call.query)
     return pa.table({"feature": rows.column("feature"), "attribution": rows.column("importance")})
