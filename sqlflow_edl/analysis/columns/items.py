@@ -35,6 +35,7 @@ from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
 OF_TEXTS = ("VOCABULARIZE", "CATEGORY_HASH", "NGRAMS")  # functions of texts, also of those in JSON
+_POWERS = ("POW", "POWER", "SQUARE")  # of SQL, which expressions lack
 COMBINE = "COMBINE"  # concatenates items, as a model does in any case
 
 
@@ -452,9 +453,14 @@ def _unknown_function(call: ast.Call) -> SemanticError:
             span=call.function_span,
             hint="CONCAT(a, b) makes one category of several",
         )
+    if call.function.upper() in _POWERS:
+        hint = "write x * x for a square, or compute it in the SELECT"
+        return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
     known = (name for function in FUNCTIONS for name in (function.name, *function.aliases))
     names = [COMBINE, *known, *(each.name for each in COMPUTED)]
-    hint = did_you_mean(call.function, names) or "there are " + ", ".join(f.name for f in FUNCTIONS)
+    hint = did_you_mean(call.function, names) or "compute it in the SELECT, or use one of " + ", ".join(
+        f.name for f in (*FUNCTIONS, *COMPUTED)
+    )
     return SemanticError(f"unknown function {call.function}", span=call.function_span, hint=hint)
 
 
