@@ -116,7 +116,7 @@ class ClassTarget:
         refuse_unknown(self.spec.column, array)
         positions = self._levels.positions(array)
         if positions.null_count:
-            raise self._unknown_class(array.filter(positions.is_null()), len(array))
+            raise self._unknown_class(array.filter(positions.is_null()))
         if self.spec.binary:
             return np.asarray(positions.to_numpy(), dtype=np.float32)[:, np.newaxis]
         return np.asarray(positions.to_numpy(), dtype=np.int64)
@@ -139,13 +139,12 @@ class ClassTarget:
         best = pa.array(scores.argmax(axis=1), mask=~np.isfinite(scores).all(axis=1))
         return self._classes.take(best)
 
-    def _unknown_class(self, unknown: pa.Array, rows: int) -> SemanticError:
+    def _unknown_class(self, unknown: pa.Array) -> SemanticError:
         value = texts(unknown.slice(0, 1), self.spec.column)[0].as_py()
         if isinstance(value, bytes):
             value = value.decode("utf-8", "replace")
         return SemanticError(
-            f"label {self.spec.column} is none of its {len(self.spec.classes)} classes "
-            f"in {len(unknown)} of {rows} rows, such as {value!r}",
+            f"label {self.spec.column} is none of its {len(self.spec.classes)} classes in some rows, such as {value!r}",
             hint=did_you_mean(str(value), [str(known) for known in self.spec.classes]),
         )
 
@@ -468,13 +467,13 @@ def _column(batch: pa.RecordBatch, column: str, what: str = "the label") -> pa.A
 
 
 def refuse_unknown(column: str, array: pa.Array) -> None:
-    """Raise SemanticError if a label is NULL or not finite."""
+    """Raise SemanticError if a label of the batch is NULL or not finite."""
     for count, what, hint in (
         (array.null_count, "NULL", "leave those rows out of the query: WHERE … IS NOT NULL"),
         (_not_finite(array), "not a finite number", "leave those rows out of the query"),
     ):
         if count:
-            raise SemanticError(f"label {column} is {what} in {count} of {len(array)} rows", hint=hint)
+            raise SemanticError(f"label {column} is {what} in some rows", hint=hint)
 
 
 def _not_finite(array: pa.Array) -> int:

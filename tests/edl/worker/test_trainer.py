@@ -150,7 +150,7 @@ def test_an_error_in_feed_names_the_line(tmp_path: Path) -> None:
 
 def test_an_error_in_the_middle_of_the_rows_ends_the_job(tmp_path: Path) -> None:
     data = table(30_000).set_column(1, "y", pa.array([None if i == 25_000 else 1.0 for i in range(30_000)]))
-    with pytest.raises(SemanticError, match="label y is NULL in 1 of"):
+    with pytest.raises(SemanticError, match="label y is NULL in some rows"):
         run(tmp_path, data, shuffle=False)
 
 
