@@ -41,6 +41,9 @@ def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -
             found.append("all values are 0 for a single row: select more rows to compare it with")
         return tuple(found)
     decided = _of_training(statement, trained, used)
+    taken = [each for each in used.columns if each.casefold() == used.output.column.casefold()]
+    if used.kind == "predict" and taken:
+        decided = (*decided, f"the prediction stands in the place of {taken[0]}, which the model reads")
     refit = trained.forecast is not None and trained.forecast.refit
     if used.kind == "evaluate" and refit and used.rows.digest == trained.rows.digest:
         why = "the figures of DESCRIBE MODEL were measured before that"

@@ -257,6 +257,13 @@ def test_rows_that_a_model_cannot_use_are_errors_at_their_query(
     assert raised.value.span == Span(0, len(query))
 
 
+def test_a_prediction_in_the_place_of_a_column_that_the_model_reads_is_noted(workshop: Workshop) -> None:
+    [result] = workshop.run("SELECT * FROM iris WHERE id < 3 TO PREDICT taken.x0 USING flowers")
+    assert "the prediction stands in the place of x0, which the model reads" in result.notes
+    [result] = workshop.run("SELECT * FROM iris WHERE id < 3 TO PREDICT taken.kind USING flowers")
+    assert not result.notes
+
+
 def test_a_failed_training_is_known_with_its_reason_and_leaves_the_model_usable(workshop: Workshop) -> None:
     before = workshop.session.registry.find("widths").version
     with pytest.raises(SQLFlowError) as raised:
