@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from edl import spec
+from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
@@ -89,6 +89,7 @@ def check_settings(
     dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)
     resolved = dictionary.resolve(written, errors, notes)
+    _check_metrics(statement, resolved, errors)
     framework = parent.spec.framework if parent else _framework(choice, resolved, loss, errors)
     if choice.is_trees:
         trees.check(resolved, framework, errors)
@@ -125,6 +126,21 @@ def check_settings(
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
     return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
+
+
+def _check_metrics(
+    statement: ast.Statement, resolved: Mapping[str, Resolved], errors: list[SQLFlowError]
+) -> None:
+    """Add an error for a metric of no kind of label; several labels have metrics under names of their own."""
+    written = resolved.get("validation.metrics")
+    if written is None or len(statement.labels) > 1 or not isinstance(written.value, tuple):
+        return
+    try:
+        for name in written.value:
+            metrics.by_name(str(name), None)
+    except SemanticError as error:
+        error.span = written.written.value.span
+        errors.append(error)
 
 
 def _optimizer(

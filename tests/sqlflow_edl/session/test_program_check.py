@@ -49,6 +49,13 @@ def test_errors_of_all_statements_are_found_at_once(session: Session) -> None:
     ]
 
 
+def test_metrics_that_do_not_exist_are_found_before_rows_are_read(session: Session) -> None:
+    text = (
+        "SELECT 1; SELECT x, y FROM t TO TRAIN DNN WITH validation.metrics = 'rmse, acuracy' LABEL y INTO m"
+    )
+    assert found(session, text) == ["there is no metric acuracy"]
+
+
 def test_an_error_has_its_place_in_the_program(session: Session) -> None:
     text = f"SELECT 1; {TRAIN} SELECT x FROM t TO PREDICT USING nothing"
     [error] = [each for each in session.problems(session.read(text)) if each is not None]
