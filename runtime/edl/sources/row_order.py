@@ -76,10 +76,9 @@ def shuffled(
     features = quoted(free_name("features", names))
     others = [(name, kind) for name, kind in columns if name != split.column or split.by in ("time", "group")]
     rounded = ", ".join(_hashed(name, kind, "REAL") for name, kind in others if name != key)
-    numbered = (
-        f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size},"
-        f" {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
-    )
+    # before the windows, which then need not keep columns that nothing else selects
+    given = f"SELECT *, {f'hash({rounded})' if rounded else 0} AS {features} FROM ({given})"
+    numbered = f"SELECT *, {number}, count(*) OVER (PARTITION BY {near}) AS {size} FROM ({given})"
     unit, kind = _unit(split, near, nth, dict(columns))
     # Equal rows have one unit, that of the first of them, so only units of several different rows are grouped.
     if split.by in ("time", "group"):
