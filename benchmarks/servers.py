@@ -268,7 +268,7 @@ def _say(process: subprocess.Popen[str], line: str) -> None:
 
 
 def _serve(folder: Path) -> None:
-    threading.Thread(target=warm_up, daemon=True).start()
+    warm_up()  # before it registers, as servers of a job
     _, port = serve(Server(TOKEN, SharedFolder(folder)), "127.0.0.1:0", TOKEN)
     print(f"127.0.0.1:{port}", flush=True)
     sys.stdin.read()

@@ -1,7 +1,7 @@
 """Entry point of a parameter server: it registers its address with the master, and serves calls until it is stopped.
 
 The cluster runs `main` in a process of its own; neither a framework nor the user's program is loaded in it. Slow
-imports happen while the server registers and workers build their models.
+imports happen before the server registers: while workers build their models, and while the servers of before go on.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ def main(job: Path, instance: Instance) -> int:
     """Run a server of the job. Return the exit code."""
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda number, frame: ended.set())
-    threading.Thread(target=warm_up, name="edl-warm-up", daemon=True).start()
+    warming = threading.Thread(target=warm_up, name="edl-warm-up", daemon=True)
+    warming.start()
     folder = ClusterFolder(job)
     token = folder.token()
     server = Server(token, factory.for_instance(job, instance))
     served, port = serve(server, own_address(), token)
+    warming.join()
     with channel_of_instance(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:

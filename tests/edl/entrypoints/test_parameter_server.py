@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +22,7 @@ import pytest
 
 from edl import exit_codes
 from edl.cluster import Instance
+from edl.entrypoints import parameter_server
 from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
@@ -71,6 +73,31 @@ def running(job: Path) -> Iterator[subprocess.Popen[bytes]]:
         finally:
             os.close(write)  # the lifeline
             process.wait(SECONDS)
+
+
+def test_a_server_is_ready_to_restore_parameters_when_it_registers(
+    master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, serving, serve = list[str](), threading.Event(), parameter_server.serve
+
+    def served(*given: Any) -> Any:
+        found = serve(*given)
+        serving.set()
+        return found
+
+    def warm_up() -> None:
+        assert serving.wait(SECONDS)
+        order.append("warm")
+
+    def register(*given: Any) -> bool:
+        order.append("registered")
+        return False
+
+    for name, replaced in (("serve", served), ("warm_up", warm_up), ("_register", register)):
+        monkeypatch.setattr(parameter_server, name, replaced)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    assert parameter_server.main(tmp_path, INSTANCE) == exit_codes.PREEMPTED
+    assert order == ["warm", "registered"]
 
 
 @pytest.mark.usefixtures("calls")
