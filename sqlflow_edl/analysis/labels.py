@@ -10,6 +10,7 @@ from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from edl.features.labels import MOST_RELEVANCE
 from sqlflow_edl.analysis import catalog, expressions, forecasts
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.schema import ColumnType, Schema
@@ -183,7 +184,7 @@ def has_classes(plan: Labelled, classes: Values) -> bool:
     if model is not None and model.task is not None:
         return model.task == "classification"
     if plan.settings.loss:
-        return catalog.LOSSES.entries[plan.settings.loss].task == "classification"
+        return LOSSES.entries[plan.settings.loss].task == "classification"
     few = classes is not None and len(classes) <= (
         plan.settings.choice.example.most_classes or MOST_AUTO_CLASSES
     )

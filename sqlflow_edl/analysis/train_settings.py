@@ -10,6 +10,7 @@ from edl.errors import SemanticError, Span, SQLFlowError, raise_all
 from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.entries import NETWORKS, Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -79,12 +80,12 @@ def check_settings(
         choice = warm_start.choice(parent, choice, statement, errors)
     shared = Dictionary(TRAIN)
     optimizer = _optimizer(choice, shared, statement, errors)
-    loss = catalog.chosen(catalog.LOSSES, shared, statement.attributes, "loss", errors)
+    loss = catalog.chosen(LOSSES, shared, statement.attributes, "loss", errors)
     choice = with_loss(choice, loss)
     schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
     if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
         schedule = catalog.SCHEDULES.entries[str(usual)]
-    usual_loss = None if choice.own else catalog.LOSSES.entries["cross_entropy"]  # of classes
+    usual_loss = None if choice.own else LOSSES.entries["cross_entropy"]  # of classes
     chosen = [choice.example, optimizer, *(entry for entry in (loss or usual_loss, schedule) if entry)]
     dictionary = _dictionary(choice, chosen)
     written = _without_planned(statement.attributes, errors)

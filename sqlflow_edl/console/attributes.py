@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, family
+from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, family
 from sqlflow_edl.analysis.entries import Catalog, Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from edl.data.names import shown
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES, families
+from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES, families
 from sqlflow_edl.analysis.entries import Catalog, Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.measurement import COLUMNS
 from sqlflow_edl.console.catalog import Names
 from sqlflow_edl.console.context import QUERIES, Context, words

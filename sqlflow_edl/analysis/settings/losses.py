@@ -9,6 +9,7 @@ from edl import spec
 from edl.errors import SemanticError, SQLFlowError
 from sqlflow_edl.analysis import catalog
 from sqlflow_edl.analysis.entries import Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import row_weights
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
@@ -61,7 +62,7 @@ _DEFAULTS = {
 
 
 def _named(settings: Settings, model: Entry, errors: list[SQLFlowError]) -> Entry:
-    found = catalog.LOSSES.entries[settings.loss or _usual(model)]
+    found = LOSSES.entries[settings.loss or _usual(model)]
     if settings.framework not in found.frameworks:
         fitting = [each.name for each in _of(model) if settings.framework in each.frameworks]
         errors.append(
@@ -92,10 +93,10 @@ def _usual(model: Entry) -> str:
 
 def _of(model: Entry) -> list[Entry]:
     if model.task == "clustering":
-        return [catalog.LOSSES.entries[_usual(model)]]
+        return [LOSSES.entries[_usual(model)]]
     if model.task == "forecasting":
-        return [catalog.LOSSES.entries[name] for name in ("mean_absolute_error", "mean_squared_error")]
-    return [entry for entry in catalog.LOSSES.entries.values() if entry.task == model.task]
+        return [LOSSES.entries[name] for name in ("mean_absolute_error", "mean_squared_error")]
+    return [entry for entry in LOSSES.entries.values() if entry.task == model.task]
 
 
 _LEAST = {"poisson": 0.0, "tweedie": 0.0, "gamma": math.ulp(0.0)}  # label of a distribution

@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
-from sqlflow_edl.analysis.catalog import BOOSTING, LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.catalog import BOOSTING, MODELS, OPTIMIZERS, SCHEDULES
 from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute

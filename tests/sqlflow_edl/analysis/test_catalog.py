@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from edl.errors import SemanticError
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, elsewhere
+from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, elsewhere
 from sqlflow_edl.analysis.entries import Catalog, Entry
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.codegen.frameworks import KERAS, TORCH
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from edl.errors import ErrorList, SQLFlowError
 from sqlflow_edl.analysis import inference, train
-from sqlflow_edl.analysis.catalog import LOSSES, MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.catalog import MODELS, OPTIMIZERS, SCHEDULES
+from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.errors.render import render
