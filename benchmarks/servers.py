@@ -28,6 +28,7 @@ from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Definition, Dense, Mode, Shard
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.ps.store import warm_up
@@ -37,10 +38,10 @@ TABLE, DIM, SECONDS = 1_000_000, 16, 60.0
 TOKEN = "benchmark"  # noqa: S105 - of servers that run for seconds
 SIZES = (1_000, 10_000, 40_000)
 AIMS = {"pull": 5e6, "push": 3e6}  # rows/s at 40,000 rows a call
-PLAIN = msg.Mode()
-MODEL = msg.Definition(
+PLAIN = Mode()
+MODEL = Definition(
     Optimizer("keras", "adagrad", {"initial_accumulator_value": 0.1, "epsilon": 1e-7}),
-    dense=(msg.Dense("kernel", (1000, 100)),),
+    dense=(Dense("kernel", (1000, 100)),),
     tables=(TableSpec("t", DIM),),
 )
 Ids = npt.NDArray[np.int64]
@@ -74,7 +75,7 @@ def _durable(folder: Path, rounds: int, calls: int) -> list[Row]:
     rates: dict[tuple[str, int], list[float]] = {}
     for number in range(rounds):
         for kind in kinds:
-            mode, place = msg.Mode(durable_updates=kind), folder / f"{kind}-{number}"
+            mode, place = Mode(durable_updates=kind), folder / f"{kind}-{number}"
             with running(1, mode=mode, folder=place) as addresses:
                 for _, size, rate in measured(addresses, 2, calls, ("push",)):
                     rates.setdefault((kind, size), []).append(rate)
@@ -179,7 +180,7 @@ def _followed(folder: Path, rounds: int) -> list[Row]:
     return [Row(f"servers: 2 → 3, with {TABLE:,} rows, without progress", seconds)]
 
 
-def _written(channel: ServerChannel, name: str) -> msg.Shard:
+def _written(channel: ServerChannel, name: str) -> Shard:
     """Wait for a server's file of the checkpoint, as a master does."""
     while name not in (written := channel.call(msg.Status(), (), msg.Figures, SECONDS)[0].written):
         time.sleep(0.05)
@@ -205,7 +206,7 @@ def started(count: int, folder: Path = Path("/")) -> Iterator[list[str]]:
 
 @contextmanager
 def running(
-    count: int, restore: str = "", mode: msg.Mode = PLAIN, folder: Path = Path("/")
+    count: int, restore: str = "", mode: Mode = PLAIN, folder: Path = Path("/")
 ) -> Iterator[list[str]]:
     """Start servers that are arranged and open, and yield their addresses."""
     with started(count, folder) as addresses:

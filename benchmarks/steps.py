@@ -29,6 +29,7 @@ from edl.frameworks import Minibatches
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.ps import messages as msg
+from edl.ps.checkpoint.content import Mode
 from edl.run import job_runner
 from edl.spec import Cluster
 from edl.tasks.protocol import Servers
@@ -112,7 +113,7 @@ def served(
     program: Program, rows: Minibatches, addresses: list[str], cluster: Cluster, folder: Path
 ) -> Callable[[], None]:
     """Make a call that runs all steps as one task, a new one each time."""
-    mode = msg.Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
+    mode = Mode("sync" if cluster.strategy == "sync" else "async", cluster.grads_to_wait or 1)
     with connected(addresses) as channels:
         for index, channel in enumerate(channels):
             channel.call(msg.Arrange(index, 0, 0, tuple(addresses), mode, ""), (), msg.Arranged, SECONDS)

@@ -48,7 +48,7 @@ from edl.master.tasks.recovery import (
 )
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint import manifests
-from edl.ps.messages import Mode
+from edl.ps.checkpoint.content import Mode
 from edl.spec import TREES, Checkpoints, JobSpec
 from edl.spec import Cluster as ClusterSpec
 from edl.tasks import encoding

@@ -11,7 +11,7 @@ import msgspec
 
 from edl.jobs.failure import Failed
 from edl.jobs.snapshot import ServerCounts
-from edl.ps.messages import Manifest, Progress
+from edl.ps.checkpoint.content import Manifest, Progress
 from edl.tasks.job_state import JobState
 from edl.tasks.protocol import WorkerGroup
 from edl.tasks.task import TaskType

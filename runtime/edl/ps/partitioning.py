@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.embeddings.table import Floats, Ids
-from edl.ps.messages import Dense
+from edl.ps.checkpoint.content import Dense
 
 Array = npt.NDArray[Any]
 

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from edl.embeddings.table import Floats
-from edl.ps.messages import Progress, Push
+from edl.ps.checkpoint.content import Progress
+from edl.ps.messages import Push
 
 
 class Worker(msgspec.Struct):

@@ -17,6 +17,7 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.checkpoint.content import Definition, Progress, Version
 from edl.ps.locks import RWLock
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.staleness import StalenessMeter
@@ -39,8 +40,8 @@ class ReplicaSnapshot(NamedTuple):
     """Content of a replica at one moment. `first` is the initial state, before any worker pushed one."""
 
     arranged: msg.Arrange
-    version: msg.Version
-    definition: msg.Definition
+    version: Version
+    definition: Definition
     store: StoreCut
     push_log: PushLogState
     first: Floats
@@ -83,8 +84,8 @@ class Replica:
     # Identity ----------------------------------------------------------------------------------------------
 
     @property
-    def version(self) -> msg.Version:
-        return msg.Version(self.arranged.generation, self.arranged.epoch, self._step)
+    def version(self) -> Version:
+        return Version(self.arranged.generation, self.arranged.epoch, self._step)
 
     @property
     def store(self) -> Store | None:
@@ -118,7 +119,7 @@ class Replica:
 
     # Before training ---------------------------------------------------------------------------------------
 
-    def define(self, definition: msg.Definition, arrays: Sequence[Array]) -> msg.Defined:
+    def define(self, definition: Definition, arrays: Sequence[Array]) -> msg.Defined:
         """Define the model, or compare it with the first definition. Raises JobError if they differ."""
         with self._defining:
             if self._store is None:
@@ -244,7 +245,7 @@ class Replica:
             self._staged.clear()  # tickets of the next round are granted after all servers have committed this one
             self._advance()
 
-    def revoke(self, leases: Sequence[int]) -> tuple[msg.Progress, ...]:
+    def revoke(self, leases: Sequence[int]) -> tuple[Progress, ...]:
         """Void these leases while no push is in progress; return their progress in the parameters."""
         with self.lock.exclusive():
             return self.push_log.revoke(leases)
@@ -323,7 +324,7 @@ class Replica:
         return Gradients(arrays[0], tables, push.rate, push.rows), state
 
 
-def _differing(ours: msg.Definition, theirs: msg.Definition) -> str:
+def _differing(ours: Definition, theirs: Definition) -> str:
     """Return the names of the parts that differ between two definitions."""
     fields = ("optimizer", "dense", "tables", "state", "seed", "limits")
     return ", ".join(name for name in fields if getattr(ours, name) != getattr(theirs, name))

@@ -13,6 +13,7 @@ from edl.errors import SQLFlowError
 from edl.logs import log
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError
+from edl.ps.checkpoint.content import Progress
 from edl.ps.peers import Peers
 from edl.ps.replica import LONGEST_WAIT, Replica
 from edl.ps.rounds import Refusal, Rounds
@@ -80,7 +81,7 @@ class RoundCoordinator:
             self._wait(lambda: self._rounds.idle or self._rounds.step > step, seconds)
             return msg.Confirmed(self._replica.version, idle=self._rounds.idle)
 
-    def revoke(self, leases: tuple[int, ...]) -> tuple[msg.Progress, ...]:
+    def revoke(self, leases: tuple[int, ...]) -> tuple[Progress, ...]:
         """Void the leases after the round in progress, if any: its pushes stay."""
         with self._changed:
             self._rounds.revoke(leases)

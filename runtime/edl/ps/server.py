@@ -21,6 +21,7 @@ from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.checkpoint.content import Shard
 from edl.ps.checkpoint.replication import ShardCache, ShardReplication
 from edl.ps.checkpoint.snapshot import CheckpointWriter
 from edl.ps.counters import Counters
@@ -370,7 +371,7 @@ class Server:
             folder, manifest, index, servers, same_leases=manifests.goes_on(asked, manifest)
         )
 
-    def _write(self, name: str, snapshot: ReplicaSnapshot) -> msg.Shard:
+    def _write(self, name: str, snapshot: ReplicaSnapshot) -> Shard:
         """Write the shard as a file and publish it. Raises OSError or SQLFlowError if that fails."""
         shard = shard_file.write(self._store.folder, name, snapshot)
         self._store.publish(name, shard.file)

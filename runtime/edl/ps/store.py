@@ -14,8 +14,8 @@ from edl.embeddings import Copied, Optimizer, RowTable, TableCut, TableSpec, add
 from edl.embeddings.limits import share
 from edl.embeddings.table import Floats, Ids
 from edl.errors import JobError, did_you_mean
+from edl.ps.checkpoint.content import Definition, Shard
 from edl.ps.dense import FlatCopy, FlatParameters
-from edl.ps.messages import Definition, Shard
 from edl.ps.partitioning import Layout, Placement, owned
 
 MOST_CHANGES = 8  # files with changes that follow a whole one

@@ -19,7 +19,8 @@ from edl.jobs.snapshot import read_snapshot
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
-from edl.ps.messages import Figures, Status, Version
+from edl.ps.checkpoint.content import Version
+from edl.ps.messages import Figures, Status
 from edl.spec import Checkpoints, Cluster
 from edl.testing import NO_ROOM
 from tests.edl.end_to_end import counting

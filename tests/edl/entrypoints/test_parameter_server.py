@@ -26,6 +26,7 @@ from edl.entrypoints import parameter_server
 from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint.content import Mode
 from edl.rpc import control_pb2 as pb
 from edl.rpc import transport
 from edl.rpc.control_pb2_grpc import MasterServicer, add_MasterServicer_to_server
@@ -106,7 +107,7 @@ def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) 
         request = master.heard.get(timeout=SECONDS)
         assert (request.instance, request.incarnation, request.role) == ("ps-0", 3, "ps")
         with ServerChannel(request.address, ClusterFolder(tmp_path).token()) as channel:
-            order = msg.Arrange(0, 0, 0, (request.address,), msg.Mode())
+            order = msg.Arrange(0, 0, 0, (request.address,), Mode())
             channel.call(order, (), msg.Arranged, SECONDS)
             values = [np.ones(16, np.float32), np.ones(2, np.float32)]
             defined, _ = channel.call(msg.Define(0, definition()), values, msg.Defined, SECONDS)
@@ -125,7 +126,7 @@ def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Mas
     def arranged(epoch: int, restore: str) -> ServerChannel:
         address = master.heard.get(timeout=SECONDS).address
         channel = ServerChannel(address, ClusterFolder(tmp_path).token())
-        channel.call(msg.Arrange(0, 0, epoch, (address,), msg.Mode(), restore), (), msg.Arranged, SECONDS)
+        channel.call(msg.Arrange(0, 0, epoch, (address,), Mode(), restore), (), msg.Arranged, SECONDS)
         return channel
 
     def pulled(channel: ServerChannel) -> tuple[msg.Pulled, list[np.ndarray]]:

@@ -15,6 +15,7 @@ from edl.jobs.run_folder import ClusterFolder
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Manifest, Mode
 from edl.ps.partitioning import Placement
 from edl.rpc.channel import AwayError
 from tests.edl.entrypoints.test_parameter_server import Master, master, running
@@ -30,7 +31,7 @@ ROWS = [IDS, np.ones((7, 2), np.float32)]
 class Processes:
     """Three servers. generation, lives: as they are arranged next."""
 
-    def __init__(self, master: Master, job: Path, mode: msg.Mode) -> None:
+    def __init__(self, master: Master, job: Path, mode: Mode) -> None:
         self._master = master
         self._job = job
         self.mode = mode
@@ -52,7 +53,7 @@ class Processes:
         with ServerChannel(self.addresses[index], ClusterFolder(self._job).token()) as channel:
             return channel.call(header, arrays, kind, SECONDS)
 
-    def arrange(self, restore: str = "", manifest: msg.Manifest | None = None) -> None:
+    def arrange(self, restore: str = "", manifest: Manifest | None = None) -> None:
         for index, epoch in enumerate(self.lives):
             header = msg.Arrange(
                 index, self.generation, epoch, tuple(self.addresses), self.mode, restore, manifest
@@ -94,7 +95,7 @@ class Processes:
             wait = msg.Pull(self.generation, at_least=version.step + 1, wait_secs=SECONDS)
             self.call(0, wait, msg.Pulled)
 
-    def checkpoint(self) -> msg.Manifest:
+    def checkpoint(self) -> Manifest:
         taken, _ = self.call(0, msg.TakeCheckpoint(self.generation, "1", memory=True), msg.CheckpointTaken)
         found = []
         for index in range(3):
@@ -113,7 +114,7 @@ class Processes:
 def test_a_killed_servers_successor_has_its_rows_slots_and_memory_of_pushes(
     kind: str, master: Master, tmp_path: Path
 ) -> None:
-    servers = Processes(master, tmp_path, msg.Mode(kind, 1))  # type: ignore[arg-type]
+    servers = Processes(master, tmp_path, Mode(kind, 1))  # type: ignore[arg-type]
     try:
         servers.arrange()
         servers.open()

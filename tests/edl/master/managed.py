@@ -6,7 +6,7 @@ from edl.cluster import Change, Instance, Reason
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.slots import ScaleAction
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.messages import Mode
+from edl.ps.checkpoint.content import Mode
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.master.stage import Stage

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from edl.ps.messages import Arrange, Progress, Shard
+from edl.ps.checkpoint.content import Progress, Shard
+from edl.ps.messages import Arrange
 
 Rows = Counter[tuple[int, int, int]]  # epoch, task, the first row of a piece: how often it is in
 

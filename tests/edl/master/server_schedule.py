@@ -9,7 +9,7 @@ from typing import Literal
 
 from edl.errors import JobError
 from edl.jobs.failure import to_failed
-from edl.ps.messages import Mode, Progress
+from edl.ps.checkpoint.content import Mode, Progress
 from edl.tasks.job_state import Plan
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from edl.worker.outbox import Outbox

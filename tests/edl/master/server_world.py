@@ -16,6 +16,7 @@ from edl.master.ps.server_slot import Answer, Call
 from edl.master.state import MasterState
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint.content import Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import (
     Arrange,
@@ -23,14 +24,10 @@ from edl.ps.messages import (
     CheckpointTaken,
     Done,
     Figures,
-    Manifest,
-    Mode,
     Reopen,
     Revoke,
     Revoked,
-    Shard,
     TakeCheckpoint,
-    Version,
 )
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints

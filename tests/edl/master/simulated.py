@@ -31,20 +31,9 @@ from edl.master.master import Master, restore_tasks
 from edl.master.pace import collect_rarely
 from edl.master.ps.server_slot import Answer, Call
 from edl.master.state_store import FileStateStore
+from edl.ps.checkpoint.content import Mode, Progress, Shard, Version
 from edl.ps.checkpoint.manifests import manifest_of
-from edl.ps.messages import (
-    Arrange,
-    Arranged,
-    CheckpointTaken,
-    Figures,
-    Mode,
-    Progress,
-    Revoke,
-    Revoked,
-    Shard,
-    TakeCheckpoint,
-    Version,
-)
+from edl.ps.messages import Arrange, Arranged, CheckpointTaken, Figures, Revoke, Revoked, TakeCheckpoint
 from edl.spec import JobSpec, RegressionLabel, Rows
 from edl.spec.job import Cluster
 from edl.tasks.protocol import Flag, JoinRequest

@@ -12,20 +12,17 @@ from edl.master.ps.server_slot import Answer, Call
 from edl.master.state import MasterState
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
+from edl.ps.checkpoint.content import Mode, Progress, Shard, Version
 from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
     Figures,
-    Mode,
-    Progress,
     Revoke,
     Revoked,
-    Shard,
     Status,
     TakeCheckpoint,
-    Version,
 )
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training

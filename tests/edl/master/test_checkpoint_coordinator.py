@@ -7,7 +7,8 @@ import pytest
 from edl.errors import ClusterError
 from edl.master.ps.checkpoint_coordinator import AGAIN_SECS
 from edl.master.ps.server_slot import Call
-from edl.ps.messages import Mode, TakeCheckpoint
+from edl.ps.checkpoint.content import Mode
+from edl.ps.messages import TakeCheckpoint
 from edl.spec import Checkpoints
 from edl.tasks.job_state import Job, JobState
 from edl.tasks.task import Report

@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from edl.jobs.snapshot import Counts, Row, ServerCounts, Snapshot, Staleness
 from edl.master.reporting.prometheus import JobCollector, Reading
-from edl.ps.messages import Figures, Version
+from edl.ps.checkpoint.content import Version
+from edl.ps.messages import Figures
 
 SNAPSHOT = Snapshot(
     "",

@@ -19,7 +19,7 @@ from edl.master.state_loop import StateLoop
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
 from edl.ps.checkpoint import manifests, shard_file
-from edl.ps.messages import Mode, Shard
+from edl.ps.checkpoint.content import Mode, Shard
 from edl.ps.replica import ReplicaSnapshot
 from edl.spec import Checkpoints, Training
 from edl.tasks.job_state import Plan

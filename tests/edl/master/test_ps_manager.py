@@ -8,7 +8,8 @@ import pytest
 from edl.cluster import Change, Instance
 from edl.errors import SpecError
 from edl.master.ps.server_slot import Header
-from edl.ps.messages import Arrange, Mode, Revoke, TakeCheckpoint
+from edl.ps.checkpoint.content import Mode
+from edl.ps.messages import Arrange, Revoke, TakeCheckpoint
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints, Training
 from edl.tasks.job_state import Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edl.cluster import Change, Instance, NoRoomError, Room
-from edl.ps.messages import Mode
+from edl.ps.checkpoint.content import Mode
 from edl.tasks.protocol import Flag
 from edl.worker.outbox import Outbox
 from tests.edl.master.managed import Job, names, served

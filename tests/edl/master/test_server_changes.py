@@ -7,8 +7,9 @@ import pytest
 from edl.cluster import Change
 from edl.errors import JobError
 from edl.master.instances.instance_manager import InstanceManager
+from edl.ps.checkpoint.content import Mode, Version
 from edl.ps.checkpoint.manifests import manifest_of
-from edl.ps.messages import Arrange, CheckpointTaken, Figures, Mode, Reopen, Status, TakeCheckpoint, Version
+from edl.ps.messages import Arrange, CheckpointTaken, Figures, Reopen, Status, TakeCheckpoint
 from edl.spec import Checkpoints
 from tests.edl.master.stage import Stage
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pytest
 
-from edl.ps.messages import Mode
+from edl.ps.checkpoint.content import Mode
 from edl.spec import Training
 from edl.tasks.job_state import Plan
 from edl.tasks.ranges import LEAST_ROWS, STREAMED_ROWS

@@ -15,7 +15,7 @@ from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
 from edl.master.tasks.recovery import AllReduceRecovery, ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.messages import Mode
+from edl.ps.checkpoint.content import Mode
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.job_state import Plan

@@ -12,7 +12,8 @@ from edl.jobs.failure import Failed
 from edl.master.instances.instance_manager import InstanceManager
 from edl.master.instances.slots import STOP_GRACE
 from edl.master.stopping import PAUSED, Deadline, Stopper
-from edl.ps.messages import Mode, TakeCheckpoint
+from edl.ps.checkpoint.content import Mode
+from edl.ps.messages import TakeCheckpoint
 from edl.tasks.protocol import WorkerGroup
 from tests.edl.master.managed import Job, names
 from tests.edl.master.stage import Stage

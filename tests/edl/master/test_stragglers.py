@@ -8,7 +8,8 @@ import pytest
 
 from edl.jobs.snapshot import Load
 from edl.master.instances.stragglers import WINDOW, Loads, Window
-from edl.ps.messages import Figures, Mode, Status
+from edl.ps.checkpoint.content import Mode
+from edl.ps.messages import Figures, Status
 from edl.tasks.protocol import Held, Request
 from tests.edl.master.group_stage import GroupStage
 from tests.edl.master.stage import Stage

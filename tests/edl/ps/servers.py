@@ -16,6 +16,7 @@ from edl.embeddings import Optimizer, TableSpec
 from edl.ps import messages as msg
 from edl.ps import partitioning
 from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint.content import Definition, Dense, Manifest, Mode, Progress
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.tasks.task import Task
@@ -24,16 +25,16 @@ TOKEN = "secret"  # noqa: S105
 SGD = Optimizer("torch", "sgd", {"momentum": 0.0})
 ADAM = Optimizer("torch", "adam", {"beta_1": 0.9, "beta_2": 0.999, "epsilon": 1e-8, "amsgrad": 0.0})
 ADAGRAD = Optimizer("torch", "adagrad", {"initial_accumulator_value": 0.5, "epsilon": 1e-10, "lr_decay": 0.0})
-DENSE = (msg.Dense("kernel", (4, 3)), msg.Dense("bias", (3,)), msg.Dense("scale", ()))
-STATE = (msg.Dense("mean", (2,)),)
+DENSE = (Dense("kernel", (4, 3)), Dense("bias", (3,)), Dense("scale", ()))
+STATE = (Dense("mean", (2,)),)
 TABLES = (TableSpec("users", 2), TableSpec("items", 4, "zeros"))
-ASYNC, SYNC = msg.Mode("async"), msg.Mode("sync", 1)
+ASYNC, SYNC = Mode("async"), Mode("sync", 1)
 SECONDS = 30.0
 
 
-def definition(optimizer: Optimizer = SGD, **changes: Any) -> msg.Definition:
+def definition(optimizer: Optimizer = SGD, **changes: Any) -> Definition:
     fields = {"dense": DENSE, "tables": TABLES, "state": STATE, "seed": 5} | changes
-    return msg.Definition(optimizer, **fields)
+    return Definition(optimizer, **fields)
 
 
 def first_values() -> dict[str, np.ndarray]:
@@ -41,8 +42,8 @@ def first_values() -> dict[str, np.ndarray]:
     return {one.name: rng.normal(size=one.shape).astype(np.float32) for one in (*DENSE, *STATE)}
 
 
-def progress(lease: int, rows: int, of: int = 100) -> msg.Progress:
-    return msg.Progress(Task(lease, "train", 0, of, 1, attempt=lease), rows, rows, float(rows), float(rows))
+def progress(lease: int, rows: int, of: int = 100) -> Progress:
+    return Progress(Task(lease, "train", 0, of, 1, attempt=lease), rows, rows, float(rows), float(rows))
 
 
 class Servers:
@@ -81,17 +82,17 @@ class Servers:
 
     def arrange(
         self,
-        mode: msg.Mode = ASYNC,
+        mode: Mode = ASYNC,
         restore: str = "",
         lives: Sequence[int] = (),
-        manifest: msg.Manifest | None = None,
+        manifest: Manifest | None = None,
     ) -> None:
         for index in range(len(self.servers)):
             epoch = lives[index] if lives else 0
             order = msg.Arrange(index, self.generation, epoch, self.addresses, mode, restore, manifest)
             self.call(index, order, msg.Arranged)
 
-    def define(self, model: msg.Definition) -> None:
+    def define(self, model: Definition) -> None:
         placement = partitioning.Placement(model.dense, len(self.servers))
         values = first_values()
         for index in range(len(self.servers)):
@@ -108,7 +109,7 @@ class Servers:
 
     def push(
         self,
-        model: msg.Definition,
+        model: Definition,
         gradients: dict[str, np.ndarray],
         rows: dict[str, tuple[np.ndarray, np.ndarray]],
         *,
@@ -119,7 +120,7 @@ class Servers:
         rate: float = 0.1,
         ticket: int = 0,
         state: np.ndarray | None = None,
-        progress: msg.Progress | None = None,
+        progress: Progress | None = None,
         private: bytes = b"",
         earlier: int = 0,
         computed_on: int = -1,
@@ -145,7 +146,7 @@ class Servers:
             answers.append(self.call(index, header, msg.Pushed, arrays)[0])
         return answers
 
-    def pull(self, model: msg.Definition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
+    def pull(self, model: Definition, ids: dict[str, np.ndarray], **more: Any) -> dict[str, np.ndarray]:
         """Parameters and rows by name, and `state`."""
         placement = partitioning.Placement(model.dense, len(self.servers))
         split = {name: partitioning.split(each, len(self.servers)) for name, each in ids.items()}
@@ -172,7 +173,7 @@ def servers(count: int) -> Iterator[Servers]:
 
 
 @contextmanager
-def trained(count: int, model: msg.Definition, mode: msg.Mode = ASYNC) -> Iterator[Servers]:
+def trained(count: int, model: Definition, mode: Mode = ASYNC) -> Iterator[Servers]:
     """Servers that are arranged, defined and open."""
     with servers(count) as running:
         running.arrange(mode)

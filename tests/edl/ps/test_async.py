@@ -11,6 +11,7 @@ import pytest
 from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError
+from edl.ps.checkpoint.content import Mode, Version
 from tests.edl.ps.servers import SECONDS, definition, first_values, progress, trained
 
 MODEL = definition()
@@ -93,7 +94,7 @@ def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_pa
         servers.call(0, msg.TakeCheckpoint(0, str(tmp_path / "cut"), wait=True), msg.CheckpointTaken)
         servers.replace(0)
         order = msg.Arrange(
-            0, 0, 1, servers.addresses, restore=str(tmp_path / "cut"), leased=5, valid=(5,), mode=msg.Mode()
+            0, 0, 1, servers.addresses, restore=str(tmp_path / "cut"), leased=5, valid=(5,), mode=Mode()
         )
         servers.call(0, order, msg.Arranged)
         for lease, refused in ((4, True), (5, False), (6, False)):
@@ -124,7 +125,7 @@ def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_ro
 
 
 def test_a_gradient_beyond_the_bound_counts_the_less_the_further_it_is_behind() -> None:
-    with trained(1, MODEL, msg.Mode("async", max_staleness=2)) as servers:
+    with trained(1, MODEL, Mode("async", max_staleness=2)) as servers:
         for step, computed_on in enumerate((0, 0, 0, 0, 4, -1)):
             before = servers.pull(MODEL, {"items": ROWS["items"][0]})
             servers.push(MODEL, gradients(), ROWS, rate=0.5, computed_on=computed_on)
@@ -203,8 +204,8 @@ def test_arranging_again_changes_nothing_but_addresses() -> None:
         servers.push(MODEL, gradients(), ROWS)
         servers.replace(1)
         servers.arrange(lives=(0, 1))
-        arranged, _ = servers.call(0, msg.Arrange(0, 0, 0, servers.addresses, msg.Mode()), msg.Arranged)
-        assert arranged == msg.Arranged(msg.Version(0, 0, 1), defined=True, open=True)
-        earlier = msg.Arrange(1, 0, 0, servers.addresses, msg.Mode())
+        arranged, _ = servers.call(0, msg.Arrange(0, 0, 0, servers.addresses, Mode()), msg.Arranged)
+        assert arranged == msg.Arranged(Version(0, 0, 1), defined=True, open=True)
+        earlier = msg.Arrange(1, 0, 0, servers.addresses, Mode())
         with pytest.raises(GenerationError):
             servers.call(1, earlier, msg.Arranged)

@@ -14,6 +14,7 @@ from edl.errors import ClusterError, JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import wire
 from edl.ps.channel import SERVICE, GenerationError, NotReadyError, ServerChannel
+from edl.ps.checkpoint.content import Version
 from edl.rpc import transport
 from edl.rpc.channel import TOKEN, AwayError
 
@@ -51,7 +52,7 @@ def test_a_call_brings_header_and_arrays_and_the_token(handler: Answering, chann
     def answer(payload: bytes, context: Any) -> bytes:
         pull, arrays = wire.decode(payload, msg.Pull)
         assert dict(context.invocation_metadata())[TOKEN] == "secret"
-        return wire.encode(msg.Pulled(msg.Version(pull.generation)), [array * 2 for array in arrays])
+        return wire.encode(msg.Pulled(Version(pull.generation)), [array * 2 for array in arrays])
 
     handler.answer = answer
     pulled, arrays = channel.call(msg.Pull(3, ("t",)), [np.arange(4)], msg.Pulled, 10)

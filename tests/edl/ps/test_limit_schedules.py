@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from edl.embeddings import RowTable
-from edl.ps import messages as msg
 from edl.ps import store
+from edl.ps.checkpoint.content import Mode
 from edl.spec import RowLimits
 from tests.edl.ps.servers import SGD
 from tests.edl.ps.test_update_log import IDS, MODE, MODEL, Place, push
@@ -45,7 +45,7 @@ def check_limits(seed: int) -> Found:
         mock.patch.object(store, "LARGEST_CHANGE", largest),
         QUICKLY,
     ):
-        place = Place(Path(folder), MODE if durable else msg.Mode("async"), model)
+        place = Place(Path(folder), MODE if durable else Mode("async"), model)
         for number in range(1, STEPS):
             header, arrays = push("a", number, drawn.sample(range(IDS), drawn.randint(1, 6)))
             undisturbed.update(arrays[1], arrays[2], 1.0)

@@ -15,6 +15,7 @@ from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import store
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Definition, Shard, Version
 from edl.spec import RowLimits
 from tests.edl.ps.servers import (  # fmt: skip
     ADAGRAD,
@@ -33,7 +34,7 @@ MOMENTUM = Optimizer("torch", "sgd", {"momentum": 0.9, "nesterov": 0.0})
 EVERY = {"users": np.arange(-20, 60), "items": np.array([3, 2**40, -1, 77])}
 
 
-def step(running: Servers, model: msg.Definition, number: int, **more: object) -> None:
+def step(running: Servers, model: Definition, number: int, **more: object) -> None:
     """A push of the same gradients whoever gets it."""
     rng = np.random.default_rng(number)
     gradients = {one.name: rng.normal(size=one.shape).astype(np.float32) for one in model.dense}
@@ -248,7 +249,7 @@ def test_a_push_that_is_in_the_cut_is_known_to_who_restores_it_alone(tmp_path: P
         step(running, model, 0, sequence=9)
         after = running.pull(model, EVERY)
         figures, _ = running.call(1, msg.Status(), msg.Figures)
-    assert figures.version == msg.Version(0, 1, 1)
+    assert figures.version == Version(0, 1, 1)
     for name, value in before.items():
         np.testing.assert_array_equal(after[name], value)
 
@@ -358,11 +359,9 @@ def test_a_server_that_cannot_restore_says_why(made: Path) -> None:
 def checkpoints(tmp_path: Path) -> Path:
     store = SharedFolder(tmp_path)
     for number in range(5):
-        manifest = manifests.manifest_of("", msg.Version(0, 0, number), ASYNC, [msg.Shard(0, "f")])
+        manifest = manifests.manifest_of("", Version(0, 0, number), ASYNC, [Shard(0, "f")])
         manifests.write_manifest(store, f"{number}", manifest)
-    manifests.write_manifest(
-        store, "best-1", manifests.manifest_of("", msg.Version(), ASYNC, [msg.Shard(0, "f")])
-    )
+    manifests.write_manifest(store, "best-1", manifests.manifest_of("", Version(), ASYNC, [Shard(0, "f")]))
     (tmp_path / "half").mkdir()
     return tmp_path
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from edl.ps import partitioning
-from edl.ps.messages import Dense
+from edl.ps.checkpoint.content import Dense
 
 PARAMETERS = (
     Dense("kernel", (20, 100)),

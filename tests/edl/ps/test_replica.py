@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from edl.ps import messages as msg
 from edl.ps import partitioning
+from edl.ps.checkpoint.content import Mode
 from edl.ps.replica import Replica
 from edl.ps.rounds import Rounds
 from edl.ps.store import Gradients, RowGradients, Store
@@ -77,7 +78,7 @@ class Worker:
 
 class World:
     def __init__(self, size: int, workers: int, limits: RowLimits) -> None:
-        mode, model = msg.Mode("sync", size), msgspec.structs.replace(MODEL, limits=limits)
+        mode, model = Mode("sync", size), msgspec.structs.replace(MODEL, limits=limits)
         self.rounds = Rounds(size)
         self.terms = [Replica(msg.Arrange(i, 0, 0, ("",) * SERVERS, mode), None) for i in range(SERVERS)]
         for index, replica in enumerate(self.terms):

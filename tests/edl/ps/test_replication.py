@@ -11,6 +11,7 @@ import pytest
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.checkpoint.content import Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.replication import Held, ShardCache
 from edl.rpc.channel import AwayError
 from tests.edl.ps.servers import ADAM, ASYNC, SYNC, TABLES, Servers, definition, servers, trained
@@ -19,7 +20,7 @@ MODEL = definition(ADAM)
 NOBODY = "127.0.0.1:1"
 EVERY = {"users": np.arange(-20, 60), "items": np.array([3, 2**40, -1, 77])}
 DATA = np.arange(100, dtype=np.uint8)
-SHARD = msg.Shard(1, "server-1.safetensors", len(DATA), zlib.crc32(DATA.data))
+SHARD = Shard(1, "server-1.safetensors", len(DATA), zlib.crc32(DATA.data))
 
 
 @pytest.fixture(autouse=True)
@@ -45,15 +46,15 @@ def step(of: Servers, number: int, sequence: int = 0, ticket: int = 0) -> None:
     of.push(MODEL, gradients, rows, state=np.ones(2, np.float32), sequence=sequence, ticket=ticket)
 
 
-def written(of: Servers, index: int, name: str) -> msg.Shard:
+def written(of: Servers, index: int, name: str) -> Shard:
     while True:
         figures, _ = of.call(index, msg.Status(), msg.Figures)
         if name in figures.written:
-            found: msg.Shard = figures.written[name]
+            found: Shard = figures.written[name]
             return found
 
 
-def checkpoint(of: Servers, name: str, *kept: str, mode: msg.Mode = ASYNC) -> msg.Manifest:
+def checkpoint(of: Servers, name: str, *kept: str, mode: Mode = ASYNC) -> Manifest:
     taken, _ = of.call(
         0, msg.TakeCheckpoint(of.generation, name, memory=True, kept=kept), msg.CheckpointTaken
     )
@@ -170,7 +171,7 @@ def test_in_sync_all_go_back_together_with_what_they_hold() -> None:
     with trained(2, MODEL, SYNC) as running:
         manifest = checkpoint(running, "1", mode=SYNC)
         before = running.pull(MODEL, EVERY)
-        ask = msg.Ticket(0, "worker-0", 0, 1, msg.Version(), 10.0)
+        ask = msg.Ticket(0, "worker-0", 0, 1, Version(), 10.0)
         ticketed, _ = running.call(0, ask, msg.Ticketed)
         step(running, 0, ticket=ticketed.ticket)
         running.call(0, msg.Confirm(0, ticketed.ticket), msg.Confirmed)

@@ -13,6 +13,7 @@ from edl.ps import messages as msg
 from edl.ps import server
 from edl.ps.channel import NotReadyError
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Mode, Version
 from tests.edl.ps.servers import SECONDS, SYNC, Servers, definition, first_values, progress, servers, trained
 
 MODEL = definition()
@@ -50,7 +51,7 @@ def complete(running: Servers, name: str, taken: msg.CheckpointTaken) -> None:
         while name not in (written := running.call(index, msg.Status(), msg.Figures)[0].written):
             pass
         shards.append(written[name])
-    manifest = manifests.manifest_of(name, taken.version, msg.Mode(), shards)
+    manifest = manifests.manifest_of(name, taken.version, Mode(), shards)
     manifests.write_manifest(running.store, name, manifest)
 
 
@@ -151,7 +152,7 @@ def test_in_sync_no_round_is_committed_after_it(tmp_path: Path) -> None:
     name = str(tmp_path / "last")
     with trained(2, MODEL, SYNC) as running:
         taken = close(running, name)
-        version = msg.Version(0, 0, 0)
+        version = Version(0, 0, 0)
         ticket, _ = running.call(0, msg.Ticket(0, "worker-0", 0, 1, version, 0.0), msg.Ticketed)
         assert ticket.outcome == "granted"
         push(running, 1, ticket=ticket.ticket)

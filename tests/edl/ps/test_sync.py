@@ -13,13 +13,14 @@ from edl.errors import JobError
 from edl.ps import messages as msg
 from edl.ps.channel import GenerationError, NotReadyError, Pending
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Mode, Version
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
 from tests.edl.ps import servers as serving
 from tests.edl.ps.servers import ADAM, SECONDS, SYNC, Servers, definition, first_values, progress, trained
 
 MODEL = definition()
-TWO = msg.Mode("sync", 2)
+TWO = Mode("sync", 2)
 IDS = np.arange(20)
 
 
@@ -28,7 +29,7 @@ def step(running: Servers) -> int:
 
 
 def ask(running: Servers, instance: str, lease: int, at: int, *, wait: float = 0.0) -> msg.Ticketed:
-    asked = msg.Ticket(0, instance, 0, lease, msg.Version(0, 0, at), wait)
+    asked = msg.Ticket(0, instance, 0, lease, Version(0, 0, at), wait)
     answer: msg.Ticketed = running.call(0, asked, msg.Ticketed)[0]
     return answer
 
@@ -36,7 +37,7 @@ def ask(running: Servers, instance: str, lease: int, at: int, *, wait: float = 0
 def begin(running: Servers, instance: str, lease: int, at: int) -> Pending:
     """Ask for a ticket, and wait for it elsewhere."""
     return running.channels[0].begin(
-        msg.Ticket(0, instance, 0, lease, msg.Version(0, 0, at), SECONDS), (), SECONDS
+        msg.Ticket(0, instance, 0, lease, Version(0, 0, at), SECONDS), (), SECONDS
     )
 
 
@@ -223,7 +224,7 @@ class Away(Peers):
 
 def test_a_round_of_no_gradients_is_refused() -> None:
     with serving.servers(1) as servers, pytest.raises(JobError, match="cannot wait for 0 gradients"):
-        servers.arrange(msg.Mode("sync", 0))
+        servers.arrange(Mode("sync", 0))
 
 
 def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None:
@@ -289,7 +290,7 @@ def test_a_lease_of_an_earlier_generation_gets_no_ticket() -> None:
         servers.define(MODEL)
         servers.open()
         answers = [
-            servers.call(0, msg.Ticket(1, f"worker-{lease}", 0, lease, msg.Version(1), 0.0), msg.Ticketed)[0]
+            servers.call(0, msg.Ticket(1, f"worker-{lease}", 0, lease, Version(1), 0.0), msg.Ticketed)[0]
             for lease in (4, 5)
         ]
     assert [answer.outcome for answer in answers] == ["revoked", "granted"]

@@ -13,6 +13,7 @@ import pytest
 from edl.checkpoints.folder import SharedFolder
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
+from edl.ps.checkpoint.content import Definition, Dense, Version
 from edl.ps.server import Server
 from edl.ps.servicer import serve
 from edl.tasks.protocol import Servers
@@ -20,7 +21,7 @@ from edl.tasks.task import TaskType
 from edl.worker.strategies.ps_client import ParameterServers, Request
 from tests.edl.ps.servers import SGD, SYNC, TOKEN
 
-MODEL = msg.Definition(SGD, dense=(msg.Dense("kernel", (3,)),))
+MODEL = Definition(SGD, dense=(Dense("kernel", (3,)),))
 THREADS, WAITING = 4, 3
 WAIT_SECS = 60.0  # far more than a test takes
 CALL_SECS = 20.0
@@ -40,7 +41,7 @@ def address() -> Iterator[str]:
 
 
 def commit_a_round(channel: ServerChannel) -> None:
-    ticket, _ = channel.call(msg.Ticket(0, "w", 0, 1, msg.Version()), (), msg.Ticketed, CALL_SECS)
+    ticket, _ = channel.call(msg.Ticket(0, "w", 0, 1, Version()), (), msg.Ticketed, CALL_SECS)
     push = msg.Push(0, "w", 0, 1, 1.0, 10, ticket=ticket.ticket)
     channel.call(push, (np.ones(3, np.float32),), msg.Pushed, CALL_SECS)
     channel.call(msg.Confirm(0, ticket.ticket), (), msg.Confirmed, CALL_SECS)

@@ -20,7 +20,8 @@ import msgspec
 from edl.master.state import Checkpoint
 from edl.master.tasks.lease_table import report_of
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.messages import Arrange, CheckpointTaken, Manifest, Progress, Shard, Version
+from edl.ps.checkpoint.content import Manifest, Progress, Shard, Version
+from edl.ps.messages import Arrange, CheckpointTaken
 from edl.spec import Checkpoints
 from edl.tasks.job_state import Job, JobState
 

@@ -15,13 +15,13 @@ from edl.master.ps.server_slot import Answer, Call
 from edl.master.state_loop import StateLoop
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
     Done,
     Figures,
-    Mode,
     Reopen,
     Revoke,
     Revoked,

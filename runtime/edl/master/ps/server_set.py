@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from edl.errors import JobError
 from edl.master.state import MasterState, ServerChange, ServerRecord
-from edl.ps.messages import Arrange, Mode
+from edl.ps.checkpoint.content import Mode
+from edl.ps.messages import Arrange
 
 
 class ServerSet:

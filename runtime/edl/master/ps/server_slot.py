@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from edl.ps.checkpoint.content import Progress
 from edl.ps.messages import (
     Arrange,
     Arranged,
     CheckpointTaken,
     Done,
     Figures,
-    Progress,
     Reopen,
     Revoke,
     Revoked,

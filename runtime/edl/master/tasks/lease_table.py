@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from edl.master.state import COUNTER_BITS, Lease, MasterState
 from edl.metrics import merge_states
-from edl.ps.messages import Progress
+from edl.ps.checkpoint.content import Progress
 from edl.tasks import encoding
 from edl.tasks.job_state import Job, JobState, Plan
 from edl.tasks.pool import States

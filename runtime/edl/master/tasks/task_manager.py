@@ -29,7 +29,7 @@ from edl.master.tasks.done_rows import DoneRows
 from edl.master.tasks.lease_table import LeaseTable, report_of, task_key, task_name, task_of
 from edl.master.tasks.progress_watch import Hanging, ProgressWatch
 from edl.master.tasks.recovery import Gain, RecoveryPolicy
-from edl.ps.messages import Progress
+from edl.ps.checkpoint.content import Progress
 from edl.tasks.job_state import Job, Plan
 from edl.tasks.protocol import Answer, Flag, Joined, Request, Servers, TaskUpdate
 from edl.tasks.task import CONTROL, Report, Summary, Task

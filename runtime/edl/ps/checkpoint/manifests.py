@@ -23,10 +23,11 @@ from edl.embeddings.table import Floats, Ids
 from edl.errors import SpecError
 from edl.jobs.run_folder import replace_file
 from edl.models.weights import Kind, Stream, whole
+from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
 from edl.ps.checkpoint.shard_file import ShardFiles, opened
 from edl.ps.dense import FlatCopy
-from edl.ps.messages import Arrange, Definition, Manifest, Mode, Shard, Version
+from edl.ps.messages import Arrange
 from edl.ps.partitioning import Layout, Placement, owned
 from edl.ps.push_log import PushLog
 from edl.ps.replica import Start

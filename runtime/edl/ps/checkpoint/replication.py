@@ -21,6 +21,7 @@ from edl.errors import SpecError
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests, shard_file
+from edl.ps.checkpoint.content import Manifest, Shard
 from edl.ps.replica import ReplicaSnapshot, Start
 from edl.ps.wire import Array
 
@@ -31,14 +32,14 @@ _SECONDS = 10.0  # timeout of a call with a piece
 class Held(NamedTuple):
     """Shard in memory."""
 
-    shard: msg.Shard
+    shard: Shard
     data: Bytes
 
 
 class _PartialShard(msgspec.Struct):
     """Shard of which the first `upto` bytes have arrived."""
 
-    shard: msg.Shard
+    shard: Shard
     data: Bytes
     upto: int = 0
 
@@ -59,7 +60,7 @@ class ShardCache:
         with self._lock:
             return self._held.get((checkpoint, index))
 
-    def add(self, checkpoint: str, shard: msg.Shard, start: int, piece: Bytes) -> None:
+    def add(self, checkpoint: str, shard: Shard, start: int, piece: Bytes) -> None:
         """Add a piece, possibly a repeated one. Raises SpecError if it is out of order, or the whole shard has a wrong
         checksum.
         """
@@ -97,14 +98,14 @@ class ShardReplication:
         self._memory = memory
         self._token = token
 
-    def write(self, checkpoint: str, snapshot: ReplicaSnapshot) -> msg.Shard:
+    def write(self, checkpoint: str, snapshot: ReplicaSnapshot) -> Shard:
         """Keep the shard, and send a copy to the next server. Raises ClusterError or SpecError if that fails."""
         size, pieces = shard_file.contents(snapshot)
         data = np.empty(size, np.uint8)
         for at, part in pieces:
             data[at : at + len(part)] = np.frombuffer(part, np.uint8)
         index, addresses = snapshot.arranged.index, snapshot.arranged.addresses
-        shard = msg.Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
+        shard = Shard(index, shard_file.name_of(index), len(data), zlib.crc32(data.data))
         self._memory.put(checkpoint, Held(shard, data))
         with ServerChannel(addresses[_after(index, len(addresses))], self._token) as channel:
             for start in range(0, len(data), shard_file.PIECE):
@@ -112,7 +113,7 @@ class ShardReplication:
                 channel.call(msg.Keep(checkpoint, shard, start), (piece,), msg.Done, _SECONDS)
         return shard
 
-    def restore(self, asked: msg.Arrange, manifest: msg.Manifest) -> Start:
+    def restore(self, asked: msg.Arrange, manifest: Manifest) -> Start:
         """Return the initial state of the server.
 
         Raises SpecError or JobError if no server holds the shard any more, AwayError if one does not answer.
@@ -131,7 +132,7 @@ class ShardReplication:
             shard_file.ShardFiles([file]), same_leases=manifests.goes_on(asked, manifest)
         )
 
-    def _found(self, asked: msg.Arrange, shard: msg.Shard, holder: int) -> Held:
+    def _found(self, asked: msg.Arrange, shard: Shard, holder: int) -> Held:
         """Return the shard, fetched from server `holder` unless it is in memory."""
         held = self._memory.get(asked.restore, shard.index)
         if held is None or held.shard != shard:
@@ -142,7 +143,7 @@ class ShardReplication:
             raise SpecError(f"{shard.file} of the checkpoint {asked.restore} is empty")
         return held
 
-    def _fetch(self, channel: ServerChannel, checkpoint: str, shard: msg.Shard) -> None:
+    def _fetch(self, channel: ServerChannel, checkpoint: str, shard: Shard) -> None:
         start = 0
         while start < shard.bytes:
             header = msg.Fetch(checkpoint, shard.index, start)

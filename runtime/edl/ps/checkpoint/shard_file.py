@@ -29,8 +29,8 @@ from edl.embeddings.cut import Rows
 from edl.embeddings.table import Floats, Ids
 from edl.errors import SpecError
 from edl.models.weights import DTYPES, MOST_HEADER_BYTES, Kind, header
+from edl.ps.checkpoint.content import Definition, Part, Shard, Version
 from edl.ps.dense import FlatCopy
-from edl.ps.messages import Definition, Part, Shard, Version
 from edl.ps.push_log import PushLogState
 from edl.ps.replica import ReplicaSnapshot
 from edl.ps.store import StoreCopy

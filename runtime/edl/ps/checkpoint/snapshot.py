@@ -13,7 +13,7 @@ from typing import NamedTuple
 from edl.errors import SQLFlowError
 from edl.logs import log
 from edl.ps.checkpoint import shard_file
-from edl.ps.messages import Progress, Shard, Version
+from edl.ps.checkpoint.content import Progress, Shard, Version
 from edl.ps.replica import Replica, ReplicaSnapshot
 from edl.ps.store import Written
 from edl.rpc.channel import AwayError

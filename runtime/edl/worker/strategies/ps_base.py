@@ -23,6 +23,7 @@ from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatch
 from edl.models.weights import Weights
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.ps_client import ParameterServers
@@ -169,5 +170,5 @@ class _Reader:
         return self._parameters.pull(ids, dense=False).result().blocks
 
 
-def progress(done: Report) -> msg.Progress:
-    return msg.Progress(done.task, done.rows, done.steps, done.loss, done.weight)
+def progress(done: Report) -> Progress:
+    return Progress(done.task, done.rows, done.steps, done.loss, done.weight)

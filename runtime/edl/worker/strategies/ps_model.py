@@ -15,6 +15,7 @@ from edl.arrays import Array
 from edl.embeddings.table import Floats, Ids
 from edl.frameworks.adapter import GradientAdapter
 from edl.ps import messages as msg
+from edl.ps.checkpoint.content import Definition, Dense, Progress, Version
 from edl.ps.partitioning import Layout, Part, Placement, joined, split
 from edl.spec import RowLimits
 from edl.worker.strategies.ps_client import CALL_SECS, Calls, ParameterServers, Request
@@ -30,7 +31,7 @@ class Pulled(NamedTuple):
     `private` see `edl.ps.messages.Pull`.
     """
 
-    versions: tuple[msg.Version, ...]
+    versions: tuple[Version, ...]
     dense: dict[str, Floats]
     blocks: dict[str, Floats]
     state: dict[str, Floats] | None
@@ -42,7 +43,7 @@ class Pulled(NamedTuple):
         return max(version.step for version in self.versions)
 
     @property
-    def least(self) -> msg.Version:
+    def least(self) -> Version:
         """Lowest version of all servers: the one that all synchronous servers have reached."""
         return min(self.versions, key=lambda version: version.step)
 
@@ -57,8 +58,8 @@ class Push(NamedTuple):
     gradients: Mapping[str, Any]
     rate: float
     rows: int
-    progress: msg.Progress
-    versions: tuple[msg.Version, ...] = ()
+    progress: Progress
+    versions: tuple[Version, ...] = ()
     state: Floats | None = None
     ticket: int = 0
     private: bytes = b""
@@ -210,7 +211,7 @@ class Parameters:
         generation, pushes, before = self._counted
         self._counted = generation, pushes + 1, before + rows
 
-    def ticket(self, lease: int, version: msg.Version, wait_secs: float) -> msg.Ticketed:
+    def ticket(self, lease: int, version: Version, wait_secs: float) -> msg.Ticketed:
         """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
         header = msg.Ticket(
             self._servers.generation, self._instance, self._incarnation, lease, version, wait_secs
@@ -307,14 +308,14 @@ class PushCall:
         return Pushed(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
 
 
-def _definition(adapter: GradientAdapter) -> msg.Definition:
+def _definition(adapter: GradientAdapter) -> Definition:
     """Return the model's definition for the servers. Raises JobError if they don't support its optimizer."""
 
-    def described(values: Mapping[str, Array]) -> tuple[msg.Dense, ...]:
-        return tuple(msg.Dense(name, value.shape) for name, value in values.items())
+    def described(values: Mapping[str, Array]) -> tuple[Dense, ...]:
+        return tuple(Dense(name, value.shape) for name, value in values.items())
 
     tables = adapter.tables.tables.values()
-    return msg.Definition(
+    return Definition(
         adapter.optimizer_elsewhere(),
         described(adapter.get_trainable()),
         tuple(table.spec for table in tables),

@@ -18,6 +18,7 @@ from edl.checkpoints import CheckpointStore
 from edl.embeddings.model_tables import Need
 from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatches
 from edl.ps import messages as msg
+from edl.ps.checkpoint.content import Version
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
@@ -147,7 +148,7 @@ class Synchronous(ServerStrategy):
         self._saw_version(confirmed.version)
         return True
 
-    def _ticket(self, lease: int, version: msg.Version) -> int:
+    def _ticket(self, lease: int, version: Version) -> int:
         """Return a ticket, or 0 if the version is not the present one. Raises VoidError if the lease is void."""
         while True:
             answer = self._parameters.ticket(lease, version, WAIT_SECS)
@@ -163,7 +164,7 @@ class Synchronous(ServerStrategy):
     def _learn(self, pulled: Pulled) -> None:
         self._saw_version(pulled.least)
 
-    def _saw_version(self, version: msg.Version) -> None:
+    def _saw_version(self, version: Version) -> None:
         """Record that a version of the parameters was committed."""
         if version.step > self.step:
             self.step = version.step

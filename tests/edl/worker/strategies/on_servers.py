@@ -14,7 +14,7 @@ from edl import frameworks
 from edl.frameworks import Minibatches
 from edl.models.weights import loads, save
 from edl.program import Program
-from edl.ps import messages as msg
+from edl.ps.checkpoint.content import Mode
 from edl.spec import Cluster
 from edl.tasks.protocol import Servers as Known
 from edl.tasks.task import Report, Task, TaskType
@@ -174,7 +174,7 @@ def arranged(count: int, kind: str = "async", grads_to_wait: int = 1) -> Iterato
     """Servers that wait for a model."""
     running = Servers(count)
     try:
-        running.arrange(msg.Mode(kind, grads_to_wait))  # type: ignore[arg-type]
+        running.arrange(Mode(kind, grads_to_wait))  # type: ignore[arg-type]
         yield running, Place(running)
     finally:
         running.close()

@@ -12,6 +12,7 @@ import pytest
 from edl.errors import JobError
 from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
+from edl.ps.checkpoint.content import Mode, Version
 from edl.rpc.channel import AwayError
 from edl.worker.strategies.base import VoidError
 from tests.edl.programs import FRAMEWORKS
@@ -172,7 +173,7 @@ def test_a_server_that_is_replaced_goes_on_from_its_checkpoint_and_the_worker_wi
         place.tell(servers)
         assert np.isfinite(worker.train(30, 60)).all()
         worker.strategy.flush()
-        assert [found.version for found in figures(servers)] == [msg.Version(0, 0, 60), msg.Version(0, 1, 50)]
+        assert [found.version for found in figures(servers)] == [Version(0, 0, 60), Version(0, 1, 50)]
         assert worker.strategy.step == 60
 
 
@@ -190,7 +191,7 @@ def test_a_server_that_is_gone_is_waited_for(tmp_path: Path) -> None:
         place.tell(servers)
         thread.join(30)
         worker.strategy.flush()
-        assert figures(servers)[0].version == msg.Version(0, 1, 10)
+        assert figures(servers)[0].version == Version(0, 1, 10)
 
 
 def _in_thread(do: Any) -> threading.Thread:
@@ -213,7 +214,7 @@ def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_checkpoin
         worker.train(10, 15)
         mark = worker.strategy.mark()
         servers.generation = 1
-        servers.arrange(msg.Mode(strategy), restore=cut)
+        servers.arrange(Mode(strategy), restore=cut)
         place.tell(servers)
         with pytest.raises(VoidError):
             worker.train(15, 20)
@@ -232,7 +233,7 @@ def test_servers_that_begin_anew_without_a_checkpoint_get_the_first_values_again
         worker = OneWorker(model, place, tmp_path, cluster("sync"))
         expected = worker.train(0, 10)
         servers.generation = 1
-        servers.arrange(msg.Mode("sync"))
+        servers.arrange(Mode("sync"))
         place.tell(servers)
         with pytest.raises(VoidError):
             worker.train(10, 20)
