@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import cast
 
-from edl.arrays import Array
 from edl.checkpoints import CheckpointStore, factory
 from edl.cluster.environment import own_host
 from edl.cluster.local.signals import end_hung
@@ -93,12 +92,8 @@ class Connection:
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         position = Position(self.member.step, unconcluded=self.source.unconcluded)
-        weights, state = _copied(self._state.get_weights()), _copied(self._state.get_state())
-        return lambda: TrainerCheckpoint(position, weights, state)
-
-
-def _copied(arrays: dict[str, Array]) -> dict[str, Array]:
-    return {name: array.copy() for name, array in arrays.items()}
+        cut = self._state.cut()
+        return lambda: TrainerCheckpoint(position, *cut())
 
 
 class _Parameters:

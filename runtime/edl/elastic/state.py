@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from edl.arrays import Array
 from edl.errors import JobError, SemanticError
+
+if TYPE_CHECKING:
+    from edl.embeddings.model_tables import Cut
 
 _TREE = "tree"
 
@@ -37,9 +40,18 @@ class ScriptState:
         """Return the arrays of the optimizer and the other objects."""
         return _of(self._parts[1])
 
+    def cut(self) -> Cut:
+        """Return a function that returns copies of now, see `edl.frameworks.Adapter.cut`."""
+        weights, state = _copied(self.get_weights()), _copied(self.get_state())
+        return lambda: (weights, state)
+
     def set_state(self, arrays: Mapping[str, Array]) -> None:
         """Load the arrays. Raises as `set_weights`."""
         _load(self._parts[1], arrays)
+
+
+def _copied(arrays: dict[str, Array]) -> dict[str, Array]:
+    return {name: array.copy() for name, array in arrays.items()}
 
 
 def stateful(*objects: Any) -> tuple[Any, ...]:

@@ -116,8 +116,7 @@ class Adapter(Protocol):
 
         It raises ClusterError if the model has got other weights meanwhile.
         """
-        weights, state = self.get_weights(), self.get_state()
-        return lambda: (weights, state)
+        ...
 
     def set_state(self, state: Mapping[str, Array]) -> None:
         """Load the training state. Raises JobError if it doesn't match this model and optimizer."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import msgspec
 import numpy as np
@@ -34,6 +34,9 @@ from edl.metrics import MSE, LogLoss
 from edl.program import Program, load, read_spec
 from edl.program.folders import MEMBERS
 from edl.spec import ENSEMBLE, TREES, ClassLabel, JobSpec, Label, Raw, RegressionLabel, extra_outputs
+
+if TYPE_CHECKING:
+    from edl.embeddings.model_tables import Cut
 
 _threads = 1
 
@@ -159,6 +162,10 @@ class EnsembleAdapter:
 
     def train(self, rows: Minibatches) -> Floats:
         _refuse("trained")
+
+    def cut(self) -> Cut:
+        weights, state = self.get_weights(), self.get_state()
+        return lambda: (weights, state)
 
     def get_state(self) -> dict[str, Array]:
         _refuse("trained")

@@ -59,3 +59,13 @@ def test_what_is_no_state_is_named() -> None:
         stateful(1)
     with pytest.raises(JobError, match="different objects"):
         ScriptState(trained(0)[:1]).set_state(flattened([{}]))
+
+
+def test_a_cut_has_the_arrays_of_its_moment() -> None:
+    model = torch.nn.Linear(1, 1)
+    state = ScriptState((model, torch.optim.SGD(model.parameters(), 0.1)))
+    read, expected = state.cut(), model.weight.item()
+    torch.nn.init.constant_(model.weight, 7.0)
+    weights, _ = read()
+    assert expected in [array.item() for array in weights.values() if array.size == 1]
+    assert 7.0 in [array.item() for array in state.get_weights().values() if array.size == 1]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from edl.frameworks.trees.onnx import DENSE, by_column, encoded, results
 from edl.program import Program
 from edl.spec import source_columns
 from edl.spec.extra_outputs import LEAVES
+
+if TYPE_CHECKING:
+    from edl.embeddings.model_tables import Cut
 
 BOOSTER, ROUNDS = "booster", "rounds"
 
@@ -200,6 +203,10 @@ class TreeAdapter:
 
     def keep(self) -> dict[str, Array]:
         return {ROUNDS: np.array(self.rounds)} if self.engine.additive else self.get_weights()
+
+    def cut(self) -> Cut:
+        weights, state = self.get_weights(), self.get_state()
+        return lambda: (weights, state)
 
     def get_state(self) -> dict[str, Array]:
         rate = np.array(np.nan if self._rate is None else self._rate)
