@@ -81,7 +81,10 @@ def test_a_commit_that_dies_behind_its_insert_is_repeated_without_adding_twice(
         of_users(first)
         patched.setattr(Bookkeeping, "record_commit", dies)
         patched.setattr(MaxComputeResults, "_record", dies)
-        patched.setattr(WarehouseResults, "_end", dies)
+        write = WarehouseResults._write
+        patched.setattr(
+            WarehouseResults, "_write", lambda *of: dies() if of[1].rows is not None else write(*of)
+        )
         with pytest.raises(UnreachableError):
             added(first, "scores", "job", 2, 3)
     with connect(url) as second:
@@ -89,6 +92,26 @@ def test_a_commit_that_dies_behind_its_insert_is_repeated_without_adding_twice(
         assert rows(second) == [(1, 9.5), (2, 1.0), (3, 1.5)]
         assert second.commit("scores", "job", 2, append=True) == 2
         assert len(rows(second)) == 3
+
+
+@pytest.mark.parametrize("url", ["quarry"], indirect=True)
+def test_a_commit_that_dies_behind_its_clean_up_is_repeated_without_adding_twice(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_users(source)
+    drop = source.drop  # type: ignore[attr-defined]
+
+    def drops_and_dies(*parts: Any) -> None:
+        drop(*parts)
+        if len(rows(source)) == 3 and "_new_" in parts[0][-1]:
+            raise UnreachableError("the connection is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(source, "drop", drops_and_dies)
+        with pytest.raises(UnreachableError):
+            added(source, "scores", "job", 2, 3)
+    assert source.commit("scores", "job", 2, append=True) == 2
+    assert rows(source) == [(1, 9.5), (2, 1.0), (3, 1.5)]
 
 
 def test_an_aborted_job_adds_nothing(source: Source) -> None:

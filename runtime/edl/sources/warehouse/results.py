@@ -82,7 +82,7 @@ class WarehouseResults:
         record = Record(self._source.place(target), job)
         done = self._recorded(record)
         if done is not None and done.rows is not None:
-            self._staged(record).clear()
+            self._end(record)
             return done.rows
         mark = f"{MARK}, job {job}"
         there = self._source.existing(record.target)
@@ -92,8 +92,8 @@ class WarehouseResults:
             rows = self._added(done or record, target, tasks)
         else:
             rows = self._replaced(record, target, tasks)
-        self._end(record)
         self._write(msgspec.structs.replace(record, rows=rows))
+        self._end(record)  # behind the record: without the new table nobody knows whether rows were added
         return rows
 
     def abort(self, target: str, job: str) -> None:
