@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NoReturn, TypeAlias
 
+from edl.data.url import redacted
 from sqlflow_edl.cli.program.variables import assignment
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -16,15 +17,17 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 MOST_WORKERS = 1000
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}  # of a time
 _LONGEST = 36_500 * _UNITS["d"]
+_URL = re.compile(r"[\w+.-]+://[^\s']+")
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser of arguments whose errors name the nearest command, option or choice."""
+    """Parser of arguments whose errors name the nearest command, option or choice, and no password."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with the message. Argparse quotes a wrong choice, and then each that there is."""
         wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
-        super().error(message + _nearest(wrong, choices))
+        shown = _URL.sub(lambda url: redacted(url[0]), message)
+        super().error(shown + _nearest(wrong, choices))
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:

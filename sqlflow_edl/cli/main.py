@@ -49,6 +49,7 @@ exit codes:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return the exit code."""
+    sys.stdin = sys.stdin or Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - None: a service closed it
     parser = _parser()
     typed = sys.argv[1:] if argv is None else argv
     arguments = run_options.completed(typed, at_terminal=sys.stdin.isatty())

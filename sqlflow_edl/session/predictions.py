@@ -174,7 +174,8 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         return rows
     table = rows.read_all()
     for place in nested:
-        texts = [each and msgspec.json.encode(each).decode() for each in table.column(place).to_pylist()]
+        cells = table.column(place).to_pylist()
+        texts = [None if each is None else msgspec.json.encode(each).decode() for each in cells]
         table = table.set_column(place, table.column_names[place], pa.array(texts, pa.string()))
     return table.to_reader()
 

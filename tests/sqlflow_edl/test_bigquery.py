@@ -179,13 +179,14 @@ def test_explain_analyze_is_that_of_the_database(session: Session) -> None:
 
 
 def test_weights_of_categories_are_json_where_a_database_has_no_lists_of_records() -> None:
-    weights = [None, [{"category": "a", "weight": 0.5}, {"category": None, "weight": 1.0}]]
-    found = with_texts(pa.table({"name": ["x", "y"], "weights": weights}).to_reader()).read_all()
+    weights = [None, [{"category": "a", "weight": 0.5}, {"category": None, "weight": 1.0}], []]
+    found = with_texts(pa.table({"name": ["x", "y", "z"], "weights": weights}).to_reader()).read_all()
     assert found["weights"].to_pylist() == [
         None,
         '[{"category":"a","weight":0.5},{"category":null,"weight":1.0}]',
+        "[]",
     ]
-    assert found["name"].to_pylist() == ["x", "y"]
+    assert found["name"].to_pylist() == ["x", "y", "z"]
 
 
 def derived(
@@ -266,19 +267,20 @@ def test_a_share_of_anomalies_is_needed_and_below_a_half(
     assert call[raised.value.span.start : raised.value.span.end] == place
 
 
-def test_the_anomalies_of_a_forecast_lie_outside_of_its_interval(session: Session) -> None:
-    call = """SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, STRUCT({} AS anomaly_prob_threshold), (
-        SELECT 7 AS day, 'a' AS note, 12.0 AS sold UNION ALL SELECT 6, 'b', 5.0 UNION ALL SELECT 8, 'c', NULL))"""
-    training = "SELECT range AS day, sold FROM (SELECT range, 1.0 AS sold FROM range(6))"
+@pytest.mark.parametrize("day", ["day", "row"])
+def test_the_anomalies_of_a_forecast_lie_outside_of_its_interval(session: Session, day: str) -> None:
+    call = f"""SELECT * FROM ML.DETECT_ANOMALIES(MODEL m, STRUCT({{}} AS anomaly_prob_threshold), (
+        SELECT 7 AS {day}, 'a' AS note, 12.0 AS sold UNION ALL SELECT 6, 'b', 5.0 UNION ALL SELECT 8, 'c', NULL))"""
+    training = f"SELECT range AS {day}, sold FROM (SELECT range, 1.0 AS sold FROM range(6))"
     train = (
-        f"{training} TO TRAIN Forecast WITH forecast.time = day, forecast.horizon = 3, "
+        f"{training} TO TRAIN Forecast WITH forecast.time = {day}, forecast.horizon = 3, "
         "forecast.quantiles = [0.1, 0.9] LABEL sold INTO m"
     )
     queries: list[str] = []
 
     def predict(statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
         queries.append(statement.select)
-        found = {"day": [6, 7, 8], "sold": [10.0] * 3, "sold_q10": [8.0] * 3, "sold_q90": [11.0] * 3}
+        found = {day: [6, 7, 8], "sold": [10.0] * 3, "sold_q10": [8.0] * 3, "sold_q90": [11.0] * 3}
         return pa.table(found), ("sold", "sold_q10", "sold_q90")
 
     high, low, unknown = of_call(session, train, call.format(0.8), predict)
@@ -291,8 +293,8 @@ def test_the_anomalies_of_a_forecast_lie_outside_of_its_interval(session: Sessio
     high, low, _ = of_call(session, train, call.format(0.995), predict)
     assert (high["is_anomaly"], low["is_anomaly"]) == (False, True)
     *_, past = session.run(queries[0])
-    days = [(each["day"], each["sold"]) for each in past.to_arrow().to_pylist()]
-    assert sorted(days) == [(day, 1.0 if day < 6 else None) for day in range(9)], (
+    days = [(each[day], each["sold"]) for each in past.to_arrow().to_pylist()]
+    assert sorted(days) == [(step, 1.0 if step < 6 else None) for step in range(9)], (
         "values to judge are not known"
     )
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from edl.data import Source
-from edl.data.names import quoted, unique_names
+from edl.data.names import free_name, quoted, unique_names
 from edl.errors import SemanticError, Span
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
 from sqlflow_edl.analysis.inference.used_model import columns_read
@@ -296,13 +296,14 @@ def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -
 
 def _places(rows: pa.Table, known: pa.Table, keys: Sequence[str]) -> pa.Array:
     """Return the place of each row in `known`, where the keys are the same; NULL if it is not there."""
-    left = rows.select(keys).append_column("row", pa.array(np.arange(rows.num_rows)))
+    row, place = free_name("row", keys), free_name("place", keys)
+    left = rows.select(keys).append_column(row, pa.array(np.arange(rows.num_rows)))
     types = [(name, rows.schema.field(name).type) for name in keys]
     right = (
-        known.select(keys).cast(pa.schema(types)).append_column("place", pa.array(np.arange(known.num_rows)))
+        known.select(keys).cast(pa.schema(types)).append_column(place, pa.array(np.arange(known.num_rows)))
     )
-    found = left.join(right, list(keys), join_type="left outer").sort_by("row")
-    return found.column("place").combine_chunks()
+    found = left.join(right, list(keys), join_type="left outer").sort_by(row)
+    return found.column(place).combine_chunks()
 
 
 def _horizon(found: ModelFunction, forecast: Forecast) -> int:

@@ -194,9 +194,25 @@ def test_what_cannot_be_opened_is_named(
 
 
 def test_a_password_in_a_url_is_never_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    main(["run", "--source", "mysql://me:s3cret@localhost/db", "-e", "SELECT 1"])
+    url = "mysql://me:s3cret@localhost/db"
+    main(["run", "--source", url, "-e", "SELECT 1"])
+    for typed in ([url], ["jobs", url], ["run", f"--sorce={url}"], ["jobs", "--remove-after", url]):
+        with pytest.raises(SystemExit):
+            main(typed)
     captured = capsys.readouterr()
+    assert "mysql://me@localhost/db" in captured.err
     assert "s3cret" not in captured.out + captured.err
+
+
+def test_a_command_runs_without_standard_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(SystemExit) as left:
+        main(["--version"])
+    sys.stdin.close()
+    assert left.value.code == 0
+    assert capsys.readouterr().out.startswith("sqlflow")
 
 
 def test_compile_writes_a_program_for_each_train_and_runs_nothing(
