@@ -127,6 +127,8 @@ def look(source: data.Source, plan: TrainPlan, *, only_schema: bool = False) -> 
     statistics = _with_disorder(plan, checks, statistics, classes)
     if held_out is None:
         held_out = splits.expected(plan.splitting, found, statistics.get(plan.splitting.mark))
+    if plan.splitting.mark:
+        splits.check_found(plan.splitting, found.rows, held_out)
     rows = _counted(plan, found.rows, held_out, validation.rows(own))
     fitted = plan.fit(statistics, rows, classes)
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)

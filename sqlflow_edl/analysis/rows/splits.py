@@ -276,10 +276,11 @@ def _marked(settings: Settings, schema: Schema, label: str, held_out: HeldOut) -
             hint=f"add {COLUMN} = is_test, for instance",
         )
     if not (schema.type(column) is ColumnType.BOOLEAN or schema.is_integer(column)):
+        compared = "> 0" if schema.type(column) is ColumnType.NUMBER else "= '…'"
         raise SemanticError(
             f"{column} is {schema.type(column).words}, and validation rows are marked by TRUE or 1",
             span=settings.span(COLUMN),
-            hint=f"select a comparison: {column} > 0 AS is_test",
+            hint=f"select a comparison: {column} {compared} AS is_test",
         )
     if held_out.share is not None:
         raise SemanticError(

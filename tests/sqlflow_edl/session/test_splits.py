@@ -73,8 +73,10 @@ def test_validation_rows_are_the_latest_ones(session: Session) -> None:
 @pytest.mark.parametrize(("mark", "side"), [("1 = 1", "all"), ("1 = 0", "none")])
 def test_a_mark_of_one_side_alone_is_an_error(session: Session, mark: str, side: str) -> None:
     text = f"SELECT kind, price, {mark} AS held FROM orders TO TRAIN DNNRegressor WITH validation.split = column, "
-    with pytest.raises(SemanticError, match=f"held marks {side} of the 1,000 rows as validation rows"):
-        fixed(session, f"{text} validation.column = held LABEL price INTO m")
+    text += "validation.column = held LABEL price INTO m"
+    for reads in (fixed, Session.compile):
+        with pytest.raises(SemanticError, match=f"held marks {side} of the 1,000 rows as validation rows"):
+            reads(session, text)
 
 
 def test_the_column_of_groups_is_no_feature_unless_it_is_named(session: Session) -> None:
