@@ -18,11 +18,13 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from edl.data import connect
+from edl.data.source import UnreachableError
 from edl.data.url import SourceURL
 from edl.errors import SourceError
 from edl.jobs.job_folder import state_folder
 from edl.sources.warehouse import drivers
 from edl.sources.warehouse.errors import Asked, translated
+from edl.sources.warehouse.results import WarehouseResults
 from edl.sources.warehouse.source import Parts, WarehouseSource
 from edl.sources.warehouse.sql import BIGQUERY, STANDARD, Texts
 from tests.fixtures.databases.quarry import PitSource
@@ -100,6 +102,22 @@ def test_records_of_commits_are_kept_for_a_day(pit: PitSource) -> None:
     assert pit.sweep(lambda job: False) == 0
     assert not record.parent.exists()
     assert pit.tables() == ["result"]
+
+
+def test_a_table_that_a_dying_commit_left_is_swept(pit: PitSource, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> None:
+        raise UnreachableError("the connection is gone")
+
+    pit.execute("CREATE TABLE result (n BIGINT)")
+    pit.stage("result", "job", 0, 0, [pa.record_batch({"n": [1]})], append=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(WarehouseResults, "_end", dies)
+        with pytest.raises(UnreachableError):
+            pit.commit("result", "job", 1, append=True)
+    everything = "SELECT table_name FROM information_schema.tables"
+    assert pit.stream(everything).read_all().num_rows == 2
+    assert pit.sweep(lambda job: True) == 1
+    assert pit.stream(everything).read_all().num_rows == 1
 
 
 def test_a_value_that_is_not_of_its_columns_type_is_told(

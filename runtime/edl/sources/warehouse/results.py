@@ -109,9 +109,10 @@ class WarehouseResults:
                 continue
             if not is_old and not is_over(record.job):
                 continue
-            if record.rows is None:
-                swept += bool(self._staged(record).staged())
+            is_staged = bool(self._staged(record).staged())  # also if a commit died while it ended
+            if is_staged or record.rows is None:
                 self._end(record)
+                swept += is_staged
             shutil.rmtree(path.parent, ignore_errors=True)
         return swept
 
