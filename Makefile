@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-WORKERS ?= 4
+WORKERS ?= 3
 LINT = @$(MAKE) --no-print-directory --jobs=2 style bytecode
 DEMO := duckdb:///demo/demo.duckdb
 
@@ -21,11 +21,11 @@ demo: $(VENV)/ready-demo   ## train, evaluate and use models with SQL, on DuckDB
 
 test: $(VENV)/ready-test mariadb postgresql  ## set up what the tests need, and run those for every change
 	$(LINT)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -q tests
 
 test-all: $(VENV)/ready-test mariadb postgresql chromium jupyterlab  ## everything: every statement on every database, and all variants
 	$(LINT)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -q --soak tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -q --soak tests
 
 mariadb:
 	@{ command -v mariadb-install-db && command -v my_print_defaults; } > /dev/null || \

@@ -48,6 +48,7 @@ TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
 SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv")  # as parameters of tests name them
+LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FRAMEWORKS = {"keras", "torch"}  # not imported yet
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
@@ -101,7 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = 0 if soak else len(items) - len(wanted)
     chosen = set(wanted)
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = wanted
+    items[:] = sorted(wanted, key=lambda item: item.path.parent not in LONG)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
