@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlflow_edl.cli.program.variables import assignment
+from sqlflow_edl.cli.program.variables import setting
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Configuration
@@ -30,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
     options.add_argument(
         "--set",
         metavar="NAME=VALUE",
-        type=assignment,
+        type=setting,
         action="append",
         default=[],
         help="a setting such as worker_memory=4Gi, like kubernetes.worker_memory in WITH",

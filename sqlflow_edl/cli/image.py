@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.program.variables import assignment
+from sqlflow_edl.cli.program.variables import setting
 from sqlflow_edl.display.files import writing
 
 
@@ -41,7 +41,7 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     build.add_argument(
         "--build-arg",
         metavar="NAME=VALUE",
-        type=assignment,
+        type=setting,
         action="append",
         default=[],
         help="build argument",

@@ -45,6 +45,12 @@ def assignment(text: str) -> Variable:
         raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}".removesuffix("; None")) from None
 
 
+def setting(text: str) -> tuple[str, str]:
+    """Parse `name=value` of the command line, like `assignment`, where neither is a variable of the programs."""
+    parsed = assignment(text)
+    return parsed.name, parsed.value
+
+
 def filled(text: str, variables: Iterable[Variable], dialect: str) -> str:
     """Fill in the variables.
 

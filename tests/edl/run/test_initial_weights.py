@@ -37,7 +37,8 @@ def trainers_checkpoints(folder: Path) -> Path:
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}
         writer.take(
-            lambda weights=weights, step=step: TrainerCheckpoint(Position(step), weights, weights), step
+            lambda weights=weights, step=step: lambda: TrainerCheckpoint(Position(step), weights, weights),
+            step,
         )  # type: ignore[misc]
         writer.wait()
     return folder
