@@ -82,7 +82,8 @@ class WarehouseResults:
         record = Record(self._source.place(target), job)
         done = self._recorded(record)
         if done is not None and done.rows is not None:
-            self._end(record)
+            if self._staged(record).staged():  # the commit died before its end
+                self._end(record)
             return done.rows
         mark = f"{MARK}, job {job}"
         there = self._source.existing(record.target)
