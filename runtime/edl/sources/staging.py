@@ -162,11 +162,12 @@ class Staging(ABC):
             self.abort(target, job)
             return done
         expected = books.complete(tasks)
-        adds = append and self._is_of_others(place, target, job)
-        if not adds:
-            self._check(place, target, job)
-        with self._source.transaction():
-            rows = self._add(place, target, job, tasks) if adds else self._swap(place, job, tasks)
+        with self._source.transaction():  # another job may have made the table just before
+            if append and self._is_of_others(place, target, job):
+                rows = self._add(place, target, job, tasks)
+            else:
+                self._check(place, target, job)
+                rows = self._swap(place, job, tasks)
             if rows != expected:
                 raise SourceError(
                     f"{expected:,} rows of job {job} were staged, but {rows:,} of them were found"

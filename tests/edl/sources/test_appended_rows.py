@@ -114,6 +114,26 @@ def test_a_commit_that_dies_behind_its_clean_up_is_repeated_without_adding_twice
     assert rows(source) == [(1, 9.5), (2, 1.0), (3, 1.5)]
 
 
+def test_the_rows_of_two_jobs_that_find_no_table_are_all_there(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for job, value in (("one", 2), ("two", 3)):
+        source.stage("scores", job, 0, 0, [batch(value)], append=True)
+    results = source._results  # type: ignore[attr-defined]
+    steps = ((results, "_made"), (results, "_uploaded"), (source, "transaction"))
+    owner, step = next((owner, name) for owner, name in steps if hasattr(owner, name))
+    done = getattr(owner, step)
+
+    def behind_the_other(*given: Any) -> Any:
+        monkeypatch.setattr(owner, step, done)
+        assert source.commit("scores", "one", 1, append=True) == 1
+        return done(*given)
+
+    monkeypatch.setattr(owner, step, behind_the_other)
+    assert source.commit("scores", "two", 1, append=True) == 1
+    assert rows(source) == [(2, 1.0), (3, 1.5)]
+
+
 def test_an_aborted_job_adds_nothing(source: Source) -> None:
     of_users(source)
     source.stage("scores", "job", 0, 0, [batch(2)], append=True)

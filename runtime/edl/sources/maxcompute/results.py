@@ -131,7 +131,10 @@ class MaxComputeResults:
         else:
             self._check(target, job)
             rows = self._made(names, job, tasks)
-            self._swap(names)
+            if append and self._source.table(names.target) is not None:  # another job has made it meanwhile
+                rows = self._added(names, job, tasks)
+            else:
+                self._swap(names)
         self._record(names, job, rows)
         self.abort(target, job)
         return rows

@@ -92,7 +92,7 @@ class WarehouseResults:
         elif there and append:
             rows = self._added(done or record, target, tasks)
         else:
-            rows = self._replaced(record, target, tasks)
+            rows = self._replaced(record, target, tasks, append=append)
         self._write(msgspec.structs.replace(record, rows=rows))
         self._end(record)  # behind the record: without the new table nobody knows whether rows were added
         return rows
@@ -132,11 +132,16 @@ class WarehouseResults:
         there = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
         return columns_for(target, there, appended)
 
-    def _replaced(self, record: Record, target: str, tasks: int) -> int:
-        """Upload the rows, and put them in the place of the target. Return their number."""
+    def _replaced(self, record: Record, target: str, tasks: int, *, append: bool) -> int:
+        """Upload the rows, and put them in the place of the target. Return their number.
+
+        append: add them instead if another job has made the target during the upload.
+        """
         self._check(record.target, target, record.job)
         new, old = _beside(record, _NEW), _beside(record, _OLD)
         uploaded = self._uploaded(record, tasks).rows
+        if append and self._source.existing(record.target):
+            return self._added(record, target, tasks)
         exists = self._check(record.target, target, record.job)  # a user may have made it meanwhile
         self._source.run(self._source.swap(new, record.target, old, exists=exists))
         return uploaded
