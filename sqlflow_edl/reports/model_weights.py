@@ -112,16 +112,17 @@ def _of_output(
 
 
 def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
-    """Return a row for each cluster and feature of KMeans: a number, or the share of each category.
+    """Return a row for each cluster, from 1, and feature of KMeans: a number, or the share of each category.
 
     standardize: numbers less their mean, divided by their deviation; NULL where these are not known. Raises
     SemanticError for another model.
     """
-    if archive.spec.model.name != "KMeans":
+    found = centres_of(archive)
+    if found is None:
         raise SemanticError(
             "only KMeans has centres in the columns of its rows", hint="write DESCRIBE MODEL my_model"
         )
-    centres = np.asarray(archive.weights()[_CENTRES], np.float64).T
+    centres = found.T
     rows: dict[Feature, Floats] = {}
     first = 0
     for entry in Features(*archive.spec.features).entries:
@@ -134,12 +135,12 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
             for part in parts:
                 values = part.values[:, place]
                 if categories := _categories(part):
-                    yield place, part.name, None, _listed(categories, values, "value")
+                    yield place + 1, part.name, None, _listed(categories, values, "value")
                     continue
                 shift, scale = _line(part.feature)
                 number = float(values[0]) * scale + shift
                 shown = _standardized(number, part.moments) if standardize else number
-                yield place, part.name, shown, None
+                yield place + 1, part.name, shown, None
 
     types = {
         "centroid_id": pa.int64(),
@@ -148,6 +149,13 @@ def centroids(archive: Archive, *, standardize: bool) -> pa.RecordBatchReader:
         "categorical_value": _pairs("value"),
     }
     return table.typed(types, of_clusters())
+
+
+def centres_of(archive: Archive) -> Floats | None:
+    """Return the centres of KMeans as (clusters, width) of features, or None of another model."""
+    if archive.spec.model.name != "KMeans":
+        return None
+    return np.asarray(archive.weights()[_CENTRES], np.float64)
 
 
 def _split(features: Sequence[Feature], values: Floats) -> Iterator[tuple[Feature, Floats]]:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
 from edl.models.archive import Archive, read_archive
@@ -20,7 +21,11 @@ from sqlflow_edl.reports.description import describe
 from sqlflow_edl.reports.importances import importances
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.ast import Name, Statement
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 KEY_METRICS = 3  # metrics that SHOW MODELS has room for
 
@@ -181,7 +186,7 @@ def show_importances(registry: Registry, statement: Statement) -> Result:
 def show_columns(registry: Registry, statement: Statement) -> Result:
     """Return statistics of the training rows for each column that the model reads, in the columns of BigQuery ML.
 
-    NULL stands for statistics that the training did not need. Raises SemanticError for a model without any.
+    NULL stands for the median, and for statistics that the training did not need. Raises SemanticError for a model without any.
     """
     import pyarrow as pa
 
@@ -195,14 +200,18 @@ def show_columns(registry: Registry, statement: Statement) -> Result:
         )
     types = {field.name: field.type for field in archive.spec.query.schema}
     temporal = {name for name, of in types.items() if of.startswith(("date", "time"))}
-    columns = {"input": pa.string(), **dict.fromkeys(("min", "max", "mean", "stddev"), pa.float64())}
-    columns |= {"category_count": pa.int64(), "null_count": pa.int64()}
+    columns = {
+        "input": pa.string(),
+        **dict.fromkeys(("min", "max", "mean", "median", "stddev"), pa.float64()),
+    }
+    columns |= dict.fromkeys(("category_count", "null_count", "dimension"), pa.int64())
     rows = (
         (
             name,
-            *([None] * 4 if name in temporal else (of.min, of.max, of.mean, of.std)),
+            *([None] * 5 if name in temporal else (of.min, of.max, of.mean, None, of.std)),
             of.distinct if of.mean is None and not of.countless else None,
             of.nulls,
+            None,
         )
         for name in archive.spec.columns
         if (of := found.get(name)) is not None
@@ -224,6 +233,14 @@ def show_centroids(registry: Registry, statement: Statement) -> Result:
 
     with _opened(registry, statement, str(statement.model)) as archive:
         return Result(statement, reader=centroids(archive, standardize=_standardize(statement)))
+
+
+def centres(registry: Registry, name: Name) -> npt.NDArray[np.float64] | None:
+    """Return the centres of the clusters of KMeans in the features of the model, or None of another model."""
+    from sqlflow_edl.reports.model_weights import centres_of
+
+    with _opened(registry, name, str(name)) as archive:
+        return centres_of(archive)
 
 
 def _standardize(statement: Statement) -> bool:
@@ -291,9 +308,10 @@ def _archive(registry: Registry, statement: Statement) -> Archive:
 
 
 @contextmanager
-def _opened(registry: Registry, statement: Statement, reference: str) -> Iterator[Archive]:
-    """Open the archive of the statement's model, from which weights can be read."""
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, _at_model(statement):
+def _opened(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
+    """Open the archive of the statement's model, or of a name, from which weights can be read."""
+    place = at(of.span) if isinstance(of, Name) else _at_model(of)
+    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, place:
         file = Path(folder) / "model.zip"
         registry.load(reference, file)
         yield read_archive(file)

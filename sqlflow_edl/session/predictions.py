@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
@@ -30,7 +32,8 @@ _ALL = "SELECT * FROM "
 class Predictions:
     """Temporary tables of predictions in one source.
 
-    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model.
+    predict: runs a PREDICT statement without a target. trained: returns the JobSpec of a model, and centres
+    those of its clusters.
     """
 
     def __init__(
@@ -39,11 +42,13 @@ class Predictions:
         dialect: str,
         predict: Callable[[Statement], Result],
         trained: Callable[[Name], JobSpec],
+        centres: Callable[[Name], NDArray[np.float64] | None],
     ) -> None:
         self._source = source
         self._dialect = dialect
         self._predict = predict
         self._trained = trained
+        self._centres = centres
         self._tables: dict[str, str] = {}  # name -> how errors call it
 
     def drop(self) -> None:
@@ -126,21 +131,31 @@ class Predictions:
 
     def _table(self, used: Statement, call: PredictCall, start: int) -> str:
         """Predict the rows into a new temporary table, and return its name."""
-        if call.function:
-            from sqlflow_edl.analysis.inference.model_functions import ModelFunction
-
-            trained = self._trained(call.model)
-            rows = ModelFunction(call, used, trained, self._source, self._predicted).rows().to_reader()
-        else:
-            found = self._predict(used)
-            rows = found.reader or found.to_arrow().to_reader()
-            if self._source.dialect != "duckdb":
-                rows = with_texts(rows)
+        rows = self._rows(used, call)
+        if self._source.dialect != "duckdb":
+            rows = with_texts(rows)
         name = _NAME + secrets.token_hex((_LENGTH - len(_NAME)) // 2)
         self._tables[name] = f"PREDICT({used.using or used.model}, …)"
         with at(call.span.shifted(start)):
             self._source.stage_temporary(name, rows)
         return name.ljust(call.span.end - call.span.start)
+
+    def _rows(self, used: Statement, call: PredictCall) -> pa.RecordBatchReader:
+        """Return the rows of a call; those of BigQuery ML in the columns of its reference."""
+        if not call.function:
+            found = self._predict(used)
+            return found.reader or found.to_arrow().to_reader()
+        from sqlflow_edl.analysis.inference import reference_columns as reference
+        from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
+
+        if not (call.is_derived or reference.has_columns_of_its_own(call)):
+            return self._predict(used).to_arrow().to_reader()
+        trained = self._trained(call.model)
+        if is_derived(call, trained):
+            made = ModelFunction(call, used, trained, self._source, self._predicted, self._centres)
+            return made.rows().to_reader()
+        rows, computed = self._predicted(reference.requested(call, used, trained))
+        return reference.as_in_reference(call, trained, rows, computed).to_reader()
 
     def _predicted(self, statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
         found = self._predict(statement)
@@ -210,7 +225,7 @@ def used_statements(statement: Statement, dialect: str) -> list[Statement]:
     found: list[Statement] = []
     for call in predict_calls(statement.text, dialect, start):
         if not call.query:
-            found += () if call.function else (used(call, statement, "", None),)
+            found += () if call.is_derived else (used(call, statement, "", None),)
             continue
         select = _ALL + call.query if call.is_table else call.query
         begin = start + call.query_span.start

@@ -89,7 +89,11 @@ class Session:
         self._store = self.registry.url if model_store or self.source.model_store else ""
         self._frames = Frames(self.source)
         self._predictions = Predictions(
-            self.source, self.dialect, self._predicted, lambda name: self.compiler.trained(name)
+            self.source,
+            self.dialect,
+            self._predicted,
+            lambda name: self.compiler.trained(name),
+            lambda name: models.centres(self.registry, name),
         )
         job_folder.sweep()
         self._remove_unstarted()

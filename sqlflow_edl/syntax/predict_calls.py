@@ -78,7 +78,7 @@ class PredictCall:
 
     span: of the call in its text. query: a SELECT, or the name of a table, at `query_span`; empty for a function of a
     model alone. kind: of the statement that does the same. prefix: before the name of the predicted column. function:
-    of BigQuery ML, if its rows are made of predictions, with its `settings`.
+    of BigQuery ML, or empty. settings: those that the function has and the statement lacks.
     """
 
     span: Span
@@ -91,6 +91,11 @@ class PredictCall:
     prefix: str = ""
     function: str = ""
     settings: tuple[Attribute, ...] = ()
+
+    @property
+    def is_derived(self) -> bool:
+        """True if the rows are made of those of other statements."""
+        return self.function in _DERIVED
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
                 is_table=False,
                 attributes=() if is_derived else settings,
                 kind=kind,
-                function=function if is_derived else "",
+                function=function,
                 settings=settings,
             )
     if len(arguments) < 2 or not all((*arguments, *written)):
@@ -254,7 +259,7 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
     attributes = [_attribute(each, text, start, kind) for each in written]
     attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
     prefix = "predicted_" if function else ""
-    return PredictCall(found.span, model, select, span, is_table, tuple(attributes), kind, prefix)
+    return PredictCall(found.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
 
 
 def _settings(function: str, written: Sequence[list[Token]], text: str, start: int) -> tuple[Attribute, ...]:

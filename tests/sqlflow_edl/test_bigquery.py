@@ -130,11 +130,19 @@ def test_a_threshold_is_written_as_a_struct(session: Session) -> None:
 
 def test_figures_and_explanations_are_rows(session: Session) -> None:
     [figures] = rows(session, "SELECT * FROM ML.EVALUATE(MODEL shop.prices, TABLE houses)")
-    ours = rows(session, "SELECT * FROM houses TO EVALUATE shop.prices")
-    assert [figures] == ours
-    assert {"rmse", "r2"} <= set(figures)
-    [explained] = rows(session, "SELECT * FROM ML.EXPLAIN_PREDICT(MODEL shop.prices, (SELECT 3 AS rooms))")
-    assert {"price", "price_base", "rooms_shap"} <= set(explained)
+    [ours] = rows(session, "SELECT * FROM houses TO EVALUATE shop.prices")
+    assert (figures["mean_absolute_error"], figures["r2_score"]) == (ours["mae"], ours["r2"])
+    assert figures["mean_squared_error"] == pytest.approx(ours["rmse"] ** 2)
+    assert None not in figures.values()
+    text = "SELECT * FROM ML.EXPLAIN_PREDICT(MODEL shop.prices, (SELECT rooms, price FROM houses LIMIT 7))"
+    for each in rows(session, text):
+        [share] = each["top_feature_attributions"]
+        assert share["feature"] == "rooms"
+        assert each["baseline_prediction_value"] + share["attribution"] == pytest.approx(
+            each["prediction_value"]
+        )
+        assert each["prediction_value"] == pytest.approx(each["predicted_price"])
+        assert "price" in each, "the label is a column of the query"
 
 
 @pytest.mark.parametrize("case", in_duckdb("bigquery/functions.sql"), ids=str)
@@ -211,7 +219,8 @@ def of_call(
     [compiled] = session.compile(training)
     [found] = predict_calls(call, "duckdb")
     statement = Statement("predict", call, found.span, select=found.query)
-    return ModelFunction(found, statement, compiled.spec, session.source, predict).rows().to_pylist()
+    function = ModelFunction(found, statement, compiled.spec, session.source, predict, lambda _: None)
+    return function.rows().to_pylist()
 
 
 def test_the_share_of_anomalies_is_that_of_the_training_rows(session: Session) -> None:
@@ -245,7 +254,7 @@ def test_the_distance_to_a_centre_is_in_units_of_the_radius_of_the_cluster(sessi
         "x": 1,
         "is_anomaly": True,
         "normalized_distance": pytest.approx(34 / 17**0.5),
-        "centroid_id": 0,
+        "centroid_id": 1,
     }
     assert (unknown["is_anomaly"], unknown["normalized_distance"]) == (None, None)
 

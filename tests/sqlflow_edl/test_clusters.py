@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
+from sklearn.metrics import davies_bouldin_score
 
 from edl.errors import SQLFlowError
 from sqlflow_edl.session.session import Session
@@ -55,7 +56,7 @@ def test_rows_of_one_group_get_one_cluster_and_the_distance_to_its_centre(sessio
 def test_the_centres_are_told_in_the_units_of_the_columns(session: Session) -> None:
     found = last(session, "SELECT * FROM ML.CENTROIDS(MODEL places)").to_pylist()
     assert [(each["centroid_id"], each["feature"]) for each in found] == [
-        (cluster, name) for cluster in range(3) for name in ("x", "y")
+        (cluster, name) for cluster in range(1, 4) for name in ("x", "y")
     ]
     centres = np.reshape([each["numerical_value"] for each in found], (3, 2))
     means = np.array([PLACES[each == TRUTH].mean(axis=0) for each in range(3)])
@@ -66,6 +67,33 @@ def test_the_centres_are_told_in_the_units_of_the_columns(session: Session) -> N
         session, "SELECT numerical_value FROM ML.CENTROIDS(MODEL places, STRUCT(TRUE AS standardize))"
     )
     assert np.abs(scaled["numerical_value"].to_numpy()).max() < 2
+
+
+def test_functions_of_bigquery_ml_number_clusters_from_one_and_list_the_nearest_centres(
+    session: Session,
+) -> None:
+    query = "SELECT * FROM points WHERE rowid % 40 = 0 UNION ALL SELECT NULL, NULL, NULL"
+    found = last(session, f"SELECT * FROM ML.PREDICT(MODEL places, ({query})) ORDER BY x, y")
+    ours = last(session, f"SELECT * FROM PREDICT(places, ({query})) ORDER BY x, y")
+    assert found.column_names == ["x", "y", "truth", "CENTROID_ID", "NEAREST_CENTROIDS_DISTANCE"]
+    for row, own in zip(found.to_pylist(), ours.to_pylist(), strict=True):
+        centres = row["NEAREST_CENTROIDS_DISTANCE"]
+        assert row["CENTROID_ID"] == own["cluster"] + 1 == centres[0]["CENTROID_ID"]
+        assert centres[0]["DISTANCE"] == pytest.approx(own["cluster_distance"])
+        assert sorted(each["CENTROID_ID"] for each in centres) == [1, 2, 3]
+        assert [each["DISTANCE"] for each in centres] == sorted(each["DISTANCE"] for each in centres)
+
+
+def test_the_davies_bouldin_index_is_that_of_scikit_learn(session: Session) -> None:
+    [row] = last(session, "SELECT * FROM ML.EVALUATE(MODEL places)").to_pylist()
+    assert list(row) == ["davies_bouldin_index", "mean_squared_distance"]
+    [ours] = last(session, "SELECT * FROM points TO EVALUATE places").to_pylist()
+    assert row["mean_squared_distance"] == pytest.approx(ours["inertia"])
+    parts = last(session, "SELECT cluster FROM PREDICT(places, points)")["cluster"].to_numpy()
+    wanted = davies_bouldin_score(PLACES / PLACES.std(axis=0), parts)
+    assert row["davies_bouldin_index"] == pytest.approx(
+        wanted, rel=0.1
+    )  # of the means of the rows, not the centres
 
 
 def test_a_centre_has_the_share_of_each_category(session: Session) -> None:

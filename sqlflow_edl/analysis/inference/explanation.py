@@ -87,8 +87,8 @@ def explanation(
     raise_all(errors)
     table = str(statement.into[0]) if statement.into else ""
     of_rows = attributes["explain.level"].value == "rows" if "explain.level" in attributes else bool(table)
-    label = trained.label.column
-    keep = tuple(name for name in schema.names if name.casefold() != label.casefold()) if of_rows else ()
+    predicted = statement.prefix + trained.label.column
+    keep = tuple(name for name in schema.names if name.casefold() != predicted.casefold()) if of_rows else ()
     return msgspec.structs.replace(
         spec_of(trained, "explain", statement, reference, query, renamed, attributes),
         weights=None,
@@ -98,7 +98,7 @@ def explanation(
             "rows" if of_rows else "model",
             value_of(attributes, "explain.samples", spec.Explanation().samples),
         ),
-        output=spec.Output(table, label, keep),
+        output=spec.Output(table, predicted, keep),
         batch_size=value_of(attributes, "explain.batch_size", trained.batch_size),
         cluster=cluster_of(attributes, "explain"),
     )

@@ -13,6 +13,7 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from edl.data import Source
@@ -21,9 +22,11 @@ from edl.errors import SemanticError, Span
 from edl.spec import AnomalyLabel, ClusterLabel, Forecast, ForecastLabel, JobSpec
 from sqlflow_edl.analysis.inference.used_model import columns_read
 from sqlflow_edl.errors.spans import instead
-from sqlflow_edl.syntax.ast import Attribute, Statement
+from sqlflow_edl.syntax.ast import Attribute, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.predict_calls import PredictCall
+
+Floats = npt.NDArray[np.float64]
 
 _HORIZON, _LEVEL = 3, 0.95  # defaults of BigQuery ML
 _ERROR_FUNCTION = np.frompyfunc(math.erf, 1, 1)  # which numpy lacks
@@ -34,7 +37,7 @@ class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
     trained: JobSpec of the model. source: where the call stands. predict: returns the rows of a statement without a
-    target, and the names of the columns that it adds.
+    target, and the names of the columns that it adds. centres: those of the clusters of KMeans, (clusters, width), or None.
     """
 
     call: PredictCall
@@ -42,6 +45,7 @@ class ModelFunction:
     trained: JobSpec
     source: Source
     predict: Callable[[Statement], tuple[pa.Table, tuple[str, ...]]]
+    centres: Callable[[Name], Floats | None]
 
     def rows(self) -> pa.Table:
         """Return the rows. Raises SemanticError, with its place, if the model or a setting does not suit."""
@@ -101,6 +105,11 @@ class ModelFunction:
         return self.call.model.span
 
 
+def is_derived(call: PredictCall, trained: JobSpec) -> bool:
+    """Return True if the rows of the call are made here, rather than being those of a statement."""
+    return call.is_derived or (call.function == "EVALUATE" and isinstance(trained.label, ClusterLabel))
+
+
 # Anomalies -------------------------------------------------------------------------------------------------
 
 
@@ -142,7 +151,7 @@ def _of_forest(found: ModelFunction, share: float | None) -> pa.Table:
         past, names = found.predicted(training=True)
         limit = np.nanquantile(past.column(names[1]).to_numpy(), 1 - share)
         flags = _above(scores.to_numpy(), limit)
-    return _added(rows.drop_columns(list(computed)), {"is_anomaly": flags, "anomaly_score": scores})
+    return with_columns(rows.drop_columns(list(computed)), {"is_anomaly": flags, "anomaly_score": scores})
 
 
 def _of_clusters(found: ModelFunction, share: float, count: int) -> pa.Table:
@@ -157,9 +166,9 @@ def _of_clusters(found: ModelFunction, share: float, count: int) -> pa.Table:
     added = {
         "is_anomaly": _above(normalized, limit),
         "normalized_distance": normalized,
-        "centroid_id": clusters,
+        "centroid_id": clusters + 1,
     }
-    return _added(rows.drop_columns(list(computed)), added)
+    return with_columns(rows.drop_columns(list(computed)), added)
 
 
 def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarray:
@@ -170,6 +179,44 @@ def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarr
     total = squares.sum() / max(rows.sum(), 1)
     means = np.divide(squares, rows, out=np.full(count, total), where=squares > 0)
     return np.sqrt(np.where(means > 0, means, 1.0))
+
+
+def _separation(found: ModelFunction) -> pa.Table:
+    """Return the Davies-Bouldin index and the mean squared distance of a query's rows, or the training rows, to their centre."""
+    if settings := found.call.attributes:
+        raise SemanticError(
+            f"{found.call.model} has clusters, whose evaluation has no settings", span=settings[0].key_span
+        )
+    predicts = replace(found.statement, kind="predict", using=found.call.model, model=None)
+    rows, computed = replace(found, statement=predicts).predicted(training=not found.call.query)
+    distances = rows.column(computed[1]).to_numpy()
+    known, centres = np.isfinite(distances), found.centres(found.call.model)
+    clusters, distances = rows.column(computed[0]).to_numpy()[known].astype(np.int64), distances[known]
+    figures = {
+        "davies_bouldin_index": math.nan
+        if centres is None
+        else _davies_bouldin(clusters, distances, centres),
+        "mean_squared_distance": np.square(distances).mean() if len(distances) else math.nan,
+    }
+    return pa.table({name: _array([value]) for name, value in figures.items()})
+
+
+def _davies_bouldin(clusters: npt.NDArray[np.int64], distances: Floats, centres: Floats) -> float:
+    """Return the mean, over the clusters that have rows, of the ratio to the cluster that is the hardest to tell from it.
+
+    That of two clusters is the sum of their mean distances to the own centre, divided by the distance of the centres
+    (Davies and Bouldin, 1979). NaN for fewer than two clusters.
+    """
+    rows = np.bincount(clusters, minlength=len(centres))
+    used = rows > 0
+    if used.sum() < 2:
+        return math.nan
+    spread, centres = (np.bincount(clusters, distances, len(centres))[used] / rows[used]), centres[used]
+    lengths = np.square(centres).sum(axis=1)
+    apart = np.sqrt(np.maximum(lengths[:, np.newaxis] + lengths - 2 * centres @ centres.T, 0))
+    np.fill_diagonal(apart, np.inf)
+    with np.errstate(divide="ignore"):
+        return float(((spread[:, np.newaxis] + spread) / apart).max(axis=1).mean())
 
 
 def _above(values: np.ndarray, limit: float) -> pa.Array:
@@ -218,10 +265,21 @@ def _forecasts(found: ModelFunction) -> pa.Table:
         level = level or _LEVEL
         bounds = {q: rows.column(name) for q, name in zip(label.quantiles, computed[1:], strict=True)}
         values = rows.column(computed[0]).to_numpy()
-        columns["confidence_level"] = pa.array(np.full(len(values), level))
-        columns["prediction_interval_lower_bound"] = _bound(values, bounds, (1 - level) / 2, -1)
-        columns["prediction_interval_upper_bound"] = _bound(values, bounds, (1 + level) / 2, 1)
+        low, high = _bound(values, bounds, (1 - level) / 2, -1), _bound(values, bounds, (1 + level) / 2, 1)
+        columns |= {
+            "standard_error": _deviation(bounds),
+            "confidence_level": pa.array(np.full(len(values), level)),
+        }
+        for kind in ("prediction", "confidence"):
+            columns |= {f"{kind}_interval_lower_bound": low, f"{kind}_interval_upper_bound": high}
     return pa.table(columns)
+
+
+def _deviation(bounds: Mapping[float, pa.ChunkedArray]) -> pa.Array:
+    """Return the standard deviation of a normal distribution that has the outermost quantiles, NULL where unknown."""
+    least, most, normal = min(bounds), max(bounds), NormalDist()
+    width = bounds[most].to_numpy() - bounds[least].to_numpy()
+    return _array(np.maximum(width, 0) / (normal.inv_cdf(most) - normal.inv_cdf(least)))
 
 
 def _has_interval(label: ForecastLabel) -> bool:
@@ -277,7 +335,7 @@ def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel)
         "upper_bound": value + times * above,
         "anomaly_probability": probability,
     }
-    return _added(rows, added)
+    return with_columns(rows, added)
 
 
 def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
@@ -348,11 +406,12 @@ def _bound(
     return _array(values + side * scale * distances)
 
 
-def _added(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
+def with_columns(rows: pa.Table, columns: Mapping[str, Any]) -> pa.Table:
     """Return the rows with further columns, whose names differ from those that are there."""
     names = unique_names(list(columns), taken=rows.column_names)
     for name, values in zip(names, columns.values(), strict=True):
-        rows = rows.append_column(name, values if isinstance(values, pa.ChunkedArray) else _array(values))
+        is_column = isinstance(values, pa.Array | pa.ChunkedArray)
+        rows = rows.append_column(name, values if is_column else _array(values))
     return rows
 
 
@@ -363,6 +422,7 @@ def _array(values: Any) -> pa.Array:
 
 _FUNCTIONS: Mapping[str, Callable[[ModelFunction], pa.Table]] = {
     "DETECT_ANOMALIES": _anomalies,
+    "EVALUATE": _separation,
     "FORECAST": _forecasts,
     "GLOBAL_EXPLAIN": _explanation,
 }
