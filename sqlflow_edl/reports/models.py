@@ -186,7 +186,8 @@ def show_importances(registry: Registry, statement: Statement) -> Result:
 def show_columns(registry: Registry, statement: Statement) -> Result:
     """Return statistics of the training rows for each column that the model reads, in the columns of BigQuery ML.
 
-    NULL stands for the median, and for statistics that the training did not need. Raises SemanticError for a model without any.
+    NULL stands for the median, and for statistics that the training did not need. Raises SemanticError for a model
+    without any.
     """
     import pyarrow as pa
 

@@ -37,7 +37,7 @@ class ModelFunction:
     """Call of such a function. statement: PREDICT over its query, without a query if it has none.
 
     trained: JobSpec of the model. source: where the call stands. predict: returns the rows of a statement without a
-    target, and the names of the columns that it adds. centres: those of the clusters of KMeans, (clusters, width), or None.
+    target, and the names of the columns that it adds. centres: those of KMeans, (clusters, width), or None of others.
     """
 
     call: PredictCall
@@ -182,7 +182,7 @@ def _radius(clusters: np.ndarray, distances: np.ndarray, count: int) -> np.ndarr
 
 
 def _separation(found: ModelFunction) -> pa.Table:
-    """Return the Davies-Bouldin index and the mean squared distance of a query's rows, or the training rows, to their centre."""
+    """Return the Davies-Bouldin index and the mean squared distance to the centre, of a query or the training rows."""
     if settings := found.call.attributes:
         raise SemanticError(
             f"{found.call.model} has clusters, whose evaluation has no settings", span=settings[0].key_span
@@ -202,7 +202,7 @@ def _separation(found: ModelFunction) -> pa.Table:
 
 
 def _davies_bouldin(clusters: npt.NDArray[np.int64], distances: Floats, centres: Floats) -> float:
-    """Return the mean, over the clusters that have rows, of the ratio to the cluster that is the hardest to tell from it.
+    """Return the mean over the clusters that have rows of the largest ratio to another one.
 
     That of two clusters is the sum of their mean distances to the own centre, divided by the distance of the centres
     (Davies and Bouldin, 1979). NaN for fewer than two clusters.

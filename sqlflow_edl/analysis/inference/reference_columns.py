@@ -18,7 +18,7 @@ from edl.data.metric_tables import one_row
 from edl.data.names import unique_names
 from edl.errors import SemanticError
 from edl.metrics.names import Kind, kind_of
-from edl.spec import ClassLabel, ClusterLabel, ForecastLabel, JobSpec
+from edl.spec import TREES, ClassLabel, ClusterLabel, ForecastLabel, JobSpec
 from edl.spec.extra_outputs import DISTANCES, extra_outputs
 from sqlflow_edl.analysis.inference.model_functions import with_columns
 from sqlflow_edl.syntax.ast import Attribute, Constant, ListValue, Statement, Value
@@ -236,8 +236,9 @@ def _with_distances(answer: _Answer) -> pa.Table:
 def _explanations(answer: _Answer) -> pa.Table:
     """Return the predictions with the largest Shapley values, which are those of the predicted class.
 
-    Ours of two classes are of the probability of the second one: those of the first one have the other sign. The values add
-    up to the prediction, so that by the reference's formula there is no approximation error.
+    Ours of two classes are of the second one's probability, or logit if the model has trees: those of the first one have
+    the other sign. The values add up to the prediction, so that by the reference's formula there is no approximation
+    error.
     """
     label, computed, rows = answer.trained.label, answer.computed, answer.rows
     own = len(answer.trained.columns)
@@ -247,7 +248,8 @@ def _explanations(answer: _Answer) -> pa.Table:
     if isinstance(label, ClassLabel) and label.binary:
         is_first = pc.equal(predicted, pa.scalar(label.classes[0], predicted.type))
         first = pc.fill_null(is_first, False).to_numpy()
-        base, values = np.where(first, 1 - base, base), np.where(first[:, np.newaxis], -values, values)
+        whole = 0.0 if answer.trained.framework in TREES else 1.0
+        base, values = np.where(first, whole - base, base), np.where(first[:, np.newaxis], -values, values)
     order = np.argsort(-np.abs(values), axis=1, kind="stable")[:, : _top_features(answer.call)]
     largest = np.take_along_axis(values, order, axis=1)
     features = pa.array(answer.trained.columns).take(pa.array(order.reshape(-1)))
