@@ -104,7 +104,8 @@ def requested(call: PredictCall, statement: Statement, trained: JobSpec) -> Stat
     elif call.function == "EVALUATE" and statement.kind == "evaluate" and (figures := _figures_of(trained)):
         metrics = dict.fromkeys(figures.values())
         if isinstance(trained.label, ForecastLabel):
-            metrics |= dict.fromkeys(trained.metrics)
+            of_quantiles = ("coverage",) if len(trained.label.quantiles) > 1 else ()
+            metrics |= dict.fromkeys((*trained.metrics, *of_quantiles))
         found["validation.metrics"] = ListValue(tuple(Constant(name, span) for name in metrics), span)
     written = {each.key.casefold() for each in statement.attributes}
     needed = (Attribute(key, value, span) for key, value in found.items() if key not in written)
@@ -236,8 +237,8 @@ def _with_distances(answer: _Answer) -> pa.Table:
 def _explanations(answer: _Answer) -> pa.Table:
     """Return the predictions with the largest Shapley values, which are those of the predicted class.
 
-    Ours of two classes are of the second one's probability, or logit if the model has trees: those of the first one have
-    the other sign. The values add up to the prediction, so that by the reference's formula there is no approximation
+    Ours of two classes are of the second one's probability, or its logit in trees: those of the first one have the
+    other sign. The values add up to the prediction, so that by the reference's formula there is no approximation
     error.
     """
     label, computed, rows = answer.trained.label, answer.computed, answer.rows
