@@ -142,20 +142,19 @@ class Predictions:
 
     def _rows(self, used: Statement, call: PredictCall) -> pa.RecordBatchReader:
         """Return the rows of a call; those of BigQuery ML in the columns of its reference."""
-        if not call.function:
-            found = self._predict(used)
-            return found.reader or found.to_arrow().to_reader()
-        from sqlflow_edl.analysis.inference import reference_columns as reference
-        from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
+        if call.function:
+            from sqlflow_edl.analysis.inference import reference_columns as reference
+            from sqlflow_edl.analysis.inference.model_functions import ModelFunction, is_derived
 
-        if not (call.is_derived or reference.has_columns_of_its_own(call)):
-            return self._predict(used).to_arrow().to_reader()
-        trained = self._trained(call.model)
-        if is_derived(call, trained):
-            made = ModelFunction(call, used, trained, self._source, self._predicted, self._centres)
-            return made.rows().to_reader()
-        rows, computed = self._predicted(reference.requested(call, used, trained))
-        return reference.as_in_reference(call, trained, rows, computed).to_reader()
+            if call.is_derived or reference.has_columns_of_its_own(call):
+                trained = self._trained(call.model)
+                if is_derived(call, trained):
+                    made = ModelFunction(call, used, trained, self._source, self._predicted, self._centres)
+                    return made.rows().to_reader()
+                rows, computed = self._predicted(reference.requested(call, used, trained))
+                return reference.as_in_reference(call, trained, rows, computed).to_reader()
+        found = self._predict(used)
+        return found.reader or found.to_arrow().to_reader()
 
     def _predicted(self, statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
         found = self._predict(statement)

@@ -12,6 +12,7 @@ import pytest
 import sqlflow_edl
 from edl.errors import SemanticError, StatementSyntaxError
 from sqlflow_edl.analysis.inference.model_functions import ModelFunction
+from sqlflow_edl.analysis.inference.reference_columns import as_in_reference
 from sqlflow_edl.session.predictions import with_texts
 from sqlflow_edl.session.session import Session
 from sqlflow_edl.syntax import parse
@@ -171,6 +172,27 @@ def test_a_statement_of_the_reference_compiles(case: Case, session: Session) -> 
 @pytest.mark.parametrize("case", in_duckdb("bigquery/function_errors.sql"), ids=str)
 def test_a_model_that_does_not_suit_is_told_at_its_place(case: Case, session: Session) -> None:
     refusal(case, lambda text: rows(session, text))
+
+
+def test_an_explanation_by_probabilities_is_that_of_the_predicted_class(session: Session) -> None:
+    [compiled] = session.compile(
+        "CREATE MODEL m OPTIONS(model_type='logistic_reg', input_label_cols=['size']) AS "
+        "SELECT rooms, price, size FROM houses"
+    )
+    [call] = predict_calls("SELECT * FROM ML.EXPLAIN_PREDICT(MODEL m, (SELECT 1))", "duckdb")
+    ours = {
+        "note": ["x", "y"],
+        "predicted_size": ["large", "small"],
+        "predicted_size_prob": [0.7, 0.9],
+        "size_base": [0.6, 0.6],  # of small
+        "rooms_shap": [0.1, 0.0],
+        "price_shap": [-0.4, 0.3],
+    }
+    found = as_in_reference(call, compiled.spec, pa.table(ours), tuple(ours)[1:]).to_pylist()
+    assert [each["baseline_prediction_value"] for each in found] == pytest.approx([0.4, 0.6])
+    assert [each["prediction_value"] for each in found] == pytest.approx([0.7, 0.9])
+    shares = [(each["feature"], each["attribution"]) for each in found[0]["top_feature_attributions"]]
+    assert shares == [("price", 0.4), ("rooms", -0.1)]
 
 
 @pytest.mark.parametrize("call", ["ML.PREDICT(MODEL sizes, TABLE houses)", "PREDICT(sizes, houses)"])
