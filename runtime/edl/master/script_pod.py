@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import grpc
-import msgspec
 
 from edl import exit_codes
 from edl.checkpoints.master_store import Keeper
-from edl.cluster import Change, Instance, NoRoomError, Reason
+from edl.cluster import Change, Instance, NoRoomError
 from edl.cluster.environment import own_address
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import UnreachableError
@@ -102,7 +101,6 @@ class Pods:
     def __init__(self, cluster: KubernetesCluster, show: Callable[[Snapshot], None]) -> None:
         self._cluster = cluster
         self._known: dict[str, Change] = {}  # last change of each name
-        self._stopped: set[tuple[str, int]] = set()
         self._due = self._no_room_until = 0.0
         self._is_listed = False
         self._noted = ""
@@ -119,7 +117,6 @@ class Pods:
             self._note(f"{instance.name} waits for room: {error.message}")
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self._stopped.add((name, incarnation))
         self._cluster.stop(name, incarnation, grace)
 
     def list(self) -> list[Change]:
@@ -141,19 +138,13 @@ class Pods:
             log(text)
 
     def _refresh(self) -> None:
-        """List the pods. One that is not there any more has ended, whether or not anyone has reported that."""
+        """List the pods. One that is not there any more has ended, of which the master's watch may have been told."""
         listed = {change.instance.name: change for change in self._cluster.poll()}
         for name, known in self._known.items():
             found = listed.get(name)
             if found is None or found.instance.incarnation < known.instance.incarnation:
-                listed[name] = known if known.state == "ended" else self._deleted(known)
+                listed[name] = self._cluster.end_of(known.instance) or known
         self._known = listed
-
-    def _deleted(self, known: Change) -> Change:
-        reason: Reason = "stopped" if known.instance.key in self._stopped else "lost"
-        return msgspec.structs.replace(
-            known, state="ended", reason=reason, detail="lost: its pod was deleted"
-        )
 
 
 class _Relay(FileService):

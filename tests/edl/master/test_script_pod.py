@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 
 import pytest
 
-from edl.cluster import Instance
+from edl.cluster import Change, Instance
 from edl.cluster.kubernetes.api_calls import UnreachableError
 from edl.master import script_pod
 from edl.master.script_pod import Pods
@@ -66,6 +67,20 @@ def test_a_pod_whose_end_someone_else_was_told_of_has_ended(place: Site) -> None
         pass
     cluster.list()
     assert ended(pods) == "lost"
+
+
+def test_the_end_that_a_watch_was_told_of_is_that_of_the_pod(place: Site) -> None:
+    cluster = place.cluster()
+    pods = Pods(cluster, lambda snapshot: None)
+    pods.start(WORKER)
+    pods.list()
+    name = f"{place.deployment.name}-worker-0-1"
+    place.double.ask("POST", f"{place.path}/{name}/eviction", {"metadata": {"name": name}})
+    with contextlib.closing(cluster.watch()) as changes:
+        assert next(found for found in changes if isinstance(found, Change) and found.state == "ended")
+    while place.names():  # until it is gone
+        pass
+    assert ended(pods) == "preempted"
 
 
 def test_pods_for_which_there_is_no_room_are_requested_again_after_a_while(

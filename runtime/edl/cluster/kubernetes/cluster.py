@@ -138,6 +138,11 @@ class KubernetesCluster:
         self._tidy()
         return [*found.values()]
 
+    def end_of(self, instance: Instance) -> Change | None:
+        """Return the end of an instance whose pod is gone, whoever was told of it; None for another instance."""
+        with self._lock:
+            return self._cache.end_of(instance.key)
+
     def watch(self) -> Iterator[Change | Room]:
         """Yield changes since the last `list`, or the present states first if there was none."""
         if not self._version:

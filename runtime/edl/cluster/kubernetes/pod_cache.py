@@ -44,6 +44,7 @@ class PodCache:
 
     def __init__(self, deployment: Deployment) -> None:
         self._known: dict[Key, _Known] = {}
+        self._ends: dict[Key, Change] = {}  # of pods that are gone
         self._stopped: set[Key] = set()
         self._waits = Waits(deployment.policy)
         self._nodes = BadNodes(deployment.policy.node_failures)
@@ -99,7 +100,13 @@ class PodCache:
         stopped = key in self._stopped
         self._stopped.discard(key)
         self._waits.forget(known.pod.metadata.name)
-        return None if known.ended else gone(known.pod, known.change.instance, stopped=stopped)
+        end = known.change if known.ended else gone(known.pod, known.change.instance, stopped=stopped)
+        self._ends[key] = end
+        return None if known.ended else end
+
+    def end_of(self, key: Key) -> Change | None:
+        """Return the end of an instance whose pod is gone, also after its report; None for another instance."""
+        return self._ends.get(key)
 
     # Required actions -----------------------------------------------------------------------------------------
 
