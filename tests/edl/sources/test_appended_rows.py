@@ -10,9 +10,11 @@ import pyarrow as pa
 import pytest
 
 from edl.data import Source, connect
-from edl.data.source import UnreachableError
+from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError
 from edl.sources.maxcompute.results import MaxComputeResults
+from edl.sources.mysql import results as mysql_results
+from edl.sources.mysql.results import MySQLResults
 from edl.sources.staging_tables import Bookkeeping
 from edl.sources.warehouse.results import WarehouseResults
 
@@ -193,6 +195,30 @@ def test_a_temporary_table_in_the_way_is_an_error(source: Source) -> None:
     source.execute("CREATE TEMPORARY TABLE scores (id BIGINT, cost DOUBLE PRECISION)")
     with pytest.raises(SourceError, match="scores is a temporary table"):
         source.check_target("scores", batch().schema)
+
+
+@pytest.mark.parametrize("url", ["mysql"], indirect=True)
+def test_a_commit_that_mysql_has_not_ended_is_not_overtaken(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DROP TABLE commits the rows before it waits for those who read the table."""
+    monkeypatch.setattr(mysql_results, "_LOCK_SECS", 0)
+    with connect(url) as first, connect(url) as second:
+        of_users(first)
+        first.stage("scores", "job", 0, 0, [batch(2)], append=True)
+        second.execute("SET SESSION lock_wait_timeout = 0")
+        drop_staged = MySQLResults._drop_staged
+
+        def overtaken(results: MySQLResults, *given: Any) -> None:
+            monkeypatch.setattr(MySQLResults, "_drop_staged", drop_staged)
+            with pytest.raises(ConflictError):
+                second.commit("scores", "job", 1, append=True)
+            drop_staged(results, *given)
+
+        monkeypatch.setattr(MySQLResults, "_drop_staged", overtaken)
+        assert first.commit("scores", "job", 1, append=True) == 1
+        assert second.commit("scores", "job", 1, append=True) == 1
+        assert rows(second) == [(1, 9.5), (2, 1.0)]
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)

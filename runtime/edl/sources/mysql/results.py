@@ -5,7 +5,8 @@ column, so that InnoDB keeps the rows in order and `SELECT *` does not show it.
 
 Statements that define tables commit implicitly in MySQL, so a commit can stop between its steps. RENAME TABLE is one
 step: it replaces the target by the staging table and moves the target aside, where it is checked once more before it
-is dropped. A repeated commit recognises by the job in the mark that this was done.
+is dropped. A repeated commit recognises by the job in the mark that this was done. It waits for the end of the one
+before, which the server may still carry out after the connection was lost.
 
 Before that, columns of short texts become VARCHAR. If a commit stopped between the two and a task is run again, they
 become LONGTEXT again.
@@ -16,11 +17,13 @@ A target is a name of one or two parts: table, or database.table.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from edl.data.names import free_name, quoted, split_name
+from edl.data.source import ConflictError
 from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 _ASIDE = "sqlflow_edl_old_"
 _JOB = f"{MARK}, job "
 _ENGINE = "InnoDB"
+_LOCK_SECS = 20  # for another commit of the same rows to end
 
 
 class MySQLResults(NumberedStaging):
@@ -47,6 +51,16 @@ class MySQLResults(NumberedStaging):
     quote = "`"
     options = f" ENGINE = {_ENGINE} DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin"
     _source: MySQLSource
+
+    def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
+        lock = literal(self._place(target).stage_name(job), self._source.live())
+        if not self._source.count(f"SELECT COALESCE(GET_LOCK({lock}, {_LOCK_SECS}), 0)"):
+            raise ConflictError(f"another connection stores the rows of job {job}", hint="try again")
+        try:
+            return super().commit(target, job, tasks, append=append)
+        finally:
+            with suppress(SourceError):  # the lock ends with its connection, too
+                self._source.count(f"SELECT COALESCE(RELEASE_LOCK({lock}), 0)")
 
     def _place(self, target: str) -> Place:
         parts = split_name(target)
