@@ -24,6 +24,7 @@ from edl.rpc.channel import AwayError, MasterChannel, channel_of_instance
 
 CALL_SECS = 10.0
 RETRY_SECS = 0.1  # between attempts to reach a master
+WARM_SECS = 60.0  # to load or compile the code of steps, before a server registers without it
 SILENCE = 20.0  # seconds without a master after which a server that is to end does so
 GRACE = 0.5  # seconds for pending calls when the server ends
 
@@ -38,7 +39,7 @@ def main(job: Path, instance: Instance) -> int:
     token = folder.token()
     server = Server(token, factory.for_instance(job, instance))
     served, port = serve(server, own_address(), token)
-    warming.join()
+    warming.join(WARM_SECS)
     with channel_of_instance(folder.address(), token) as channel:
         wanted = _register(channel, instance, own_address(port), ended)
     if not wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -99,6 +100,23 @@ def test_a_server_is_ready_to_restore_parameters_when_it_registers(
     monkeypatch.setattr(signal, "signal", lambda number, handler: None)
     assert parameter_server.main(tmp_path, INSTANCE) == exit_codes.PREEMPTED
     assert order == ["warm", "registered"]
+
+
+def test_a_server_registers_though_its_code_is_still_compiled(
+    master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registered, compiled_after = threading.Event(), queue.SimpleQueue[bool]()
+
+    def register(*given: Any) -> bool:
+        registered.set()
+        return False
+
+    monkeypatch.setattr(parameter_server, "WARM_SECS", 0.0)
+    monkeypatch.setattr(parameter_server, "warm_up", lambda: compiled_after.put(registered.wait(SECONDS)))
+    monkeypatch.setattr(parameter_server, "_register", register)
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    assert parameter_server.main(tmp_path, INSTANCE) == exit_codes.PREEMPTED
+    assert compiled_after.get(timeout=SECONDS)
 
 
 @pytest.mark.usefixtures("calls")

@@ -22,7 +22,7 @@ LEAST_SERVER_SECS = (
     5.0  # least silence after which a server is replaced, otherwise after one lease: all wait for it
 )
 LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
-REGISTER_SECS = 120.0  # time for a running process to register, which it does before it loads anything
+REGISTER_SECS = 120.0  # time for a running process to register; a worker does before it loads anything
 Kept = Literal["all", "one worker", "servers", "none"]  # instances that a job has while it stops
 _WORDS: dict[Role, str] = {"worker": "workers", "ps": "parameter servers"}
 
