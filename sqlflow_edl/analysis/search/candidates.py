@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from edl.errors import Span
 from sqlflow_edl.analysis import expressions
+from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.rows.validation import FRACTION, SELECT, TEST
 from sqlflow_edl.analysis.search import local, portfolio, space, split
 from sqlflow_edl.analysis.settings import search as settings
@@ -151,10 +152,16 @@ def _with_items(clause: ast.ColumnClause, chosen: Mapping[Span, ast.Value]) -> a
 
 def shares(statement: ast.Statement, written: Collection[str]) -> dict[str, portfolio.Value]:
     """Return the shares of validation and test rows that the statement does not write. written: names that it does."""
-    if statement.validate is not None or FRACTION in written or SELECT in written:
+    if statement.validate is not None or FRACTION in written or SELECT in written or _is_marked(statement):
         return {}
     found: dict[str, portfolio.Value] = {FRACTION: split.VALIDATION}
     return found if TEST in written else {**found, TEST: split.TEST}
+
+
+def _is_marked(statement: ast.Statement) -> bool:
+    """Return True if a column marks the validation rows, so that they are no share."""
+    found = statement.attribute(SPLIT)
+    return found is not None and str(getattr(found.value, "value", found.value)).casefold() == "column"
 
 
 def _literal(value: ast.Value, written: Callable[[Span], str]) -> str:

@@ -283,7 +283,7 @@ class SearchPlan:
 
     def _shares(self, divided: Division) -> Lines:
         """Return the attributes of the validation and test rows that the statement does not write."""
-        if self.held_out.query:
+        if self.held_out.query or self.splitting.mark:
             return ()
         rows, names = divided.rows, self._names
         found = []

@@ -79,6 +79,17 @@ def test_a_mark_of_one_side_alone_is_an_error(session: Session, mark: str, side:
             reads(session, text)
 
 
+@pytest.mark.parametrize(
+    ("verb", "searched"), [("", ""), ("TO TRAIN DNNRegressor", ", train.epoch = CANDIDATES(1, 2)")]
+)
+def test_marked_rows_choose_the_model_of_a_search(session: Session, verb: str, searched: str) -> None:
+    mark = f"WITH validation.split = column, validation.column = held{searched}"
+    text = f"SELECT size, kind, price, customer = 1 AS held FROM orders {verb} LABEL price {mark} INTO m"
+    found, _ = fixed(session, text)
+    assert (found.spec.rows.training, found.spec.rows.validation) == (960, 40)
+    assert "held" not in found.spec.columns
+
+
 def test_the_column_of_groups_is_no_feature_unless_it_is_named(session: Session) -> None:
     text = "SELECT customer, kind, price FROM orders TO TRAIN DNNRegressor WITH validation.split = group, "
     found, _ = fixed(session, f"{text} validation.column = customer LABEL price INTO m")
