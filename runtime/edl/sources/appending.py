@@ -22,24 +22,27 @@ _HELD: Sequence[tuple[Callable[[pa.DataType], bool], Sequence[Callable[[pa.DataT
 )
 
 
-def columns_for(target: str, there: pa.Schema, added: pa.Schema) -> list[str]:
+def columns_for(
+    target: str, there: Sequence[str], described: Callable[[list[str]], pa.Schema], added: pa.Schema
+) -> list[str]:
     """Return the table's spelling of the name of each added column.
 
-    Columns of the table that are not added keep their defaults. Raises SourceError if one is not there, or of a type
-    that does not hold its values.
+    `there` are the names of the table's columns, and `described` returns the types of some. Columns that are not added
+    keep their defaults, and may be of any type. Raises SourceError if one is not there, or of a type that does not hold
+    its values.
     """
-    known = {field.name.casefold(): field for field in there}
+    known = {name.casefold(): name for name in there}
     unknown = [name for name in added.names if name.casefold() not in known]
     if unknown:
-        near = nearest(unknown[0], there.names)
+        near = nearest(unknown[0], there)
         raise SourceError(
-            f"the table {target} has no column {_listed(unknown)}: its columns are {_listed(there.names)}, those of "
+            f"the table {target} has no column {_listed(unknown)}: its columns are {_listed(there)}, those of "
             f"the rows {_listed(added.names)}",
             hint=(f"did you mean {near}? " if near else "")
             + f"choose columns by INSERT INTO {target} (…) SELECT … FROM PREDICT(…), or add some by ALTER TABLE",
         )
-    for field in added:
-        column = known[field.name.casefold()]
+    names = [known[name.casefold()] for name in added.names]
+    for field, column in zip(added, described(names), strict=True):
         if not _holds(column.type, field.type):
             raise SourceError(
                 f"column {column.name} of the table {target} is of the type {plain_name(column.type)}, which does not "
@@ -47,7 +50,7 @@ def columns_for(target: str, there: pa.Schema, added: pa.Schema) -> list[str]:
                 hint=f"change its type by ALTER TABLE, or cast them: INSERT INTO {target} (…) SELECT CAST({field.name} "
                 "AS …) … FROM PREDICT(…)",
             )
-    return [known[name.casefold()].name for name in added.names]
+    return names
 
 
 def _holds(column: pa.DataType, values: pa.DataType) -> bool:

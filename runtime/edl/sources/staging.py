@@ -242,7 +242,13 @@ class Staging(ABC):
 
     def _check_appended(self, place: Place, target: str, appended: pa.Schema) -> list[str]:
         """Return the target's spelling of the columns. Raises SourceError if the rows do not fit into it."""
-        return columns_for(target, self._source.schema(f"SELECT * FROM {place.name}"), appended)
+        there = [name for name, _ in self._source.column_types(place.name)]
+
+        def described(names: list[str]) -> pa.Schema:
+            listed = ", ".join(quoted(name, self.quote) for name in names)
+            return self._source.schema(f"SELECT {listed} FROM {place.name}")
+
+        return columns_for(target, there, described, appended)
 
     def _is_of_others(self, place: Place, target: str, job: str) -> bool:
         """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""

@@ -171,6 +171,16 @@ def test_rows_that_do_not_fit_are_an_error_before_the_work(
     assert rows(source) == [(1, 9.5)]
 
 
+@pytest.mark.parametrize(
+    ("url", "kind"), [("duckdb", "INTERVAL"), ("postgres", "tsvector"), ("mysql", "POINT")], indirect=["url"]
+)
+def test_columns_that_no_row_is_added_to_may_be_of_any_type(source: Source, kind: str) -> None:
+    source.execute(f"CREATE TABLE scores (cost DOUBLE PRECISION, seen {kind}, id BIGINT)")
+    source.check_target("scores", batch().schema)
+    assert added(source, "scores", "job", 2) == 1
+    assert rows(source) == [(2, 1.0)]
+
+
 def test_a_table_that_changes_during_the_job_gets_no_row(source: Source) -> None:
     of_users(source)
     source.stage("scores", "job", 0, 0, [batch(2)], append=True)

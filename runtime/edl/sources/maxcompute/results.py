@@ -246,8 +246,12 @@ class MaxComputeResults:
 
         Raises SourceError if they do not fit, or a column of the partition is not among them.
         """
-        there = types.schema(types.columns(target.table_schema.columns))
-        found = columns_for(target.name, there, added)
+        there = {column.name: column for column in target.table_schema.columns}
+
+        def described(names: list[str]) -> pa.Schema:
+            return types.schema(types.columns(there[name] for name in names))
+
+        found = columns_for(target.name, [*there], described, added)
         missing = [part.name for part in target.table_schema.partitions if part.name not in found]
         if missing:
             raise SourceError(

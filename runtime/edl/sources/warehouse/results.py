@@ -130,7 +130,7 @@ class WarehouseResults:
 
     def _columns_for(self, parts: Parts, target: str, appended: pa.Schema) -> list[str]:
         there = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
-        return columns_for(target, there, appended)
+        return columns_for(target, there.names, lambda names: pa.schema(map(there.field, names)), appended)
 
     def _replaced(self, record: Record, target: str, tasks: int, *, append: bool) -> int:
         """Upload the rows, and put them in the place of the target. Return their number.
