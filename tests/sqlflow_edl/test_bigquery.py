@@ -330,6 +330,27 @@ def test_the_anomalies_of_a_forecast_lie_outside_of_its_interval(session: Sessio
     )
 
 
+def test_each_series_is_forecast_from_its_own_past(session: Session) -> None:
+    call = """SELECT * FROM ML.DETECT_ANOMALIES(MODEL m,
+        (SELECT 'a' AS shop, 9 AS day, 1.0 AS sold UNION ALL SELECT 'b', 3, 1.0))"""
+    shops = "(SELECT 'a' AS shop UNION ALL SELECT 'b' UNION ALL SELECT 'c')"
+    training = f"SELECT shop, range AS day, 1.0 AS sold FROM range(9), {shops} WHERE shop = 'a' OR range < 3"
+    train = (
+        f"{training} TO TRAIN Forecast WITH forecast.time = day, forecast.series = shop, forecast.horizon = 2, "
+        "forecast.quantiles = [0.1, 0.9] LABEL sold INTO m"
+    )
+    queries: list[str] = []
+
+    def predict(statement: Statement) -> tuple[pa.Table, tuple[str, ...]]:
+        queries.append(statement.select)
+        found = {"shop": ["a", "b"], "day": [9, 3], "sold": [1.0] * 2, "low": [0.0] * 2, "high": [2.0] * 2}
+        return pa.table(found), ("sold", "low", "high")
+
+    assert [each["is_anomaly"] for each in of_call(session, train, call, predict)] == [False, False]
+    past = [(each["shop"], each["day"]) for each in rows(session, queries[0])]
+    assert sorted(past) == [*(("a", day) for day in range(10)), *(("b", day) for day in range(4))]
+
+
 def test_an_interval_without_quantiles_of_its_own_is_that_of_a_normal_distribution(session: Session) -> None:
     training = "SELECT day, sold FROM days WHERE store = 1"
     values = {"day": [2, 1], "sold": [10.0, 20.0], "sold_q10": [9.0, 18.0], "sold_q90": [11.0, 21.0]}

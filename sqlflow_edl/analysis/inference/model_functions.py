@@ -297,7 +297,7 @@ def _no_quantiles(found: ModelFunction, span: Span | None) -> SemanticError:
 def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> pa.Table:
     """Return the rows with the probability that a value is nearer to its forecast than theirs, and the interval of it.
 
-    The past is that of the training query before the first of the rows. Distances are distributed as in a normal
+    The past is that of the training query before the first row of the series. Distances are distributed as in a normal
     distribution that has the outermost quantiles of the forecast, on each side its own.
     """
     if not _has_interval(label):
@@ -339,16 +339,25 @@ def _of_forecast(found: ModelFunction, forecast: Forecast, label: ForecastLabel)
 
 
 def _with_past(found: ModelFunction, forecast: Forecast, label: ForecastLabel) -> str:
-    """Return the query of the rows without their values, behind those of the training query before the first one."""
+    """Return the query of the rows without their values, behind those of the training query.
+
+    Of these it has the rows of each series before its first one that is to be judged.
+    """
     quote = dialect_named(found.source.dialect).name_quotes[0]
-    time = quoted(forecast.time, quote)
+    time, since = quoted(forecast.time, quote), quoted(free_name("since", forecast.series), quote)
+    series = [quoted(name, quote) for name in forecast.series]
     names = [quoted(name, quote) for name in columns_read(found.trained)]
     unknown = [f"NULL AS {name}" if name == quoted(label.column, quote) else name for name in names]
     rows = f"(\n{found.statement.select}\n)"
+    begin = f"SELECT {', '.join([*series, f'MIN({time}) AS {since}'])} FROM {rows} AS later"
+    if series:
+        same = " AND ".join(f"past.{name} = first.{name}" for name in series)
+        joined = f"JOIN ({begin} GROUP BY {', '.join(series)}) AS first ON {same}"
+    else:
+        joined = f"CROSS JOIN ({begin}) AS first"
     return (
-        f"SELECT {', '.join(names)} FROM (\n{found.training_query}\n) AS past "
-        f"WHERE {time} < (SELECT MIN({time}) FROM {rows} AS first) "
-        f"UNION ALL SELECT {', '.join(unknown)} FROM {rows} AS later"
+        f"SELECT {', '.join(f'past.{name}' for name in names)} FROM (\n{found.training_query}\n) AS past {joined} "
+        f"WHERE past.{time} < first.{since} UNION ALL SELECT {', '.join(unknown)} FROM {rows} AS later"
     )
 
 
