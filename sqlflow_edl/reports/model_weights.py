@@ -180,12 +180,13 @@ def _parts(archive: Archive, rows: Mapping[Feature, Floats]) -> list[_Part]:
     for feature in features:
         [column, *others] = source_columns(feature)
         is_category = isinstance(feature, OneHot | Embedding) and isinstance(feature.category, Vocabulary)
-        is_plain = (is_category or isinstance(feature, _PLAIN)) and not others and readers[column] == 1
+        is_line = isinstance(feature, _PLAIN) and not getattr(feature, "limit", 0.0)  # of its column
+        is_plain = (is_category or is_line) and not others and readers[column] == 1
         name = column if is_plain and _reads_column(feature) else signature(feature)
         moments = None
-        if isinstance(feature, Standardize | Year):
+        if isinstance(feature, Year) or (is_line and isinstance(feature, Standardize)):
             moments = feature.mean, feature.std
-        elif isinstance(feature, _PLAIN) and _reads_column(feature) and (of := summaries.get(column)):
+        elif is_line and _reads_column(feature) and (of := summaries.get(column)):
             moments = None if of.mean is None or of.std is None else (of.mean, of.std)
         found.append(_Part(name, feature, rows[feature], moments))
     return found

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 
+from edl.spec import Standardize
+from sqlflow_edl.reports.model_weights import weights
 from sqlflow_edl.session.session import Session
 from tests.trained import Models
 
@@ -56,3 +60,22 @@ def test_standardized_weights_are_those_of_numbers_in_units_of_their_deviation(t
         shift += own[name] * summaries[name].mean
     assert standardized["__INTERCEPT__"] == pytest.approx(own["__INTERCEPT__"] + shift)
     assert standardized["log(price)"] is None, "the deviation of the logarithm is not known"
+
+
+def test_a_number_that_is_clipped_smoothly_has_no_weight_in_units_of_its_deviation(trained: Models) -> None:
+    archive = trained["linear_classes"].archive
+    inputs = {
+        name: tuple(
+            msgspec.structs.replace(each, limit=3.0) if isinstance(each, Standardize) else each
+            for each in features
+        )
+        for name, features in archive.spec.inputs.items()
+    }
+    clipped = replace(archive, spec=msgspec.structs.replace(archive.spec, inputs=inputs))
+    found = {
+        row["processed_input"]: row["weight"]
+        for row in weights(clipped, standardize=True).read_all().to_pylist()
+    }
+    assert "amount" not in found
+    assert found["standardize(amount)"] is None
+    assert found["small"] is not None
