@@ -232,6 +232,20 @@ def test_a_commit_that_mysql_has_not_ended_is_not_overtaken(
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)
+def test_a_value_that_a_column_of_mysql_does_not_hold_is_an_error_whatever_the_server_says(
+    source: Source,
+) -> None:
+    source.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
+    source.execute("CREATE TABLE scores (id TINYINT, cost DOUBLE)")
+    source.stage("scores", "job", 0, 0, [batch(300)], append=True)
+    with pytest.raises(SourceError, match="Out of range value for column 'id'"):
+        source.commit("scores", "job", 1, append=True)
+    assert rows(source) == []
+    [mode] = source.stream("SELECT @@sql_mode AS mode").read_all()["mode"].to_pylist()
+    assert mode == "ANSI_QUOTES"
+
+
+@pytest.mark.parametrize("url", ["mysql"], indirect=True)
 def test_a_table_of_mysql_without_transactions_is_an_error(source: Source) -> None:
     source.execute("CREATE TABLE scores (id BIGINT, cost DOUBLE) ENGINE = MyISAM")
     with pytest.raises(SourceError, match="all or none: it is a table of MyISAM"):

@@ -120,6 +120,16 @@ class MySQLResults(NumberedStaging):
             )
         return super()._check_appended(place, target, appended)
 
+    def _add(self, place: Place, target: str, job: str, tasks: int) -> int:
+        """Add the rows in strict mode, without which the server would cut values to fit the columns."""
+        mode = literal(self._source.few("SELECT @@sql_mode")[0][0].decode(), self._source.live())
+        self._source.execute("SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')")
+        try:
+            return super()._add(place, target, job, tasks)
+        finally:
+            with suppress(SourceError):  # else the connection is lost
+                self._source.execute(f"SET SESSION sql_mode = {mode}")
+
     def _rename(self, place: Place, job: str, stage: str, *, replaces: bool) -> None:
         if not replaces:
             self._source.execute(f"RENAME TABLE {stage} TO {place.name}")
