@@ -6,7 +6,6 @@ import gc
 import os
 import re
 import signal
-import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +49,6 @@ ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
 SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv")  # as parameters of tests name them
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
-_FRAMEWORKS = {"keras", "torch"}  # not imported yet
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
 
 
@@ -71,10 +69,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("all" if config.getoption("--soak") else "some")
 
 
-def pytest_runtest_teardown() -> None:
-    """Look for no garbage among the objects of a framework: Keras does it before each model."""
-    if found := _FRAMEWORKS & sys.modules.keys():
-        _FRAMEWORKS.difference_update(found)
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Collect garbage once per file, so that later collections, as Keras makes before each model, see few objects."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
         gc.freeze()
 
 
