@@ -139,14 +139,16 @@ class Evictions:
 
     def __init__(self) -> None:
         self._found: list[tuple[int, Ids]] = []
+        self._count = 0  # ids of them
         self._since: int | None = None  # the evictions after this step are known
 
     def add(self, step: int, ids: Ids, rows: int) -> None:
         """Remember ids. If they are more than the rows of the table, the next cut has to be whole in any case."""
         if self._since is not None:
             self._found.append((step, ids))
-            if sum(len(ids) for _, ids in self._found) > rows:
-                self._found, self._since = [], None
+            self._count += len(ids)
+            if self._count > rows:
+                self._found, self._count, self._since = [], 0, None
 
     def after(self, since: int, now: int) -> Ids | None:
         """Return the ids evicted after a step, each once, or None if that is not known. All from `now` on will be."""
@@ -159,6 +161,7 @@ class Evictions:
     def forget(self, step: int) -> None:
         """Forget the evictions up to a step."""
         self._found = [(at, ids) for at, ids in self._found if at > step]
+        self._count = sum(len(ids) for _, ids in self._found)
         if self._since is not None:
             self._since = max(self._since, step)
 
