@@ -208,11 +208,9 @@ def test_a_temporary_table_in_the_way_is_an_error(source: Source) -> None:
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)
-def test_a_commit_that_mysql_has_not_ended_is_not_overtaken(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """DROP TABLE commits the rows before it waits for those who read the table."""
-    monkeypatch.setattr(mysql_results, "_LOCK_SECS", 0)
+def test_a_commit_in_mysql_ends_one_whose_client_is_gone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DROP TABLE commits the rows before it waits for those who read the table: two commits would add them twice."""
+    monkeypatch.setattr(mysql_results, "_LOCK_SECS", 1)
     with connect(url) as first, connect(url) as second:
         of_users(first)
         first.stage("scores", "job", 0, 0, [batch(2)], append=True)
@@ -221,14 +219,30 @@ def test_a_commit_that_mysql_has_not_ended_is_not_overtaken(
 
         def overtaken(results: MySQLResults, *given: Any) -> None:
             monkeypatch.setattr(MySQLResults, "_drop_staged", drop_staged)
-            with pytest.raises(ConflictError):
-                second.commit("scores", "job", 1, append=True)
+            assert second.commit("scores", "job", 1, append=True) == 1
             drop_staged(results, *given)
 
         monkeypatch.setattr(MySQLResults, "_drop_staged", overtaken)
+        with pytest.raises(ConflictError, match="connection to the database was lost"):
+            first.commit("scores", "job", 1, append=True)
         assert first.commit("scores", "job", 1, append=True) == 1
-        assert second.commit("scores", "job", 1, append=True) == 1
         assert rows(second) == [(1, 9.5), (2, 1.0)]
+
+
+@pytest.mark.parametrize("url", ["mysql"], indirect=True)
+def test_a_commit_in_mysql_waits_for_one_that_is_carried_out(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_results, "_LOCK_SECS", 0)
+    with connect(url) as first, connect(url) as second:
+        of_users(first)
+        first.stage("scores", "job", 0, 0, [batch(2)], append=True)
+        results: MySQLResults = first._results  # type: ignore[attr-defined]
+        assert results._locks(f"'{results._place('scores').stage_name('job')}'")
+        under_way = first.stream("SELECT seq FROM seq_1_to_1000000000")
+        assert under_way.read_next_batch().num_rows
+        with pytest.raises(ConflictError, match="another connection stores the rows of job"):
+            second.commit("scores", "job", 1, append=True)
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)

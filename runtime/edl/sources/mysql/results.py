@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _ASIDE = "sqlflow_edl_old_"
 _JOB = f"{MARK}, job "
 _ENGINE = "InnoDB"
-_LOCK_SECS = 20  # for another commit of the same rows to end
+_LOCK_SECS = 20  # for another commit of the same rows to end, twice
 
 
 class MySQLResults(NumberedStaging):
@@ -54,13 +54,27 @@ class MySQLResults(NumberedStaging):
 
     def commit(self, target: str, job: str, tasks: int, *, append: bool = False) -> int:
         lock = literal(self._place(target).stage_name(job), self._source.live())
-        if not self._source.count(f"SELECT COALESCE(GET_LOCK({lock}, {_LOCK_SECS}), 0)"):
+        if not self._locks(lock):
             raise ConflictError(f"another connection stores the rows of job {job}", hint="try again")
         try:
             return super().commit(target, job, tasks, append=append)
         finally:
             with suppress(SourceError):  # the lock ends with its connection, too
                 self._source.count(f"SELECT COALESCE(RELEASE_LOCK({lock}), 0)")
+
+    def _locks(self, lock: str) -> bool:
+        """Return True if this connection has the lock. One that has it and is idle lost its client, and is ended."""
+        taking = f"SELECT COALESCE(GET_LOCK({lock}, {_LOCK_SECS}), 0)"
+        if self._source.count(taking):
+            return True
+        idle = self._source.few(
+            "SELECT id FROM information_schema.processlist"
+            f" WHERE id = IS_USED_LOCK({lock}) AND command = 'Sleep'"
+        )
+        for (number,) in idle:
+            with suppress(SourceError):  # it has ended
+                self._source.execute(f"KILL {int(number)}")
+        return bool(idle and self._source.count(taking))
 
     def _place(self, target: str) -> Place:
         parts = split_name(target)
