@@ -85,7 +85,8 @@ class World:
         steps = self.random.choice([0, 5])
         when = Checkpoints(steps=steps, secs=20.0, keep=self.keep, copies=self.copies)
         count = self.count
-        self.servers = Servers(self.master, self.mode, count, CheckpointCoordinator(self.master, when, count))
+        checkpoints = CheckpointCoordinator(self.master, when, count)
+        self.servers = Servers(self.master, self.mode, count, checkpoints, lambda servers: when)
         self.write()
         state = self.master.state
         for home, place in zip(state.homes, state.all_servers, strict=True):  # as the cluster lists them
