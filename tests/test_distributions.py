@@ -68,7 +68,7 @@ def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(
         f"{name}/{path.relative_to(repository / folder).as_posix()}"
         for folder, name in PACKAGES.items()
         for path in (repository / folder).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not {"__pycache__", "labextension"} & set(path.parts)
     }
     data = f"sqlflow_edl-{VERSION}.data/data"
     expected |= {f"{data}/{path}" for path in LABEXTENSION.values()}
@@ -98,10 +98,12 @@ def test_an_installation_has_nothing_of_the_checkout(
 def test_an_installation_has_the_extension_where_jupyterlab_looks(
     installation: Installation, repository: Path
 ) -> None:
-    files = {path.name for path in (repository / "labextension").iterdir()}
+    files = {path.name for path in (repository / "sqlflow_edl" / "notebook" / "labextension").iterdir()}
     assert files == set(LABEXTENSION)
     for name, path in LABEXTENSION.items():
-        assert (installation.folder / path).read_bytes() == (repository / "labextension" / name).read_bytes()
+        assert (installation.folder / path).read_bytes() == (
+            repository / "sqlflow_edl" / "notebook" / "labextension" / name
+        ).read_bytes()
 
 
 def test_installed_commands_train_predict_evaluate_and_list_their_jobs(

@@ -186,12 +186,20 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     ]
     if not nested:
         return rows
-    table = rows.read_all()
+    schema = rows.schema
     for place in nested:
-        cells = table.column(place).to_pylist()
-        texts = [None if each is None else msgspec.json.encode(each).decode() for each in cells]
-        table = table.set_column(place, table.column_names[place], pa.array(texts, pa.string()))
-    return table.to_reader()
+        schema = schema.set(place, pa.field(schema.field(place).name, pa.string()))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            columns = batch.columns
+            for place in nested:
+                cells = columns[place].to_pylist()
+                texts = [None if each is None else msgspec.json.encode(each).decode() for each in cells]
+                columns[place] = pa.array(texts, pa.string())
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def check_statement(statement: Statement) -> None:

@@ -21,7 +21,7 @@ def rows(session: Session, text: str) -> list[dict]:
 
 
 def test_the_weights_of_a_linear_model_give_its_predictions(trained: Models) -> None:
-    """Of three classes, with a logarithm, dates that are NULL, categories, and numbers scaled in two ways."""
+    """Model of three classes, with a logarithm, dates that are NULL, categories, and numbers scaled in two ways."""
     archive = trained["linear_classes"].archive
     values = {"log(price)": math.log1p(20), "small": 5.0, "amount": 12.0, "is_new": 1.0}
     categories = {"city": "Kyiv", "shop": "42"}

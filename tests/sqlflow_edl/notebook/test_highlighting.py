@@ -69,7 +69,7 @@ TOKENS = [
 
 @pytest.fixture(scope="module")
 def extension(repository: Path) -> Path:
-    return repository / "labextension"
+    return repository / "sqlflow_edl" / "notebook" / "labextension"
 
 
 def loaded(extension: Path, *cells: str) -> Any:
