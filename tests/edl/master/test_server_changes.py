@@ -7,6 +7,7 @@ import pytest
 from edl.cluster import Change
 from edl.errors import JobError
 from edl.master.instances.instance_manager import InstanceManager
+from edl.master.ps.ps_manager import STATUS_SECS
 from edl.ps.checkpoint.content import Mode, Version
 from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import Arrange, CheckpointTaken, Figures, Reopen, Status, TakeCheckpoint
@@ -33,6 +34,10 @@ def addresses(stage: Stage) -> tuple[str, ...]:
 def complete(stage: Stage) -> bool:
     """The checkpoint under way is written; whether it is the one to go back to."""
     stage.talk(0.5)
+    return finish(stage)
+
+
+def finish(stage: Stage) -> bool:
     taking = stage.checkpoints.to_complete()
     assert taking is not None
     manifest = manifest_of(taking.name, taking.version, stage.mode, [*taking.shards.values()])
@@ -100,6 +105,21 @@ def test_one_change_at_a_time_and_the_present_number_withdraws_it() -> None:
     stage.servers.scale(2)
     assert (stage.servers.wanted, stage.servers.change_under_way) == (2, "")
     assert stage.servers.register("ps-2", 0, "ps-2:0", stage.now) is None
+
+
+def test_a_server_whose_index_changes_while_it_is_asked_for_its_status_is_asked_again() -> None:
+    stage = opened()
+    stage.servers.scale(2, ["ps-0"])
+    stage.register(2)
+    stage.talk(1.0)
+    stage.now += STATUS_SECS
+    [asked] = [call for call in stage.servers.calls(stage.now) if call.home == "ps-1"]
+    assert finish(stage)
+    assert addresses(stage) == ("ps-1:0", "ps-2:0")
+    stage.servers.answered(asked, stage.answer(asked), stage.now)
+    stage.now += STATUS_SECS
+    calls = stage.servers.calls(stage.now)
+    assert ("ps-1", 0, "Status") in [(call.home, call.index, call.name) for call in calls]
 
 
 def test_servers_are_reopened_when_one_of_them_dies_before_the_others_follow() -> None:

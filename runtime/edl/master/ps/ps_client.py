@@ -52,8 +52,8 @@ class PsClient:
         self._mode = mode
         self._store = store
         self._token = token
-        self._channels: dict[int, ServerChannel] = {}
-        self._peers: dict[int, Peer] = {}
+        self._channels: dict[str, ServerChannel] = {}  # by name of the slot
+        self._peers: dict[str, Peer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._removing = asyncio.Lock()
 
@@ -118,22 +118,20 @@ class PsClient:
         return pending.result(_ANSWERS[type(call.header)])[0]
 
     def _peer(self, call: Call) -> Peer:
-        """Return the server of an index as a peer, at the address of the call."""
-        if call.index not in self._peers:
-            self._peers[call.index] = Peer("", "", tell=self._state_loop.tasks.log)
-        found = self._peers[call.index]
-        homes = self._state_loop.tasks.state.homes
-        found.name = homes[call.index] if call.index < len(homes) else found.name
+        """Return the server of a slot as a peer, at the address of the call."""
+        if call.home not in self._peers:
+            self._peers[call.home] = Peer(call.home, "", tell=self._state_loop.tasks.log)
+        found = self._peers[call.home]
         found.address = call.address
         return found
 
     def _channel(self, call: Call) -> ServerChannel:
-        """Return the channel to the server of an index, and close that to its predecessor."""
-        found = self._channels.get(call.index)
+        """Return the channel to the server of a slot, and close that to its predecessor."""
+        found = self._channels.get(call.home)
         if found is None or found.address != call.address:
             if found is not None:
                 found.close()
-            found = self._channels[call.index] = ServerChannel(call.address, self._token)
+            found = self._channels[call.home] = ServerChannel(call.address, self._token)
         return found
 
     # Checkpoints ----------------------------------------------------------------------------------------------
@@ -155,9 +153,10 @@ class PsClient:
         if self._servers.completed(taking, manifest):
             await self._state_loop.write()
             self._servers.checkpoints.durable = taking.name
-            for index in [index for index in self._channels if index >= len(self._servers)]:
-                self._channels.pop(index).close()
-                self._peers.pop(index, None)
+            for home in self._channels.keys() - {*self._state_loop.tasks.state.homes}:
+                self._channels.pop(home).close()
+                if peer := self._peers.pop(home, None):
+                    peer.gone()
             await self._remove_others()
 
     async def _remove_others(self) -> None:

@@ -205,8 +205,8 @@ class Servers:
             ready and self.open
         )
         found = [
-            Call(index, record.epoch, record.address, header, secs)
-            for index, record in enumerate(self._set.places)
+            Call(index, home, record.epoch, record.address, header, secs)
+            for index, (home, record) in enumerate(zip(self._set.homes, self._set.places, strict=True))
             if record.address
             for header, secs in self._headers(index, now, ready=ready, waits=waits)
         ]
@@ -216,16 +216,17 @@ class Servers:
 
     def answered(self, call: Call, answer: Answer, now: float) -> None:
         """Apply the answer of a call."""
-        slot = self._done(call)
-        if slot is None:
+        index = self._done(call)
+        if index is None:
             return
+        slot = self._slots[index]
         slot.answered = now
         if isinstance(call.header, Arrange):
             slot.arranged = call.header
             self.checkpoints.held(call.header)
             self._publish()
         elif isinstance(answer, Figures):
-            self._look(call.index, slot, answer, now)
+            self._look(index, answer, now)
         elif isinstance(call.header, Revoke) and isinstance(answer, Revoked):
             if call.header.generation == self._tasks.state.generation:
                 self._revoked(slot, call.header.leases, answer.progress)
@@ -241,15 +242,15 @@ class Servers:
 
         A checkpoint that no longer exists anywhere is handled like a loss of servers instead.
         """
-        slot = self._done(call)
-        if slot is None:
+        index = self._done(call)
+        if index is None:
             return
-        slot.not_before = now + RETRY_SECS
+        self._slots[index].not_before = now + RETRY_SECS
         if isinstance(call.header, TakeCheckpoint):
             self.checkpoints.drop(now)
         if isinstance(error, AwayError | NotReadyError | GenerationError):
             return
-        what = f"parameter server {call.index}: {error.message}"
+        what = f"parameter server {index}: {error.message}"
         if isinstance(call.header, Arrange) and (
             call.header.manifest is not None or self._tasks.checkpoint_is_lost
         ):
@@ -309,15 +310,16 @@ class Servers:
         figures = [slot.figures for slot in self._slots[: len(self)]]
         return all(each is not None and each.open and each.generation == generation for each in figures)
 
-    def _done(self, call: Call) -> ServerSlot | None:
-        """Return the slot that the call was made to, or None if another process has it now."""
-        if call.index >= len(self._set.places):
+    def _done(self, call: Call) -> int | None:
+        """Return the present index of the server that was called, or None if another process serves its slot."""
+        index = self._set.index(call.home)
+        if index is None:
             return None
-        record, slot = self._set.places[call.index], self._slots[call.index]
+        record = self._set.places[index]
         if (record.epoch, record.address) != (call.epoch, call.address):
             return None
-        slot.under_way.discard(call.name)
-        return slot
+        self._slots[index].under_way.discard(call.name)
+        return index
 
     def _revoked(self, slot: ServerSlot, leases: Sequence[int], progress: Sequence[Progress]) -> None:
         """Record leases that one server has revoked. A lease that all have revoked is finished with the greatest
@@ -331,8 +333,8 @@ class Servers:
         furthest_last = sorted(filter(None, parts), key=lambda part: part.rows)
         self._tasks.revoked(everywhere, furthest_last)
 
-    def _look(self, index: int, slot: ServerSlot, figures: Figures, now: float) -> None:
-        slot.figures = figures
+    def _look(self, index: int, figures: Figures, now: float) -> None:
+        self._slots[index].figures = figures
         self._tally.observe(index, figures)
         if figures.leaving:
             homes = zip(self._set.homes, self._slots, strict=True)

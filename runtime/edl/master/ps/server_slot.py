@@ -26,9 +26,12 @@ Answer = Arranged | Figures | Revoked | CheckpointTaken | Done
 
 
 class Call(msgspec.Struct, frozen=True):
-    """Call to the server at `address`, with a timeout of `secs` seconds. `epoch` identifies the process of the slot."""
+    """Call to the server at `address`, with a timeout of `secs` seconds. `home` is the name of its slot, which may have
+    another index when the answer comes; `epoch` identifies its process.
+    """
 
     index: int
+    home: str
     epoch: int
     address: str
     header: Header

@@ -17,11 +17,14 @@ class UpdateTally:
         """Record the counts of a server in this generation. It counts anew in the next one, with which the state keeps
         those of before (`MasterState.keep_counts`).
         """
+        if figures.generation != self._state.generation:
+            return
         record = self._state.all_servers[index]
-        if figures.generation == self._state.generation:
-            record.counts = ServerCounts(figures.evicted, figures.refused, figures.stale, figures.staleness)
-        for loss in self._state.losses:
-            if figures.lost and (loss.index, loss.epoch) == (index, record.epoch):
+        record.counts = ServerCounts(figures.evicted, figures.refused, figures.stale, figures.staleness)
+        if figures.lost:
+            place = index, record.epoch
+            own = [loss for loss in self._state.losses if (loss.index, loss.epoch) == place]
+            for loss in own[-1:]:  # another server may have had the same place in an earlier generation
                 loss.updates, loss.rows = figures.lost, figures.lost_rows  # exact, in place of an estimate
 
     def lose(self, index: int, checkpoint: str, updates: int, rows: int) -> None:

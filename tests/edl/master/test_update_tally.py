@@ -1,0 +1,22 @@
+"""Totals of updates that parameter servers have lost."""
+
+from __future__ import annotations
+
+import msgspec
+
+from edl.master.ps.update_tally import UpdateTally
+from edl.master.state import MasterState, ServerLoss, ServerRecord
+from edl.ps.checkpoint.content import Version
+from edl.ps.messages import Figures
+
+
+def test_a_server_replaces_the_estimate_of_its_own_loss_and_of_no_other() -> None:
+    """The place of a server, its index and its epoch, may have been that of another one before the servers changed."""
+    estimates = [ServerLoss(1, 1, "000001-000001", 3, 30), ServerLoss(1, 1, "000001-000004", 1, 10)]
+    servers = [ServerRecord("ps-1", 0, "ps-1:0", 0), ServerRecord("ps-3", 1, "ps-3:1", 1)]
+    tally = UpdateTally(MasterState(generation=2, servers=servers, losses=estimates))
+    figures = Figures(1, 1, Version(), open=True, lost=9, lost_rows=90)
+    tally.observe(1, figures)  # of the generation before
+    assert tally.losses == (4, 40)
+    tally.observe(1, msgspec.structs.replace(figures, generation=2))
+    assert tally.losses == (12, 120)
