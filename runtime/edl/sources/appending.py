@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as types
 
 from edl.data.arrow_types import plain_name
@@ -23,13 +25,17 @@ _HELD: Sequence[tuple[Callable[[pa.DataType], bool], Sequence[Callable[[pa.DataT
 
 
 def columns_for(
-    target: str, there: Sequence[str], described: Callable[[list[str]], pa.Schema], added: pa.Schema
+    target: str,
+    there: Sequence[str],
+    described: Callable[[list[str]], pa.Schema],
+    added: pa.Schema,
+    needed: Sequence[str] = (),
 ) -> list[str]:
     """Return the table's spelling of the name of each added column.
 
     `there` are the names of the table's columns, and `described` returns the types of some. Columns that are not added
-    keep their defaults, and may be of any type. Raises SourceError if one is not there, or of a type that does not hold
-    its values.
+    keep their defaults, and may be of any type; `needed` have none and are NOT NULL. Raises SourceError if an added one
+    is not there, or of a type that does not hold its values, or a needed one is not added.
     """
     known = {name.casefold(): name for name in there}
     unknown = [name for name in added.names if name.casefold() not in known]
@@ -50,6 +56,12 @@ def columns_for(
                 hint=f"change its type by ALTER TABLE, or cast them: INSERT INTO {target} (…) SELECT CAST({field.name} "
                 "AS …) … FROM PREDICT(…)",
             )
+    if missing := [name for name in needed if name not in names]:
+        raise SourceError(
+            f"the table {target} needs values of {_listed(missing)}, NOT NULL without a default: the rows have "
+            f"{_listed(added.names)}",
+            hint=f"select it, SELECT *, … AS {missing[0]} FROM …, or give it a default by ALTER TABLE",
+        )
     return names
 
 
@@ -62,6 +74,36 @@ def _holds(column: pa.DataType, values: pa.DataType) -> bool:
         if of_values(values):
             return any(each(column) for each in holding)
     return bool(column.id == values.id)  # timestamps of another unit, and the like
+
+
+def check_range(target: str, columns: pa.Schema, rows: Iterable[pa.RecordBatch]) -> None:
+    """Raise SourceError if numbers are too large for their column, which a warehouse may wrap or make NULL.
+
+    `columns` are those of the table that the columns of `rows` go into, in the same order.
+    """
+    for batch in rows:
+        for column, values in zip(columns, batch.columns, strict=True):
+            held = _range(column.type)
+            if held is None or values.type == column.type or types.is_boolean(values.type):
+                continue
+            least, most = pc.min_max(values).as_py().values()
+            if least is not None and (least < held[0] or most > held[1]):
+                raise SourceError(
+                    f"the rows have numbers from {least} to {most} for column {column.name} of the table {target}, "
+                    f"which holds numbers from {held[0]} to {held[1]}: no row was added",
+                    hint="change its type by ALTER TABLE, or leave such rows out",
+                )
+
+
+def _range(column: pa.DataType) -> tuple[int | Decimal, int | Decimal] | None:
+    """Return the least and the largest number of a column of whole numbers or decimals."""
+    if types.is_decimal(column):
+        most = Decimal((0, (9,) * column.precision, -column.scale))
+        return -most, most
+    if not types.is_integer(column):
+        return None
+    values = 2**column.bit_width
+    return (-values // 2, values // 2 - 1) if types.is_signed_integer(column) else (0, values - 1)
 
 
 def _listed(names: Sequence[str]) -> str:

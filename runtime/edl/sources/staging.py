@@ -224,6 +224,10 @@ class Staging(ABC):
     def _columns(self, place: Place, job: str) -> list[str]:
         """Return the columns of the staged rows, without those of their order."""
 
+    def _needed(self, place: Place) -> list[str]:
+        """Return the columns without which no row can be added: NOT NULL, and nothing gives them a value."""
+        return []
+
     @abstractmethod
     def _stages(self) -> list[Abandoned]:
         """Return all staging tables that can be dropped."""
@@ -248,7 +252,7 @@ class Staging(ABC):
             listed = ", ".join(quoted(name, self.quote) for name in names)
             return self._source.schema(f"SELECT {listed} FROM {place.name}")
 
-        return columns_for(target, there, described, appended)
+        return columns_for(target, there, described, appended, self._needed(place))
 
     def _is_of_others(self, place: Place, target: str, job: str) -> bool:
         """Return True if the target exists and was not made by this job, in a commit that stopped at its end."""

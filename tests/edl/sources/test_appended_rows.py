@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from edl.data import Source, connect
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError
+from edl.sources.appending import check_range
 from edl.sources.maxcompute.results import MaxComputeResults
 from edl.sources.mysql import results as mysql_results
 from edl.sources.mysql.results import MySQLResults
@@ -171,6 +173,51 @@ def test_rows_that_do_not_fit_are_an_error_before_the_work(
     assert rows(source) == [(1, 9.5)]
 
 
+def test_a_column_that_needs_a_value_is_an_error_before_the_work(source: Source) -> None:
+    if source.url.startswith(("quarry", "granite")):
+        pytest.skip("it says so when the rows are added")
+    kind = "STRING" if source.dialect == "maxcompute" else "VARCHAR(10)"
+    source.execute(f"CREATE TABLE scores (id BIGINT, note {kind} NOT NULL)")
+    message = "scores needs values of note, NOT NULL without a default: the rows have id$"
+    with pytest.raises(SourceError, match=message) as caught:
+        source.check_target("scores", pa.schema({"id": pa.int64()}))
+    assert "SELECT *, … AS note FROM …" in (caught.value.hint or "")
+    source.check_target("scores", pa.schema({"id": pa.int64(), "NOTE": pa.string()}))
+
+
+@pytest.mark.parametrize(
+    ("url", "columns"),
+    [
+        ("duckdb", "made INTEGER NOT NULL DEFAULT 3, two INTEGER GENERATED ALWAYS AS (id * 2)"),
+        ("sqlite", "number INTEGER NOT NULL PRIMARY KEY, two INTEGER NOT NULL AS (id * 2)"),
+        (
+            "mysql",
+            "number INTEGER AUTO_INCREMENT PRIMARY KEY, two INTEGER AS (id * 2), t TIMESTAMP NOT NULL DEFAULT NOW()",
+        ),
+        ("postgres", "number SERIAL, other INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+    ],
+    indirect=["url"],
+)
+def test_columns_that_get_a_value_of_their_own_need_none(source: Source, columns: str) -> None:
+    source.execute(f"CREATE TABLE scores (id BIGINT, cost DOUBLE PRECISION, {columns})")
+    source.check_target("scores", batch().schema)
+    assert added(source, "scores", "job", 2) == 1
+    assert rows(source) == [(2, 1.0)]
+
+
+@pytest.mark.parametrize("url", ["postgres"], indirect=True)
+def test_a_trigger_may_give_a_column_its_value(source: Source) -> None:
+    source.execute("CREATE TABLE scores (id BIGINT, cost DOUBLE PRECISION, note VARCHAR(10) NOT NULL)")
+    source.execute(
+        "CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN NEW.note = 'new'; RETURN NEW; END $$"
+    )
+    source.execute("CREATE TRIGGER noting BEFORE INSERT ON scores FOR EACH ROW EXECUTE FUNCTION noted()")
+    source.check_target("scores", batch().schema)
+    assert added(source, "scores", "job", 2) == 1
+    assert rows(source, "id, cost, note") == [(2, 1.0, "new")]
+
+
 @pytest.mark.parametrize(
     ("url", "kind"), [("duckdb", "INTERVAL"), ("postgres", "tsvector"), ("mysql", "POINT")], indirect=["url"]
 )
@@ -257,6 +304,34 @@ def test_a_value_that_a_column_of_mysql_does_not_hold_is_an_error_whatever_the_s
     assert rows(source) == []
     [mode] = source.stream("SELECT @@sql_mode AS mode").read_all()["mode"].to_pylist()
     assert mode == "ANSI_QUOTES"
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "message"),
+    [
+        (pa.int8(), pa.array([300]), "from 300 to 300 for column n of the table scores, .* from -128 to 127"),
+        (pa.uint32(), pa.array([-1]), "from 0 to 4294967295"),
+        (pa.int64(), pa.array([2**63], pa.uint64()), "to 9223372036854775807"),
+        (pa.decimal128(4, 2), pa.array([-99.996]), "from -99.99 to 99.99"),
+        (pa.decimal128(4, 2), pa.array([Decimal("100.00")]), "from 100.00 to 100.00"),
+    ],
+)
+def test_numbers_that_a_warehouse_might_wrap_are_an_error(
+    column: pa.DataType, given: pa.Array, message: str
+) -> None:
+    columns = pa.schema({"n": column, "x": pa.float64(), "whole": pa.int64()})
+    fitting = pa.record_batch({"n": [1], "x": [1e300], "whole": [True]})
+    with pytest.raises(SourceError, match=message):
+        check_range("scores", columns, [fitting, fitting.set_column(0, "n", given)])
+
+
+@pytest.mark.parametrize("url", ["quarry"], indirect=True)
+def test_a_warehouse_gets_no_number_that_a_column_does_not_hold(source: Source) -> None:
+    source.execute("CREATE TABLE scores (id INTEGER, cost DOUBLE)")
+    assert added(source, "scores", "one", 7) == 1
+    with pytest.raises(SourceError, match="numbers from 5000000000 to 5000000000 for column id"):
+        added(source, "scores", "two", 2, 5_000_000_000)
+    assert rows(source) == [(7, 3.5)]
 
 
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)

@@ -112,6 +112,13 @@ class DuckDBResults(Staging):
         """Return the columns of the staging table behind the task."""
         return list(self._source.schema(f"FROM {place.stage_table(job)}").names[1:])
 
+    def _needed(self, place: Place) -> list[str]:
+        query = (
+            "SELECT column_name FROM duckdb_columns() WHERE database_name = ? AND lower(schema_name) = lower(?)"
+            " AND lower(table_name) = lower(?) AND NOT is_nullable AND column_default IS NULL ORDER BY column_index"
+        )
+        return [name for (name,) in few_rows(self._source, query, place.parts)]
+
     def _stages(self) -> list[Abandoned]:
         query = (
             "SELECT database_name, table_name, t.comment FROM duckdb_tables() t"

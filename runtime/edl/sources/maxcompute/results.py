@@ -251,7 +251,8 @@ class MaxComputeResults:
         def described(names: list[str]) -> pa.Schema:
             return types.schema(types.columns(there[name] for name in names))
 
-        found = columns_for(target.name, [*there], described, added)
+        needed = [column.name for column in target.table_schema.simple_columns if not column.nullable]
+        found = columns_for(target.name, [*there], described, added, needed)
         missing = [part.name for part in target.table_schema.partitions if part.name not in found]
         if missing:
             raise SourceError(

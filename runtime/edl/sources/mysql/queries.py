@@ -103,6 +103,19 @@ def long_texts(connection: Connection, database: str, name: str) -> list[str]:
     return _columns(connection, database, name, "data_type = 'longtext'")
 
 
+def needed_columns(connection: Connection, database: str, name: str) -> list[str]:
+    """Return the columns of one table that an INSERT has to give, unless a trigger of it may fill them."""
+    return _columns(
+        connection,
+        database,
+        name,
+        "is_nullable = 'NO' AND column_default IS NULL AND extra NOT LIKE '%auto_increment%'"
+        " AND COALESCE(generation_expression, '') = '' AND NOT EXISTS (SELECT 1 FROM information_schema.triggers"
+        " WHERE event_object_schema = table_schema AND event_object_table = table_name"
+        " AND event_manipulation = 'INSERT' AND action_timing = 'BEFORE') ORDER BY ordinal_position",
+    )
+
+
 def _columns(connection: Connection, database: str, name: str, which: str) -> list[str]:
     found = connection.fetch_all(
         "SELECT column_name FROM information_schema.columns WHERE"

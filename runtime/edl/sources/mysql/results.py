@@ -170,6 +170,9 @@ class MySQLResults(NumberedStaging):
         """Return the columns of the staged rows."""
         return self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
 
+    def _needed(self, place: Place) -> list[str]:
+        return self._source.look_up(queries.needed_columns, *place.parts)
+
     def _number(self, names: Iterable[str]) -> str:
         return _key(names)
 

@@ -67,6 +67,20 @@ def columns_in_order(connection: Connection, schema: str, name: str) -> list[tup
     )
 
 
+def needed_columns(connection: Connection, schema: str, name: str) -> list[str]:
+    """Return the columns of one table that an INSERT has to give, unless a trigger of it may fill them."""
+    found = connection.fetch_all(
+        "SELECT attname FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid"
+        " JOIN pg_namespace n ON n.oid = relnamespace"
+        " WHERE nspname = ? AND relname = ? AND attnum > 0 AND NOT attisdropped AND attnotnull AND NOT atthasdef"
+        # bits of tgtype: 1 for each row, 2 before, 4 INSERT
+        " AND attidentity = '' AND NOT EXISTS (SELECT 1 FROM pg_trigger WHERE tgrelid = c.oid AND tgtype & 7 = 7)"
+        " ORDER BY attnum",
+        (schema, name),
+    )
+    return [name for (name,) in found]
+
+
 def types_of(connection: Connection, types: list[tuple[int, int]]) -> list[str]:
     """Return names of types as a statement writes them, from their numbers and modifiers."""
     numbers, modifiers = [each[0] for each in types], [each[1] for each in types]

@@ -95,6 +95,9 @@ class PostgreSQLResults(NumberedStaging):
         found = self._source.look_up(queries.columns_in_order, place.parts[0], place.stage_name(job))
         return [name for name, _ in found[1:]]
 
+    def _needed(self, place: Place) -> list[str]:
+        return self._source.look_up(queries.needed_columns, *place.parts)
+
     def _number(self, names: Iterable[str]) -> str:
         return quoted(free_name("sqlflow_edl_row", names))
 

@@ -130,6 +130,15 @@ class SQLiteResults(NumberedStaging):
         query = "SELECT name FROM pragma_table_info(?, ?) ORDER BY cid"
         return [name for (name,) in few_rows(self._source, query, (place.stage_name(job), place.parts[0]))]
 
+    def _needed(self, place: Place) -> list[str]:
+        """Return the columns NOT NULL without a default; a primary key without an index is the number of the row."""
+        database, table = place.parts
+        query = (
+            'SELECT name FROM pragma_table_info(?, ?) WHERE "notnull" AND dflt_value IS NULL AND (pk = 0 OR EXISTS'
+            " (SELECT 1 FROM pragma_index_list(?, ?) WHERE origin = 'pk')) ORDER BY cid"
+        )
+        return [name for (name,) in few_rows(self._source, query, (table, database) * 2)]
+
     def _number(self, names: Iterable[str]) -> str:
         return _row_name(names)
 

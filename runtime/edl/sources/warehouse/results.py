@@ -20,7 +20,7 @@ import pyarrow as pa
 from edl.data.arrow_types import columns_and_batches
 from edl.data.results import ResultFolder
 from edl.errors import SourceError
-from edl.sources.appending import columns_for, is_added
+from edl.sources.appending import check_range, columns_for, is_added
 from edl.sources.staging import MARK, columns_differ
 from edl.sources.staging_tables import check_complete, few_rows
 
@@ -128,9 +128,14 @@ class WarehouseResults:
             self._columns_for(parts, target, appended)
         return found is not None
 
-    def _columns_for(self, parts: Parts, target: str, appended: pa.Schema) -> list[str]:
+    def _columns_for(self, parts: Parts, target: str, appended: pa.Schema) -> pa.Schema:
+        """Return the columns of the target in the order of those added. Raises SourceError if they do not fit."""
         there = self._source.schema(f"SELECT * FROM {self._source.texts.name(*parts)}")
-        return columns_for(target, there.names, lambda names: pa.schema(map(there.field, names)), appended)
+
+        def described(names: list[str]) -> pa.Schema:
+            return pa.schema(map(there.field, names))
+
+        return described(columns_for(target, there.names, described, appended))
 
     def _replaced(self, record: Record, target: str, tasks: int, *, append: bool) -> int:
         """Upload the rows, and put them in the place of the target. Return their number.
@@ -153,11 +158,12 @@ class WarehouseResults:
             rows = self._count(new)
             if is_added(target, record.before, self._count(record.target), rows):
                 return rows
-        columns = self._staged(record).read(tasks).schema
-        there = self._columns_for(record.target, target, columns)
+        staged = self._staged(record).read(tasks)
+        there = self._columns_for(record.target, target, staged.schema)
+        check_range(target, there, staged)
         rows = self._uploaded(record, tasks).rows
         self._write(msgspec.structs.replace(record, before=self._count(record.target)))
-        into, names = (", ".join(map(name, each)) for each in (there, columns.names))
+        into, names = (", ".join(map(name, each)) for each in (there.names, staged.schema.names))
         self._source.run([f"INSERT INTO {name(*record.target)} ({into}) SELECT {names} FROM {name(*new)}"])
         return rows
 
