@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from edl.spec import JobSpec
+from edl.spec import TREES, JobSpec
+from sqlflow_edl.analysis.settings.trees import LIBRARIES
+from sqlflow_edl.codegen.user_model import own_import
 
-# Classes and functions that edl.keras and edl.torch have for programs.
+# Classes and functions that edl.keras, edl.torch and edl.trees have for programs.
 _HELPERS: Mapping[str, tuple[str, ...]] = {
     "keras": (
         "FeatureScales",
@@ -40,6 +42,7 @@ _HELPERS: Mapping[str, tuple[str, ...]] = {
         "quantile_losses",
         "rescaled",
     ),
+    **{framework: (name,) for framework, name in LIBRARIES.items()},
 }
 
 
@@ -49,31 +52,31 @@ def imports(spec: JobSpec, code: str, stored: bool) -> list[str]:
     code: the definition of model, loss and optimizer. stored: lists are stored in files.
     """
     used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-    standard = [
-        *(["import math"] if "math" in used else []),
-        *(["from pathlib import Path"] if stored else []),
-    ]
-    if spec.framework == "keras":
-        library = ["import keras"]
-    else:
+    standard = [*_if("math" in used, "import math"), *_if(stored, "from pathlib import Path")]
+    library = _if(spec.framework == "keras", "import keras")
+    if spec.framework == "torch":
         library = [
-            *(["import torch"] if "torch" in used else []),
+            *_if("torch" in used, "import torch"),
             "from torch import nn",
-            *(["from torch.nn import functional as F"] if "F" in used else []),
+            *_if("F" in used, "from torch.nn import functional as F"),
         ]
+    modules = _modules(spec)
     helpers = [name for name in _HELPERS[spec.framework] if name in used]
-    ours = ["from edl import features as fc"]
-    ours += [f"from edl import {', '.join(modules)}"] if (modules := _modules(spec)) else []
-    ours += [f"from edl.{spec.framework} import {', '.join(helpers)}"] if helpers else []
-    return ["\n".join(group) for group in (standard, library, ours) if group]
+    package = "trees" if spec.framework in TREES else spec.framework
+    ours = [
+        "from edl import features as fc",
+        *_if(modules, f"from edl import {', '.join(modules)}"),
+        *_if(helpers, f"from edl.{package} import {', '.join(helpers)}"),
+    ]
+    own = [own_import(spec.own)] if spec.own else []
+    return ["\n".join(group) for group in (standard, library, ours, own) if group]
+
+
+def _if(wanted: object, line: str) -> list[str]:
+    return [line] if wanted else []
 
 
 def _modules(spec: JobSpec) -> list[str]:
     own_metrics = spec.own is not None and "eval_metrics_fn" in spec.own.functions
     found = ["forecasting"] if spec.forecast else []
     return [*found, *([] if own_metrics else ["metrics"]), *(["schedules"] if spec.schedule else [])]
-
-
-def in_order(names: list[str]) -> list[str]:
-    """Sort classes before functions, as formatters order them."""
-    return sorted(names, key=lambda name: (name[0].islower(), name))

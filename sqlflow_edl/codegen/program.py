@@ -73,9 +73,10 @@ def generate(spec: JobSpec) -> Program:
 
 def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
-    kind = "trees" if spec.framework in TREES else spec.framework
-    values = {"trees": _tree_values, ENSEMBLE: _ensemble_values}.get(kind, _model_values)
-    model = _template(f"model_{kind}.py.jinja").render(values(spec, stored)).rstrip() + "\n"
+    if spec.framework == ENSEMBLE:
+        model = _template("ensemble.py.jinja").render(_shared_values(spec))
+    else:
+        model = _template("model.py.jinja").render(_model_values(spec, stored))
     reader = _template("reader.py.jinja").render(
         database=spec.query.source.partition(":")[0],
         source=literal(spec.query.source),
@@ -135,45 +136,60 @@ def _template(name: str) -> jinja2.Template:
 
 
 def _model_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    """Return the values of the template of model.py. `definition` is the rendered template of the architecture."""
-    values = _values(spec, stored)
+    """Return the values of model.py.jinja; `definition` is the rendered template of the model. Fill `stored`."""
+    values = {
+        **_shared_values(spec),
+        "features": layout(features(spec, stored), prefix="FEATURES = "),
+        "class_weights": _class_weights(spec),
+        "series": forecasts.series(spec),
+        "seed": spec.training.seed,
+        **(_tree_values(spec) if spec.framework in TREES else _network_values(spec)),
+    }
+    definition = _definition(spec).render(values).rstrip()
+    losses = [*values["label_losses"], values["loss_body"]]
+    code = "\n".join([definition, *(line for lines in losses for line in lines), values["optimizer"]])
+    groups = imports(spec, code, bool(stored))
+    return {**values, "definition": definition, "imports": groups, "stored": bool(stored)}
+
+
+def _definition(spec: JobSpec) -> jinja2.Template:
+    """Return the template of the model itself."""
+    if spec.framework in TREES:
+        return _template("trees.py.jinja")
     architecture = _architecture(spec)
     source = architecture.templates.get(spec.framework)
-    name = f"{architecture.name}_{spec.framework}.py.jinja"
-    template = _template(name) if source is None else _environment().from_string(source)
-    definition = template.render(values, architecture=architecture.name, **architecture.values(spec)).rstrip()
-    losses = [line for lines in values["label_losses"] for line in lines]
-    code = "\n".join([definition, *losses, *values["loss_body"], values.get("optimizer", "")])
-    return {**values, "definition": definition, "imports": imports(spec, code, bool(stored))}
+    if source is not None:
+        return _environment().from_string(source)
+    return _template(f"{architecture.name}_{spec.framework}.py.jinja")
 
 
 def _architecture(spec: JobSpec) -> Architecture:
     return ARCHITECTURE if spec.own else MODELS.entries[spec.model.name].architecture
 
 
-def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
+def _network_values(spec: JobSpec) -> dict[str, Any]:
+    """Return the values of the templates of networks."""
     regression = not isinstance(spec.label, ClassLabel)
     mixed = spec.precision != "float32"  # then what is added to a large mean has to be float32
     own_functions = spec.own.functions if spec.own else ()
-    shared = _shared_values(spec, stored)
     body = [] if "loss" in own_functions else frameworks.loss_body(spec.framework, spec.loss, spec.label)
     params = {} if spec.own else spec.model.params  # those of an own model are of any kind
     batch_norm = bool(params.get("batch_norm"))
     activation = str(params.get("activation", "relu"))
     dropout = literal(params["dropout"]) if params.get("dropout") else ""
     several = isinstance(spec.label, SeveralLabels)
+    architecture = _architecture(spec)
     return {
-        **shared,
+        "architecture": architecture.name,
         "params": params,
         "several": several,
-        "label_losses": frameworks.label_losses(spec.framework, spec.label) if body else [],
         "hidden_units": _tuple(params.get("hidden_units", ())),
         "activation": activation,
         "activation_argument": f', activation="{activation}"',
         "batch_norm": batch_norm,
         "members": _members(params),
         "dropout": dropout,
-        "layers": _torch_layers(_architecture(spec).linear, activation, batch_norm, dropout),
+        "layers": _torch_layers(architecture.linear, activation, batch_norm, dropout),
         "regression": regression,
         "outputs": spec.label.outputs,
         "logits": "" if regression else "  # logits",
@@ -184,40 +200,26 @@ def _values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, Any]:
         if regression
         else "",
         "in_float32": ', dtype="float32"' if mixed else "",
-        **(own_model(spec, spec.own) if spec.own is not None else {}),
         "loss_body": body,
-        **({} if "optimizer" in own_functions else _optimizer(spec)),
+        "label_losses": frameworks.label_losses(spec.framework, spec.label) if body else [],
+        **({"optimizer": ""} if "optimizer" in own_functions else _optimizer(spec)),
+        **(own_model(spec, spec.own) if spec.own is not None else {}),
+        **architecture.values(spec),
     }
 
 
-def _tree_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    shared = _shared_values(spec, stored)
-    return {**shared, **trees.context(spec), "imports": trees.imports(spec, bool(stored))}
+def _tree_values(spec: JobSpec) -> dict[str, Any]:
+    """Return the values of the template of trees, whose library has the loss and the optimizer."""
+    return {"model": trees.model(spec), "label_losses": [], "loss_body": [], "optimizer": ""}
 
 
-def _ensemble_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    return {**_common_values(spec), "members": len(spec.members)}
-
-
-def _shared_values(spec: JobSpec, stored: dict[str, bytes]) -> dict[str, object]:
-    """Return the values of the templates of single models; fill `stored`."""
-    code = layout(features(spec, stored), prefix="FEATURES = ")
-    return {
-        **_common_values(spec),
-        "features": code,
-        "stored": bool(stored),
-        "series": forecasts.series(spec),
-        "seed": spec.training.seed,
-    }
-
-
-def _common_values(spec: JobSpec) -> dict[str, object]:
+def _shared_values(spec: JobSpec) -> dict[str, Any]:
     """Return the values of all templates."""
     return {
         "title": spec.model.name + (f", {spec.rows.training:,} training rows" if spec.rows.total else ""),
+        "framework": spec.framework,
         "select_comment": comment(spec.query.select),
         "weights": _weights(spec),
-        "class_weights": _class_weights(spec),
         "label": layout(_label(spec.label), prefix="LABEL = "),
         "own_functions": spec.own.functions if spec.own else (),
         "schedule": _schedule(spec),
@@ -229,7 +231,6 @@ def _common_values(spec: JobSpec) -> dict[str, object]:
 _SCORES: Mapping[type, str] = {
     ClassLabel: "probabilities of the classes",
     SeveralLabels: "of each label: a number, or the probabilities of its classes",
-    ForecastLabel: "in units of the label",
     RankingLabel: "higher is better, within a group",
     ClusterLabel: "distances to the centres",
     AnomalyLabel: "from 0 to 1, above 0.5 for an anomaly",
@@ -278,7 +279,7 @@ def _torch_layers(linear: str, activation: str, batch_norm: bool, dropout: str) 
     layers.append(_TORCH_ACTIVATIONS[activation])
     if dropout:
         layers.append(f"nn.Dropout({dropout})")
-    return layout(Items(tuple(layers)), indent=12, prefix="layers += ")
+    return layout(Items(tuple(layers), spread=True), indent=12, prefix="layers += ")
 
 
 def _tuple(values: object) -> str:

@@ -38,9 +38,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """List of literals."""
+    """List of literals. spread: one on each line unless all fit one, rather than as many as fit."""
 
     items: tuple[str, ...]
+    spread: bool = False
 
 
 Expression = str | Call | Items
@@ -57,7 +58,9 @@ def layout(expression: Expression, *, indent: int = 0, prefix: str = "", suffix:
     inner = indent + 4
     pad = " " * inner
     if isinstance(expression, Items):
-        return "[\n" + _filled(expression.items, pad) + "\n" + " " * indent + "]"
+        rows = [f"{pad}{item}," for item in expression.items]
+        text = "\n".join(rows) if expression.spread else _filled(expression.items, pad)
+        return "[\n" + text + "\n" + " " * indent + "]"
     rows = []
     for argument in expression.arguments:
         keyword, value = (f"{argument[0]}=", argument[1]) if isinstance(argument, tuple) else ("", argument)

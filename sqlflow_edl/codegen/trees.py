@@ -46,31 +46,20 @@ _PARAMETERS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def context(spec: JobSpec) -> dict[str, object]:
-    """Return the values of the template beside those of every model: the call, and the groups of imports."""
+def model(spec: JobSpec) -> str:
+    """Return the call that makes the model."""
     params = {
         **objective(spec),
         "learning_rate": spec.optimizer.params["learning_rate"],
         **trees.keywords(spec.framework, spec.model.params),
         "seed": spec.training.seed,
     }
-    weighed: list[Expression | tuple[str, Expression]] = []
-    if spec.loss.params.get("class_weights"):
-        weighed.append(("class_weights", "CLASS_WEIGHTS"))
-    written = ((name, literal(value)) for name, value in params.items())
-    library = trees.LIBRARIES[spec.framework]
     features = "FEATURES" if spec.forecast is None else 'FEATURES["features"]'
-    made = Call(library, (features, *written, *weighed))
-    return {"model": layout(made, indent=4, prefix="return ")}
-
-
-def imports(spec: JobSpec, stored: bool) -> list[str]:
-    """Return the groups of imports. stored: lists are stored in files."""
-    modules = ", ".join(["metrics", *(["schedules"] if spec.schedule else [])])
-    modules = modules if spec.forecast is None else f"forecasting, {modules}"
-    ours = ["from edl import features as fc", f"from edl import {modules}"]
-    ours.append(f"from edl.trees import {trees.LIBRARIES[spec.framework]}")
-    return [*(["from pathlib import Path"] if stored else []), "\n".join(ours)]
+    arguments: list[Expression | tuple[str, Expression]] = [features]
+    arguments += ((name, literal(value)) for name, value in params.items())
+    if spec.loss.params.get("class_weights"):
+        arguments.append(("class_weights", "CLASS_WEIGHTS"))
+    return layout(Call(trees.LIBRARIES[spec.framework], tuple(arguments)), indent=4, prefix="return ")
 
 
 def objective(spec: JobSpec) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """BoostedTreesClassifier, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
 
 # SELECT age, department, address, income FROM employee
+
 from edl import features as fc
 from edl import metrics
 from edl.trees import XGBoost

@@ -1,6 +1,7 @@
 """DNNClassifier, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
 
 # SELECT age, department, address, income FROM employee
+
 from pathlib import Path
 
 import torch
@@ -27,7 +28,9 @@ class Model(nn.Module):
         layers, width = [], FEATURES.width
         for units in (10,):
             layers += [
-                nn.Linear(width, units), nn.BatchNorm1d(units, eps=1e-3, momentum=0.01), nn.Tanh(),
+                nn.Linear(width, units),
+                nn.BatchNorm1d(units, eps=1e-3, momentum=0.01),
+                nn.Tanh(),
                 nn.Dropout(0.2),
             ]
             width = units

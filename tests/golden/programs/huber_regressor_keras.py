@@ -1,6 +1,7 @@
 """LinearRegressor, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
 
 # SELECT age, department, address, income FROM employee
+
 import keras
 
 from edl import features as fc

@@ -1,6 +1,7 @@
 """zoo.wide, 5,760 training rows. Generated from job.json; edit freely, run: edl train --program ."""
 
 # SELECT age, department, address, income FROM employee
+
 import torch
 from torch import nn
 from torch.nn import functional as F
