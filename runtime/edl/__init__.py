@@ -14,11 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Callback", "Control", "Ragged", "Trained", "elastic", "train"]
 
-_LATER = {
-    "Ragged": "edl.ragged",
-    "Trained": "edl.api",
-    "train": "edl.api",
-}  # these import NumPy, Arrow and more
+# These import NumPy, Arrow and more.
+_LATER = {"Ragged": "edl.ragged", "Trained": "edl.api", "train": "edl.api"}
 
 
 def __getattr__(name: str) -> object:

@@ -60,9 +60,8 @@ def coslog(steps: Steps, rate: float, *, over: int, cycles: int = 4, warmup: int
     """
 
     def wave(after: Rates) -> Rates:
-        phase: Rates = np.log2(
-            1 + (2**cycles - 1) * _share(after + 1, over + 1)
-        )  # the first step has a rate, too
+        # The first step has a rate, too.
+        phase: Rates = np.log2(1 + (2**cycles - 1) * _share(after + 1, over + 1))
         return rate * (1 - np.cos(2 * np.pi * phase)) / 2
 
     return _warmed(steps, warmup, wave)

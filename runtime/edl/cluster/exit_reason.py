@@ -10,12 +10,8 @@ from pathlib import Path
 from edl import exit_codes
 from edl.cluster import Reason
 
-_KILLS = {
-    signal.SIGKILL,
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
-}  # sent from outside; other signals are crashes
+# Sent from outside; other signals are crashes.
+_KILLS = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,7 +213,7 @@ def _connect(address: str, number: int, timeout: float) -> distributed.Store:
 
 @contextlib.contextmanager
 def _group_errors() -> Iterator[None]:
-    """Turn the RuntimeErrors of torch.distributed into RingErrors."""
+    """Turn the RuntimeErrors of torch.distributed into GroupErrors."""
     try:
         yield
     except RuntimeError as error:

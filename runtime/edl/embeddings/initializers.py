@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-Initial = Literal[
-    "zeros", "uniform", "normal"
-]  # of rows: in [-scale, scale), or with standard deviation scale
+# Distribution of new rows: uniform in [-scale, scale), normal with the standard deviation scale.
+Initial = Literal["zeros", "uniform", "normal"]
 
 # An embedding's vectors start uniform in [-EMBEDDING_SCALE, EMBEDDING_SCALE]: Keras' own start. PyTorch's, a normal
 # distribution of deviation 1, drowns the other features of a row until training has shrunk it.

@@ -18,9 +18,8 @@ def main() -> int:
     """Run the file as a main program, whose modules beside it can be imported."""
     lifeline, file = sys.argv[1:3]
     parent_watch.follow(int(lifeline))
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # a job in the background of a shell inherits none
+    # A job in the background of a shell inherits that Ctrl-C is ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = sys.argv[2:]
     sys.path.insert(0, str(Path(file).parent))
     try:

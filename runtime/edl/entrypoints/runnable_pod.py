@@ -60,10 +60,8 @@ def _run(job: Path) -> Outcome:
         with closing(data.connect(spec.query.source)) as source:
             counts = store(source, job.name, reads)
     finally:
-        with (
-            suppress(SQLFlowError),
-            closing(data.connect(spec.query.source)) as source,
-        ):  # a later session does it
+        # If it fails, a later session does it.
+        with suppress(SQLFlowError), closing(data.connect(spec.query.source)) as source:
             source.unpin(pinned, job / "rows")
     stored = " and ".join(
         f"{count:,} row{'' if count == 1 else 's'} to {name}"

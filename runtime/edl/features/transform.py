@@ -297,9 +297,8 @@ def _store(feature: Dense, values: Floats, scratch: Floats, out: npt.NDArray[Any
     """Scale values and store them; those beyond ±`_LARGEST` become it, whatever the rows beside them are."""
     with np.errstate(over="ignore", invalid="ignore"):
         _SCALES[type(feature)](feature, values, scratch)
-    if scratch.size and not (
-        scratch.min() >= -_LARGEST and scratch.max() <= _LARGEST
-    ):  # or some are not finite
+    # Written so that it holds also if some are not finite.
+    if scratch.size and not (scratch.min() >= -_LARGEST and scratch.max() <= _LARGEST):
         scratch = np.clip(np.nan_to_num(scratch), -_LARGEST, _LARGEST)
     out[...] = scratch
 

@@ -22,12 +22,8 @@ MOST_VALUES = 500  # of a series, the last ones; of long seasons as many as 8 ha
 LONGEST_SEASON = 53  # of longer ones the states are too many
 FEWEST = 8  # values from which parameters are searched for; fewer are continued by the last one
 _EXACT = 1e-12
-_CANDIDATES = (
-    24,
-    8,
-    8,
-    8,
-)  # of each search, first over the whole range and then nearer and nearer to the best
+# Candidates of each search, first over the whole range and then nearer and nearer to the best.
+_CANDIDATES = (24, 8, 8, 8)
 _RADII = (0.15, 0.06, 0.02)
 _LOW, _HIGH = np.array([0.01, 0.01, 0.01, 0.8]), np.array([0.99, 0.99, 0.99, 0.98])
 
@@ -134,9 +130,8 @@ def _smoothed(
     known = (~np.isnan(rows)).sum(axis=1)[:, np.newaxis]
     numbers = 3 + {"none": 0, "linear": 2, "damped": 3}[trend] + (season if kind != "none" else 0)
     penalty = 2 * numbers + 2 * numbers * (numbers + 1) / np.maximum(known - numbers - 1, 1e-9)
-    least = (
-        _EXACT * np.nansum(rows**2, axis=1)[:, np.newaxis]
-    )  # of forms that fit exactly the penalty decides
+    # Of forms that fit exactly the penalty decides.
+    least = _EXACT * np.nansum(rows**2, axis=1)[:, np.newaxis]
     of_added = known * np.log(squares + least) if kind != "multiplied" else np.full_like(squares, np.inf)
     of_multiplied = known * np.log(relative + _EXACT * known) + 2 * logs
     criteria = np.fmin(of_added, of_multiplied) + np.where(known > numbers + 1, penalty, np.inf)

@@ -305,9 +305,8 @@ def _features(found: Grid, spec: Forecast, origins: Ints, steps: Ints) -> dict[s
     level, last = mean(origins, season), max(2 * season, _FEWEST)
     deviation = np.sqrt(np.maximum(squares(origins, last) - np.square(mean(origins, last)), 0))
     scale = _scale(deviation * unit, level * unit + centre) / unit
-    earlier = (
-        origins + steps - season * -(-steps // season)
-    )  # the same place of the last season before the origin
+    # Steps at the same place of the last season before the origin.
+    earlier = origins + steps - season * -(-steps // season)
     seasons = np.stack([value(earlier - season * number) for number in range(SEASONS)])
     counted = (~np.isnan(seasons)).sum(axis=0)
     season_mean = np.divide(

@@ -227,12 +227,8 @@ def _onnx(model: Any, features: Features, path: Path) -> str:
     return "an ONNX model of the transformed features"
 
 
-OVER_COLUMNS = {
-    ("keras", ""),
-    ("keras", ".onnx"),
-    ("torch", ".onnx"),
-    ("torch", ".pt2"),
-}  # formats of networks that may read columns
+# Formats of networks that may read columns.
+OVER_COLUMNS = {("keras", ""), ("keras", ".onnx"), ("torch", ".onnx"), ("torch", ".pt2")}
 FORMATS: dict[str, dict[str, tuple[str, Write]]] = {
     "keras": {
         ".keras": ("a Keras model", _keras),

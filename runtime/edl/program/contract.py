@@ -45,10 +45,8 @@ _TORCH_INPUTS = (
     Function("dataset", ("reader", "start", "end", "mode"), required=False),
     Function("stream", ("batches", "mode"), required=False),
 )
-INPUTS = (
-    "feed",
-    *(function.name for function in _TORCH_INPUTS),
-)  # conversions of rows to arrays: one of them
+# Functions that convert rows to arrays; a program has one of them.
+INPUTS = ("feed", *(function.name for function in _TORCH_INPUTS))
 
 
 def functions(framework: str) -> tuple[Function, ...]:

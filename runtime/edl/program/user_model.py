@@ -92,9 +92,8 @@ class OwnModel:
     framework: str | None  # imported by the source, or None if unknown
     module_file: Path  # of `module`; `file` is that of the definition, which `module` may import
     definition: Definition
-    functions: Mapping[str, Signature] = field(
-        default_factory=dict
-    )  # functions of the contract in the module
+    # Functions of the contract in the module.
+    functions: Mapping[str, Signature] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -76,9 +76,8 @@ class Replica:
         self._changed = threading.Condition()
         self._pushing: dict[str, threading.Lock] = {}
         self.sealed = ""  # the last checkpoint that nothing is applied after
-        self._admitted: Mapping[
-            str, tuple[int, int]
-        ] = {}  # pushes that a sealed replica applies; see `msg.Seal`
+        # Pushes that a sealed replica applies; see `msg.Seal`.
+        self._admitted: Mapping[str, tuple[int, int]] = {}
         self._staged: dict[int, _Staged] = {}
 
     # Identity ----------------------------------------------------------------------------------------------

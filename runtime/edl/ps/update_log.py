@@ -30,10 +30,8 @@ from edl.ps.channel import NotReadyError
 from edl.ps.messages import Push
 
 UPDATES = "updates"  # folder beside the checkpoints
-_CLOSING, _CLOSED = (
-    ".closing",
-    ".closed",
-)  # a folder that was renamed, and one whose last segment is a copy besides
+# Suffixes of a folder that was renamed, and of one whose last segment is a copy besides.
+_CLOSING, _CLOSED = (".closing", ".closed")
 _SUFFIX = ".log"
 _HEAD = struct.Struct("<II")
 

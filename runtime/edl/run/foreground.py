@@ -25,12 +25,8 @@ def ending(job: jobs.JobFolder) -> Iterator[None]:
         yield
     except SQLFlowError as error:
         kept = any(job.logs.iterdir())
-        if job.status().state not in (
-            "failed",
-            "cancelled",
-            "died",
-            "paused",
-        ):  # not reported by its supervisor
+        # Otherwise its supervisor has recorded the end.
+        if job.status().state not in ("failed", "cancelled", "died", "paused"):
             job.end("failed", error.message)
         if kept and job.can_resume:
             rest = f"`edl train --resume {job.path}` continues the training"

@@ -152,9 +152,8 @@ def export(program: Program, weights: Path, path: Path) -> str:
     columns = program.spec.columns
     known = schema_of(field for field in program.spec.query.schema if field.name in columns)
     types = {name: known.field(name).type if name in known.names else pa.null() for name in columns}
-    nulls = {
-        name: pa.nulls(2, type_) for name, type_ in types.items()
-    }  # their replacement is a valid example
+    # What replaces NULLs is a valid example.
+    nulls = {name: pa.nulls(2, type_) for name, type_ in types.items()}
     exact = program.spec.framework in TREES
     features = checked_features(program.call("feed", pa.record_batch(nulls), "predict")[0], 2, exact=exact)
     program = dataclasses.replace(program, spec=msgspec.structs.replace(program.spec, device="cpu"))

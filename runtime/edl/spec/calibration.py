@@ -10,12 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
-THRESHOLD_METRICS = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "mcc",
-)  # metrics by which a threshold may be chosen
+# Metrics by which a threshold may be chosen.
+THRESHOLD_METRICS = ("accuracy", "balanced_accuracy", "f1", "mcc")
 
 
 class Threshold(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -31,10 +31,8 @@ OPERATORS: Mapping[str, int] = {  # operator -> its operands; 0 is two or more
     "GREATEST": 2,
     "COALESCE": 2,
 }
-OF_JSON: Mapping[str, int] = {
-    "JSON": 1,
-    "JSON_TEXT": 1,
-}  # the same of operators that read a JSON text at a path
+# Number of columns of the operators that read a JSON text at a path.
+OF_JSON: Mapping[str, int] = {"JSON": 1, "JSON_TEXT": 1}
 FUNCTION = "FUNCTION"  # of a user's own
 # DuckDB reads "*" as a wildcard, with quotation marks too
 JSON_PATH = re.compile(r"""\$(?:\.\w+|\."(?!\*")[^"\\]+"|\[[0-9]{1,9}\])+""")

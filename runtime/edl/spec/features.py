@@ -346,16 +346,8 @@ PLAIN_TYPES = (*CROSSED_TYPES, Cross)
 SINGLE_TYPES = (*PLAIN_TYPES, ListOf, NGrams)
 CATEGORY_TYPES = (*SINGLE_TYPES, Concat)
 ITEM_TYPES = (CategoryId, HashBucket, Vocabulary)
-OF_NUMBERS = (
-    Numeric,
-    Standardize,
-    Normalize,
-    Log,
-    *MODEL_TYPES,
-    Bucket,
-    CategoryId,
-    Raw,
-)  # also computed ones
+# Features of numbers, those of computed columns among them.
+OF_NUMBERS = (Numeric, Standardize, Normalize, Log, *MODEL_TYPES, Bucket, CategoryId, Raw)
 OF_TEXTS = (HashBucket, Vocabulary, NGrams)  # also texts at paths of JSON
 LIST_TYPES = (ListOf, NGrams, Concat)  # categories with any number of ids per row
 

@@ -14,15 +14,11 @@ NAIVE, NAIVE_ERROR = f"{PREFIX}seasonal_naive", f"{PREFIX}seasonal_naive_error"
 SHIFTS = "shifts"  # weight that calibrates the quantiles
 AUTO_ETS = f"{PREFIX}auto_ets"
 BESIDE = (NAIVE, NAIVE_ERROR, SCALE, AUTO_ETS)  # the value in the labels of examples
-BASELINES = (
-    "seasonal_naive_",
-    "auto_ets_",
-)  # prefixes of the names of metrics that are those of other forecasts
+# Prefixes of the names of metrics that are those of other forecasts.
+BASELINES = ("seasonal_naive_", "auto_ets_")
 
-DECODED, TEMPORAL_UNITS = (
-    8,
-    32,
-)  # of TiDE: numbers of each step from the decoder, and units of the temporal decoder
+# Of TiDE: numbers of each step from the decoder, and units of the temporal decoder.
+DECODED, TEMPORAL_UNITS = (8, 32)
 
 DAY = 86_400  # seconds
 _SEASONS = {(1, "month"): 12, (3, "month"): 4, (1, "day"): 7, (7, "day"): 52}

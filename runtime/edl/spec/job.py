@@ -21,9 +21,8 @@ VERSION = 1
 
 Kind = Literal["train", "predict", "evaluate", "explain"]
 Work = Literal["train", "predict", "evaluate", "search"]  # work of a job's tasks
-Report = Literal[
-    "figures", "confusion_matrix", "roc_curve", "drift", "features"
-]  # result of EVALUATE; the last two of PREDICT
+# Results of EVALUATE; the last two are of PREDICT.
+Report = Literal["figures", "confusion_matrix", "roc_curve", "drift", "features"]
 Framework = Literal["keras", "torch", "lightgbm", "xgboost", "ensemble", "none"]
 SplitBy = Literal["random", "time", "group", "stratified", "column"]
 Strategy = Literal["auto", "local", "async", "sync", "allreduce"]

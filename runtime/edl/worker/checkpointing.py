@@ -177,7 +177,7 @@ def complete(store: CheckpointStore) -> list[str]:
 
 
 def keep_only(store: CheckpointStore, name: str) -> None:
-    """Remove the checkpoints of earlier trainers except `kept`, the one to resume from ("" for none).
+    """Remove the checkpoints of earlier trainers except that of `name`, the one to resume from ("" for none).
 
     They may be of later steps than this trainer's first checkpoints, and would be taken for the newest.
     """

@@ -90,9 +90,8 @@ class Worker:
     after_steps: Callable[[Report], None] = lambda done: None
     _rate_of: int = 0  # number of the round whose conclusion set the rate
     _leaving: bool = False
-    _unsettled: deque[tuple[int, Report]] = field(
-        default_factory=deque
-    )  # trained, and not yet durable in the parameters
+    # Marks and reports of what is trained, and not yet durable in the parameters.
+    _unsettled: deque[tuple[int, Report]] = field(default_factory=deque)
 
     def train(self, training: Training, endings: ControlTaskHandler, total: int) -> None:
         """Do the tasks of a training job until there are none.

@@ -46,10 +46,8 @@ class Outbox:
         self.join_request: JoinRequest | None = None
         self.found: WorkerGroup | None = None
         self.regroup = False
-        self._requested: tuple[int, JoinRequest | None] = (
-            0,
-            None,
-        )  # group and join request of the last request
+        # Group and join request of the last request.
+        self._requested: tuple[int, JoinRequest | None] = (0, None)
         self._sequence = self._requests = 0
         self._updates: deque[TaskUpdate] = deque()
         self._held: dict[int, Held] = {}
@@ -142,10 +140,8 @@ class Outbox:
             return
         self.seen_upto = answer.seen_upto
         self.servers = answer.servers or self.servers
-        if self._requested == (
-            self.group,
-            None,
-        ):  # an answer to a request of another group doesn't concern this one
+        # An answer to a request of another group doesn't concern this one.
+        if self._requested == (self.group, None):
             self.regroup = bool(answer.flags & Flag.REGROUP)
         if (
             self.join_request is not None

@@ -116,9 +116,8 @@ class Trainer:
         self._round = 0  # number of the round that is being concluded
         self._notified: Thinned[tuple[int, dict[str, float]]] = Thinned()
         self._notified_to = 0  # last epoch in it
-        self._before: tuple[
-            tuple[int, dict[str, float]], ...
-        ] = ()  # epoch logs of the checkpoint that training resumed from
+        # Epoch logs of the checkpoint that training resumed from.
+        self._before: tuple[tuple[int, dict[str, float]], ...] = ()
         self._checkpointer: Checkpointer | None = None
         self._make_checkpointer: Callable[[], Checkpointer] | None = None
         self._may_checkpoint: Callable[[], bool] = lambda: True

@@ -337,9 +337,8 @@ class KerasAdapter(NetworkAdapter):
         with tf.GradientTape() as tape:
             tape.watch(blocks)
             loss = self._loss(labels, self._call(features, blocks, places, training=True), given)
-            total = tf.add_n(
-                [loss, *self.model.losses]
-            )  # regularization affects the gradients, and is not reported in the loss
+            # Regularization affects the gradients, and is not reported in the loss.
+            total = tf.add_n([loss, *self.model.losses])
         variables = [variable.value for variable in self.model.trainable_variables]
         gradients, of_blocks = tape.gradient(
             total, (variables, blocks), unconnected_gradients=tf.UnconnectedGradients.ZERO

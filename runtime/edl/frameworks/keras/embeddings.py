@@ -14,10 +14,8 @@ from edl.errors import JobError
 from edl.frameworks.keras.layers import Embedding, combined
 
 _IGNORED = {"name", "learning_rate", "clipnorm", "global_clipnorm", "clipvalue", "ema_momentum"}
-_PADDED = {
-    False: ((None,), "int64"),
-    True: ((None, 2), "float64"),
-}  # weighted -> signature of `Ragged.padded`
+# Signature of `Ragged.padded`, by whether it is weighted.
+_PADDED = {False: ((None,), "int64"), True: ((None, 2), "float64")}
 _UNFIT = ("use_ema", "loss_scale_factor", "gradient_accumulation_steps")
 
 

@@ -33,13 +33,8 @@ _OF_LOGITS = (
     functional.cross_entropy,
     functional.binary_cross_entropy_with_logits,
 )
-_LABELS = (
-    "labels",
-    "label",
-    "targets",
-    "target",
-    "y_true",
-)  # first parameter of a loss that takes the labels first
+# First parameter of a loss that takes the labels first.
+_LABELS = ("labels", "label", "targets", "target", "y_true")
 _IGNORED = -100  # class that PyTorch's losses ignore
 _OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     name.casefold(): kind

@@ -86,9 +86,8 @@ class TreeAdapter:
     def _undone_without(self, workers: Group | None, *, begins: bool) -> Iterator[None]:
         """Provide a context that leaves the trees as they were if a worker is lost."""
         rounds, rates = self.engine.rounds, list(self._rates)
-        changes = (
-            begins or workers is not self._workers or not self.engine.additive
-        )  # more than the last round
+        # More than the last round changes.
+        changes = begins or workers is not self._workers or not self.engine.additive
         before = self.engine.dump(rounds) if workers is not None and rounds and changes else None
         try:
             yield

@@ -27,9 +27,8 @@ class Backups:
     def __init__(self, table: LeaseTable, kind: TaskType) -> None:
         self._table = table
         self._kind = kind
-        self._overdue: list[
-            int
-        ] = []  # leases without a backup that take far longer than others, the oldest last
+        # Leases without a backup that take far longer than others, the oldest last.
+        self._overdue: list[int] = []
         self._begun: dict[int, float] = {}
         self._took: deque[float] = deque(maxlen=_RECENT)
 

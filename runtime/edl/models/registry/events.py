@@ -170,12 +170,8 @@ def _tags(events: Events) -> dict[tuple[str, int], list[str]]:
     return found
 
 
-_STATES: tuple[State, ...] = (
-    "dropped",
-    "ready",
-    "failed",
-    "saving",
-)  # the first of these with an event is the state
+# States by precedence: the first of these with an event.
+_STATES: tuple[State, ...] = ("dropped", "ready", "failed", "saving")
 
 
 def _version(found: Found, current: bool, tags: Sequence[str]) -> ModelVersion:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from edl.data.source import Source
 from edl.models.registry.base import Registry
 
-APPENDED = (
-    "maxcompute",
-)  # dialects of sources with append-only tables, see `edl.models.registry.append_only`
+# Dialects of sources with append-only tables, see `edl.models.registry.append_only`.
+APPENDED = ("maxcompute",)
 
 
 def open_registry(source: Source, store: str = "") -> Registry:

@@ -59,9 +59,8 @@ class StoredRegistry(EventRegistry):
     def _prepare(self) -> None:
         if self._is_marked():
             return
-        if (
-            self._objects.names() and not self._is_marked()
-        ):  # not marked by another writer meanwhile: foreign objects
+        # Another writer may have marked it meanwhile; otherwise the objects are foreign.
+        if self._objects.names() and not self._is_marked():
             raise SourceError(
                 f"{self.url} holds objects other than models",
                 hint=f"use a separate folder for models, such as {self.url}/models",

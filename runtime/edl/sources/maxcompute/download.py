@@ -67,9 +67,8 @@ class TableRows:
         self._row_bytes = REQUEST_BYTES // 4096  # initial estimate
         self._session = self._attached(session)
         self._columns = types.columns(self._session.schema.simple_columns)
-        self._as_arrow = all(
-            column.as_arrow for column in self._columns
-        )  # pyodps examines all columns, whichever it reads
+        # pyodps examines all columns, whichever it reads.
+        self._as_arrow = all(column.as_arrow for column in self._columns)
         self.rows: int = self._session.count
         self.schema = normal_schema(types.schema(self._columns))
 

@@ -299,9 +299,8 @@ class MaxComputeResults:
         there = self._source.table(names.target)
         if there is None or there.comment != f"{MARK}, job {job}":
             return None
-        rows = int(
-            self._source.client.download(names.target).count
-        )  # the client died before it recorded this
+        # The client that wrote the rows died before it recorded their number.
+        rows = int(self._source.client.download(names.target).count)
         self._record(names, job, rows)
         return rows
 

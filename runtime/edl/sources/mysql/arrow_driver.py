@@ -117,9 +117,8 @@ def _obstacle(url: ServerURL, plain: PyMySQL) -> str:
         return "it could not connect before"
     if not _users <= {os.getpid()}:
         return "the process is a fork of one that used it"
-    return (
-        "" if url.user and url.password else "the account has no name or no password"
-    )  # as with unix_socket
+    # An account of unix_socket has neither.
+    return "" if url.user and url.password else "the account has no name or no password"
 
 
 class _Part:

@@ -45,10 +45,8 @@ SESSION = (
     " lock_wait_timeout = 20, innodb_lock_wait_timeout = 20, auto_increment_increment = 1, auto_increment_offset = 1"
     " /*M! , join_cache_level = 4 */"
 )
-_VERSIONS = {
-    "MySQL": (8, 0, 23),
-    "MariaDB": (10, 3, 0),
-}  # first versions with invisible columns and window functions
+# First versions with invisible columns and window functions.
+_VERSIONS = {"MySQL": (8, 0, 23), "MariaDB": (10, 3, 0)}
 _PLACES = re.compile(
     r"""\?|[^?'"`#/-]+|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|\#[^\n]*|--\s[^\n]*|/\*.*?\*/|.""",
     re.VERBOSE | re.DOTALL,

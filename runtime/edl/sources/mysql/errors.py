@@ -15,9 +15,8 @@ from edl.sources.mysql import queries
 from edl.sources.mysql.connection import Connection, code, is_lost
 from edl.sources.words import Lexicon, not_a_query, not_one_statement
 
-DENIED = frozenset(
-    {1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151}
-)  # rights, and servers that only read
+# Missing rights, and servers that only read.
+DENIED = frozenset({1044, 1142, 1227, 1290, 1370, 1792, 1836, 3908, 4151})
 
 _CONFLICTS = frozenset({1020, 1050, 1062, 1213, 1412, 1684})
 SYNTAX, _EMPTY, _TABLE, _COLUMN, _AMBIGUOUS, _FUNCTION, _TWICE = 1064, 1065, 1146, 1054, 1052, 1305, 1060

@@ -29,10 +29,8 @@ _LOAD = (
 _LOAD_ESCAPES = (("\\", "\\\\"), ("\t", "\\\t"), ("\n", "\\\n"))
 _SQL_ESCAPES = (("\\", "\\\\"), ("'", "\\'"))
 _TEXT = "LONGTEXT"
-_WIDTHS = (
-    64,
-    255,
-)  # characters; InnoDB keeps columns of less than 64 within the page, where many have no room
+# Characters; InnoDB keeps columns of less than 64 within the page, where many have no room.
+_WIDTHS = (64, 255)
 _VARCHAR_BYTES = 48_000  # of a row's 65,535; the rest is for columns of other types
 
 # Arrow type -> column type
@@ -167,9 +165,8 @@ def _text(column: pa.Array) -> pa.Array:
     if types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif types.is_floating(kind):
-        column = pc.if_else(
-            pc.is_finite(column), column, pa.scalar(None, kind)
-        )  # MySQL has no NaN and infinities
+        # MySQL has no NaN and infinities.
+        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
     elif types.is_duration(kind):
         column = column.cast(pa.int64())
     elif types.is_timestamp(kind):

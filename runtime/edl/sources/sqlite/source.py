@@ -61,9 +61,8 @@ class SQLiteSource(CursorSource[Column]):
         try:
             # DuckDB shuffles rows as they come, and fetches them from its own threads.
             connection = sqlite3.connect(path, timeout=LOCK_SECONDS, check_same_thread=False)
-            connection.execute(
-                "PRAGMA schema_version"
-            ).fetchall()  # SQLite opens the file at the first statement
+            # SQLite opens the file at the first statement.
+            connection.execute("PRAGMA schema_version").fetchall()
         except sqlite3.Error as error:
             raise opening(error, str(path)) from None
         return cls(connection, str(url))

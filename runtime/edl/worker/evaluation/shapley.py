@@ -127,9 +127,8 @@ class Explainer(Scorer):
     def _values(self, batch: pa.RecordBatch, own: Floats, chosen: npt.NDArray[np.intp]) -> Floats:
         """Return the column values of some rows, (rows, columns). `own` has the rows' scores of the explained class."""
         total = np.zeros((len(own), len(self._columns)))
-        if (
-            self.blocks.reader.rows == 1
-        ):  # every walk ends where it begins; the values would be rounding errors
+        # Every walk ends where it begins; the values would be rounding errors.
+        if self.blocks.reader.rows == 1:
             return total
         for number, (there, start) in enumerate(zip(self.walks.orders, self._starts, strict=True)):
             row = self.walks.rows.slice(number, 1)

@@ -54,7 +54,7 @@ class Arrays(NamedTuple):
         return sum(array.nbytes for _, array in arrays((self.features, self.labels, *weights)))
 
     def take(self, order: Array) -> Arrays:
-        """Return a copy with the rows at `positions`."""
+        """Return a copy with the rows at the positions in `order`."""
         return Arrays(
             map_arrays(lambda array: array.take(order, axis=0), self.features),
             self.labels.take(order, axis=0),

@@ -46,9 +46,8 @@ class Synchronous(ServerStrategy):
         self._size = size
         self._alone = alone
         self._mark = 0
-        self._confirmed: deque[tuple[int, int]] = (
-            deque()
-        )  # marks, with the step that their gradients were computed on
+        # Marks, with the step that their gradients were computed on.
+        self._confirmed: deque[tuple[int, int]] = deque()
         self._own = 0  # confirmed gradients of this worker in the open round
         self._took = 0.0  # seconds for the last gradient
 

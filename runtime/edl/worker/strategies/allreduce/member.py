@@ -110,9 +110,8 @@ class GroupMember(Local, ABC):
         if found.holders < size or (figures[:, :2] != figures[source, :2]).any():
             group.timeout = STATE_SECS
             state = broadcast_arrays(group, self._state() if rank == source else None, source)
-        group.sum(
-            np.zeros(1, np.float32)
-        )  # barrier: every member has the state, so no rollback of a holder is needed
+        # Barrier: every member has the state, so no rollback of a holder is needed.
+        group.sum(np.zeros(1, np.float32))
         if state is not None and rank != source:
             self._take(state, int(figures[source, 0]))
         self._members = found.members
