@@ -18,7 +18,7 @@ from sqlflow_edl.syntax.ast import Statement
 from sqlflow_edl.syntax.bigquery import created_model, creates_model
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
 from sqlflow_edl.syntax.keywords import LazyTokens
-from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
+from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
 _PLANNED = (
@@ -81,7 +81,9 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
         _raise_doubts(piece, piece.span.end, text, dialect)
         sql = _slice(text, piece.span)
         planned = (
-            piece.plan and calls_predict(sql) and predict_calls(sql, dialect.name, piece.span.start) != []
+            calls_predict(sql)
+            and explains(sql, dialect)
+            and predict_calls(sql, dialect.name, piece.span.start) != []
         )
         return Statement("sql", sql, piece.span, plan=planned, refused=piece.refused)
     if piece.query:

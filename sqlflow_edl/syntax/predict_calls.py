@@ -33,6 +33,8 @@ _INSTEAD = {
 }
 _AS = re.compile(r"(?P<value>\S+)\s+AS\s+(?P<key>\w+)", re.IGNORECASE)
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES")
+_EXPLAIN = {"mysql": ("EXPLAIN", "DESCRIBE", "DESC")}  # words for it, where a database has others
+_EXPLAINED = (*_QUERIES, "INSERT", "REPLACE", "UPDATE", "DELETE", "MERGE", "CREATE")
 _MARK = "sqlflow_edl_call_"
 _CALL = re.compile(r"\bpredict\b|\bml\s*\.", re.IGNORECASE)
 _FORM = "write PREDICT(my_model, (SELECT …)) or PREDICT(my_model, my_table)"
@@ -162,7 +164,7 @@ def _tables(found: Sequence[_Found], text: str, dialect: Dialect) -> list[_Found
     from sqlglot import exp
 
     marked = replaced(text, [(each.span, f"{_MARK}{number}") for number, each in enumerate(found)])
-    marked = marked[_explained(text, dialect) :]
+    marked = marked[_explained(text, dialect)[0] :]
     try:
         names = {table.name for tree in trees(marked, dialect) for table in tree.find_all(exp.Table)}
     except ValueError:
@@ -170,14 +172,28 @@ def _tables(found: Sequence[_Found], text: str, dialect: Dialect) -> list[_Found
     return [each for number, each in enumerate(found) if f"{_MARK}{number}" in names]
 
 
-def _explained(text: str, dialect: Dialect) -> int:
-    """Return the place behind EXPLAIN and ANALYZE at the begin of the text, which sqlglot does not look behind."""
-    end = 0
-    for token, word in zip(sql_tokens(text, 0, dialect), ("EXPLAIN", "ANALYZE"), strict=False):
-        if token.word != word:
-            break
-        end = token.end
-    return end
+def explains(text: str, dialect: Dialect) -> bool:
+    """Return True if the text asks for the plan of a statement that is not to run."""
+    place, runs = _explained(text, dialect)
+    return place > 0 and not runs
+
+
+def _explained(text: str, dialect: Dialect) -> tuple[int, bool]:
+    """Return the place behind EXPLAIN and its options, 0 without them, and True if they have ANALYZE.
+
+    Databases put words, `FORMAT=JSON`, or options in parentheses there, behind which sqlglot does not look.
+    """
+    tokens = (token for token in sql_tokens(text, 0, dialect) if token.kind != "comment")
+    if (first := next(tokens, None)) is None or first.word not in _EXPLAIN.get(dialect.name, ("EXPLAIN",)):
+        return 0, False
+    runs, depth, opening = False, 0, 0
+    for token in tokens:
+        if token.word in _EXPLAINED:
+            return (opening if depth else token.start), runs
+        runs = runs or token.word == "ANALYZE"
+        opening = opening if depth else token.start
+        depth += (token.kind == "open") - (token.kind == "close")
+    return 0, False
 
 
 def _word_before(text: str, place: int, dialect: Dialect) -> str:
