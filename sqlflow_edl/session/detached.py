@@ -80,14 +80,15 @@ def commit_finished(source: Source) -> Iterator[str]:
 
 def _list_failures(source: Source) -> Iterator[str]:
     """Record the failures of detached trainings in the registry, each once."""
-    for job in job_folder.jobs():
+    for job, status in job_folder.changing():
+        # Of one elsewhere, its master has recorded the reason.
+        if status.state not in ("failed", "died") or status.place:
+            continue
         try:
-            status, intent = job.status(), read_intent(job.path)
+            intent = read_intent(job.path)
         except SpecError:  # reported where jobs are listed
             continue
-        if intent is None or intent.source != source.url or status.state not in ("failed", "died"):
-            continue
-        if status.place:  # its master has recorded the reason
+        if intent is None or intent.source != source.url:
             continue
         try:
             handled(job.path)

@@ -230,11 +230,13 @@ class JobFolder:
     @property
     def can_resume(self) -> bool:
         """True if the job ended without a model, and has what it needs to continue: see `edl.master.resume`."""
+        if not self.rows.is_dir():
+            return False
         status = self.status()
         ended = status.state in ("failed", "died", "paused") or (
             status.state == "running" and not status.alive
         )
-        return ended and self._is_training and self.rows.is_dir()
+        return ended and self._is_training
 
     @property
     def _is_training(self) -> bool:
@@ -249,7 +251,8 @@ class JobFolder:
     def remove_data(self) -> None:
         """Remove rows, checkpoints, trials and results."""
         for folder in (self.rows, self.checkpoints, self.search, self.own, self.results):
-            shutil.rmtree(folder, ignore_errors=True)
+            if folder.exists():
+                shutil.rmtree(folder, ignore_errors=True)
 
     def _keep_log(self) -> None:
         for path in self.path.iterdir():
@@ -334,6 +337,26 @@ def jobs() -> list[JobFolder]:
     return [JobFolder(path) for path in sorted(folder.iterdir()) if (path / "status.json").is_file()]
 
 
+_settled: set[Path] = set()  # jobs that this process has seen at their end, which is final
+
+
+def changing() -> Iterator[tuple[JobFolder, Status]]:
+    """Yield the jobs that may change or have just ended, the oldest first, without those whose status is damaged.
+
+    A user may have thousands of jobs: each that is done or cancelled is yielded, and read, once in a process.
+    """
+    for job in jobs():
+        if job.path in _settled:
+            continue
+        try:
+            status = job.status()
+        except SpecError:
+            continue
+        if status.state in ("done", "cancelled"):
+            _settled.add(job.path)
+        yield job, status
+
+
 def find(job_id: str) -> JobFolder:
     """Return the job with an id, or with a unique beginning or end of one. Raises SemanticError if none or several
     match.
@@ -353,23 +376,14 @@ def find(job_id: str) -> JobFolder:
 
 def unclaimed() -> list[JobFolder]:
     """Return jobs that finished after their client had left, the oldest first; `claim` one before changing it."""
-    found = []
-    for job in jobs():
-        with contextlib.suppress(SpecError):
-            if job.status().unclaimed:
-                found.append(job)
-    return found
+    return [job for job, status in changing() if status.unclaimed]
 
 
 def unstarted() -> list[JobFolder]:
     """Return jobs whose client died while it deployed them; some of their objects may exist."""
-    found = []
-    for job in jobs():
-        with contextlib.suppress(SpecError):
-            status = job.status()
-            if status.place == STARTING and status.alive and not status.attended:
-                found.append(job)
-    return found
+    return [
+        job for job, status in changing() if status.place == STARTING and status.alive and not status.attended
+    ]
 
 
 def is_over(job_id: str) -> bool:
@@ -397,11 +411,7 @@ def sweep() -> list[JobFolder]:
     A training that can be resumed keeps its rows and checkpoints for KEPT.
     """
     died = []
-    for job in jobs():
-        try:
-            status = job.status()
-        except SpecError:
-            continue
+    for job, status in changing():
         if status.alive:
             continue
         if status.state == "finished":  # its results wait to be stored

@@ -13,6 +13,7 @@ import pytest
 
 from edl.errors import JobError, SemanticError, SpecError
 from edl.jobs import job_folder
+from edl.jobs.job_folder import JobFolder
 
 
 def mode(path: Path) -> int:
@@ -146,6 +147,19 @@ def test_a_job_that_finished_without_its_client_is_claimed_by_one_at_a_time() ->
         assert not ours
     assert job_folder.unclaimed() == []
     assert running.status().state == "running"
+
+
+def test_a_job_that_is_done_is_read_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, running, failed = (job_folder.create("train") for _ in range(3))
+    done.end("done")
+    failed.end("failed")
+    assert [job for job, _ in job_folder.changing()] == [done, running, failed]
+    read: list[JobFolder] = []
+    status = JobFolder.status
+    monkeypatch.setattr(JobFolder, "status", lambda job: read.append(job) or status(job))
+    job_folder.sweep()
+    assert job_folder.unclaimed() == job_folder.unstarted() == []
+    assert read == [running, failed] * 3
 
 
 def test_a_job_is_found_by_its_id_or_an_unmistakable_part() -> None:
