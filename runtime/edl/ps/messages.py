@@ -309,6 +309,8 @@ class Reopen(msgspec.Struct, frozen=True):
 
 class CheckpointTaken(msgspec.Struct, frozen=True):
     """Answer to `TakeCheckpoint`. `progress` has at least each lease that was unfinished at the previous checkpoint.
+
+    It is the greatest of any server, so that none gets a gradient twice if all go back to a checkpoint of `async`.
     `shards` are those of all servers, with `wait`. `unfinished` are the instances, with their incarnations, whose last
     push only some servers have in a `last` checkpoint.
     """

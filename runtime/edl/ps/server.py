@@ -185,16 +185,13 @@ class Server:
             others = [each.result(msg.CheckpointTaken)[0] for each in pending]
         if coordinator and any(other.version.step != taken.version.step for other in others):
             raise ClusterError(f"the checkpoint {asked.folder} was started at different versions")
-        if asked.last:
+        if not asked.wait:
             furthest_last = sorted(
                 (*taken.progress, *(part for other in others for part in other.progress)),
                 key=lambda part: part.rows,
             )
             progress = {part.task.attempt: part for part in furthest_last}
-            answer = msg.CheckpointTaken(taken.version, tuple(progress.values()), unfinished=unfinished)
-            return answer, ()
-        if not asked.wait:
-            return msg.CheckpointTaken(taken.version, taken.progress), ()
+            return msg.CheckpointTaken(taken.version, tuple(progress.values()), unfinished=unfinished), ()
         written = [taken.written(_CUT_SECONDS)]
         if not alone:
             order = msgspec.structs.replace(asked, alone=True)

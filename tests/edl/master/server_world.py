@@ -16,7 +16,7 @@ from edl.master.ps.server_slot import Answer, Call
 from edl.master.state import MasterState
 from edl.master.tasks.recovery import ServerRecovery
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.checkpoint.content import Manifest, Mode, Shard, Version
+from edl.ps.checkpoint.content import Manifest, Mode, Progress, Shard, Version
 from edl.ps.checkpoint.manifests import manifest_of
 from edl.ps.messages import (
     Arrange,
@@ -253,7 +253,7 @@ class World:
             each.memory = {
                 shard for shard in each.memory if shard[0] >= header.folder or shard[0] in header.kept
             }
-        return CheckpointTaken(Version(*machine.at, machine.step), tuple(machine.progress.values()))
+        return CheckpointTaken(Version(*machine.at, machine.step), furthest(self.machines))
 
     def close(self, leader: Server, header: TakeCheckpoint) -> Answer | None:
         """Take the last checkpoint of these servers; some may be sealed alone."""
@@ -283,12 +283,8 @@ class World:
         for each in machines:
             each.admitted = {}
         self.checkpoints[header.folder] = Saved(machines, last=True)
-        furthest_last = sorted(
-            (part for each in machines for part in each.progress.values()), key=lambda part: part.rows
-        )
-        progress = {part.task.attempt: part for part in furthest_last}
         version = Version(*leader.at, leader.step)
-        return CheckpointTaken(version, tuple(progress.values()), unfinished=unfinished)
+        return CheckpointTaken(version, furthest(machines), unfinished=unfinished)
 
     def repeated(self) -> list[Push]:
         """Return the pushes that workers send again, because some servers have them."""
@@ -334,6 +330,14 @@ class World:
                         after.memory.add((name, index))
                     saved.writing.remove(machine)
                     machine.written[name] = Shard(index, f"server-{index}.safetensors")
+
+
+def furthest(machines: list[Server]) -> tuple[Progress, ...]:
+    """Return the greatest progress of each lease on any server."""
+    furthest_last = sorted(
+        (part for each in machines for part in each.progress.values()), key=lambda part: part.rows
+    )
+    return tuple({part.task.attempt: part for part in furthest_last}.values())
 
 
 def manifest(taking: PendingCheckpoint, mode: Mode) -> Manifest:

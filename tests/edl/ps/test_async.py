@@ -102,6 +102,16 @@ def test_a_server_that_is_restored_refuses_what_was_revoked_since_its_cut(tmp_pa
             assert answer.revoked is refused
 
 
+def test_a_checkpoint_counts_a_push_that_one_of_the_servers_has(tmp_path: Path) -> None:
+    with trained(2, MODEL) as servers:
+        servers.push(MODEL, gradients(), ROWS, progress=progress(4, 10))
+        further = msg.Push(0, "worker-0", 0, 99, 0.1, 10, progress=progress(4, 20))
+        servers.call(1, further, msg.Pushed, [np.empty(0, np.float32)])
+        order = msg.TakeCheckpoint(0, str(tmp_path / "cut"))
+        taken, _ = servers.call(0, order, msg.CheckpointTaken)
+        assert taken.progress == (progress(4, 20),)
+
+
 def test_the_updates_that_a_restored_server_says_are_lost_are_those_that_each_row_lacks(
     tmp_path: Path,
 ) -> None:
