@@ -6,8 +6,9 @@ import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from edl.data.url import redacted
 from sqlflow_edl.cli.program.variables import assignment
@@ -23,22 +24,44 @@ _URL = re.compile(r"[\w+.-]+://[^\s']+")
 class Parser(argparse.ArgumentParser):
     """Parser of arguments whose errors name the nearest command, option or choice, and no password."""
 
+    _given: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._given = sys.argv[1:] if args is None else args
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Exit with the message. Argparse quotes a wrong choice, and then each that there is."""
+        if "arguments are required" in message:
+            self._check_options(self._given)
         wrong, *choices = re.findall(r"'([^']*)'", message) if "invalid choice: '" in message else [""]
         shown = _URL.sub(lambda url: redacted(url[0]), message)
         super().error(shown + _nearest(wrong, choices))
+
+    def _check_options(self, given: Sequence[str]) -> None:
+        """Exit for an option that this command does not have."""
+        for word in given:
+            name = word.partition("=")[0]
+            if name == "--":
+                return
+            if name.startswith("--") and name not in self._option_string_actions:
+                _refuse(self, word)
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments. An argument that the command does not have exits with the nearest option."""
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
-        commands = next(each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-        refusing: argparse.ArgumentParser = commands.choices.get(options.command, parser)
-        near = _nearest(unknown[0].partition("=")[0], refusing._option_string_actions)
-        refusing.error(f"unrecognized argument: {unknown[0]}{near}")
+        refusing = parser
+        while found := [each for each in refusing._actions if isinstance(each, argparse._SubParsersAction)]:
+            refusing = found[0].choices[getattr(options, found[0].dest)]
+        _refuse(refusing, unknown[0])
     return options
+
+
+def _refuse(parser: argparse.ArgumentParser, word: str) -> NoReturn:
+    near = _nearest(word.partition("=")[0], parser._option_string_actions)
+    parser.error(f"unrecognized argument: {word}{near}")
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

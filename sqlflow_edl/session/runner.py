@@ -260,9 +260,10 @@ class JobRunner:
         self._submitter.leave(ready.folder, ready.spec, ready.pinned, self._observer, ready.on)
         self._continues = True
         job_id = ready.folder.id
+        does = "adds its rows to" if ready.intent.append else "stores"
         return Result(
             statement,
-            message=f"job {job_id} continues in the background and stores {ready.intent.name} when it ends; "
+            message=f"job {job_id} continues in the background and {does} {ready.intent.name} when it ends; "
             f"follow it with `sqlflow attach {job_id}`",
         )
 

@@ -220,8 +220,8 @@ def test_a_detached_job_stores_what_it_made_when_it_ends(url: str) -> None:
     assert outcome.archive
     wait_until(lambda: job.status().state == "done")
     with Session(url) as session:
-        [statement] = session.parse(f"{QUERY} TO PREDICT later.income USING left_alone")
-        session.leave(statement)
+        [statement] = session.parse(f"{QUERY} TO PREDICT later.income USING left_alone APPEND")
+        assert "and adds its rows to later when it ends" in session.leave(statement).message
     later = job_folder.jobs()[-1]
     client.attach(later, lambda event: None)
     wait_until(lambda: later.status().state == "done")

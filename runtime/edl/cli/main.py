@@ -91,8 +91,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the options. Raises SemanticError for an unknown argument or an inconsistent combination."""
     parser, commands = _parser()
     command = commands.get(arguments[0]) if arguments else None
-    if command is not None and arguments[0] != "run":  # the script has arguments of its own
-        check_flags(arguments[1:], command)
+    if command is not None:
+        written = arguments[1:]
+        check_flags(script.before_script(written, command) if arguments[0] == "run" else written, command)
     options = parser.parse_args(arguments)
     if options.kind in _OF_ROWS:
         place.check(options)

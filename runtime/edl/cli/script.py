@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -73,6 +73,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--module", action="store_true", help="the script is a module, as in python -m")
     parser.add_argument("script", help="Python file, or a module's name")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
+
+
+def before_script(written: Sequence[str], parser: argparse.ArgumentParser) -> Sequence[str]:
+    """Return the arguments that are not the script's own."""
+    at = 0
+    while at < len(written) and written[at].startswith("-"):
+        action = parser._option_string_actions.get(written[at])
+        at += 1 if action is None or action.nargs == 0 else 2
+    return written[:at]
 
 
 def run(options: argparse.Namespace) -> None:

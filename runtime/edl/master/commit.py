@@ -55,7 +55,8 @@ def commit(job: JobFolder, intent: Intent, source: Source) -> str:
     if intent.record is not None:
         verdict = f"; {stored.verdict}" if stored.verdict else ""
         return f"job {job.id} had finished: stored the model {stored.name}{verdict}"
-    return f"job {job.id} had finished: wrote {stored.rows:,} rows to {stored.name}"
+    did = "added" if intent.append else "wrote"
+    return f"job {job.id} had finished: {did} {stored.rows:,} rows to {stored.name}"
 
 
 def commit_when_possible(

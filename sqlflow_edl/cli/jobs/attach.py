@@ -77,7 +77,7 @@ def _ending(job: JobFolder, outcome: Outcome) -> str:
     status = job.status()
     intent = read_intent(job.path) if status.state == "done" else None
     if stored := outcome.stored or (intent.name if intent is not None else ""):
-        text += f"; stored {stored}"
+        text += f"; {'added its rows to' if intent is not None and intent.append else 'stored'} {stored}"
         if intent is not None and intent.rival is not None:
             text += f"; {intent.rival.verdict(outcome.figures, stored)}"
     if status.state == "done" and job.zoo.is_dir():

@@ -34,6 +34,17 @@ def test_a20_an_unknown_flag_is_an_error_with_the_nearest_right_one(
     assert words in err
 
 
+def test_an_unknown_flag_before_a_script_is_an_error_and_flags_behind_it_are_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    err = complaint(["run", "--threads", "1", "--worker=2", "train.py"], capsys)
+    assert "there is no argument --worker\nhint: did you mean --workers?" in err
+    err = complaint(
+        ["run", "--workers=2", "--threads", "1", "missing.py", "--worker"], capsys, exit_codes.FAILED
+    )
+    assert "there is no file missing.py" in err
+
+
 @pytest.mark.parametrize(
     ("flag", "instead"),
     [

@@ -86,6 +86,12 @@ def test_the_command_line_allows_packages_for_every_process_of_a_job(
         ),
         ("run --on-error stopp", "did you mean stop?"),
         ("image biuld", "did you mean build?"),
+        ("image build --tagg x", "image build: error: unrecognized argument: --tagg; did you mean --tag?"),
+        (
+            "image push x --bulder=a",
+            "image push: error: unrecognized argument: --bulder=a; did you mean --builder?",
+        ),
+        ("image build --file x", "image build: error: the following arguments are required: -t/--tag"),
         ("jobs 99", "sqlflow jobs: error: unrecognized argument: 99\n"),
     ],
 )

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from edl.data import connect
+from edl.data.results import ResultFolder
 from edl.jobs import job_folder
 from edl.jobs.event_log import EventLog
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder
 from edl.models.pending import Intent, write_intent
 from edl.models.registry.records import ModelRecord
+from sqlflow_edl.cli.jobs import attach
 from sqlflow_edl.session.observer import Silent
 from sqlflow_edl.session.session import Session
 from tests.databases import DIALECTS, Databases
@@ -53,6 +56,21 @@ def notes(url: str) -> list[str]:
     heard = Heard()
     with Session(url, observer=heard):
         return heard.notes
+
+
+def test_rows_that_a_job_left_are_added_or_written(url: str) -> None:
+    for target, append, words in (("k", False, "wrote"), ("k", True, "added"), ("k", True, "added")):
+        job = job_folder.create("predict")
+        ResultFolder(job.results).stage(0, 0, [pa.record_batch({"id": [1, 2], "guess": [0.5, 1.5]})])
+        with EventLog(ClusterFolder(job.path).events) as events:
+            events.write(Outcome("predict", 2, 1.0, tasks=1))
+        write_intent(job.path, Intent("predict", stored(url), target, append=append))
+        job.finish(1, "another process")
+        assert notes(url) == [f"job {job.id} had finished: {words} 2 rows to k"]
+        words = "; added its rows to k" if append else "; stored k"
+        assert words in attach._ending(job, Outcome("predict", 2, 1.0, tasks=1))
+    with connect(url) as source:
+        assert source.stream("SELECT * FROM k").read_all().num_rows == 6
 
 
 def versions(url: str) -> list[str]:
