@@ -49,7 +49,7 @@ class Explained:
         """Find the columns `x`, `x_shap` and `label_base`; None if the table has no such columns."""
         names = table.column_names
         bases = [name.removesuffix("_base") for name in names if name.endswith("_base")]
-        columns = [name for name in names if f"{name}_shap" in names]
+        columns = [name for name in names if f"{name}_shap" in names and _is_number(table[f"{name}_shap"])]
         if not (bases and columns and table.num_rows):
             return None
         effects = {name: _numbers(table.column(f"{name}_shap")) for name in columns}
@@ -62,15 +62,20 @@ class Explained:
 
     def checked(self, column: str) -> str:
         """Return the column. Raises SemanticError if the rows have no Shapley value of it."""
-        if column not in self.effects:
+        if column not in tuple(self.effects):  # of a notebook, where it may be anything
             raise SemanticError(
-                f"there is no Shapley value of {column}", hint=did_you_mean(column, self.effects)
+                f"there is no Shapley value of {column}", hint=did_you_mean(str(column), self.effects)
             )
         return column
 
 
 def _numbers(column: pa.ChunkedArray) -> Floats:
     return np.asarray(pc.cast(column, pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _is_number(column: pa.ChunkedArray) -> bool:
+    kind = column.type
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _importance(effects: Floats) -> float:
@@ -80,15 +85,14 @@ def _importance(effects: Floats) -> float:
 
 def _ordered(column: pa.ChunkedArray) -> Floats | None:
     """Return the values as numbers, dates as years; None if they have no order, as texts."""
-    if types.is_temporal(column.type) and not types.is_time(column.type):
+    if types.is_duration(column.type):
+        column = pc.cast(column, pa.int64())
+    elif types.is_temporal(column.type) and not types.is_time(column.type):
         seconds = pc.cast(pc.cast(column, pa.timestamp("s"), safe=False), pa.int64())
         return 1970 + _numbers(seconds) / _YEAR
     if types.is_boolean(column.type):
         column = pc.cast(column, pa.int8())
-    is_number = (
-        types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)
-    )
-    return _numbers(column) if is_number else None
+    return _numbers(column) if _is_number(column) else None
 
 
 # Charts ----------------------------------------------------------------------------------------------------
@@ -250,7 +254,7 @@ def _places(values: pa.ChunkedArray, most: int) -> tuple[Floats, list[str]]:
     ordered = _ordered(values)
     if ordered is not None:
         return ordered, []
-    texts = pc.cast(values, pa.string())
+    texts = _texts(values)
     counts = Counter(each for each in texts.to_pylist() if each is not None)
     if len(counts) <= most:
         names = sorted(counts)
@@ -258,6 +262,15 @@ def _places(values: pa.ChunkedArray, most: int) -> tuple[Floats, list[str]]:
     names = sorted(name for name, _ in counts.most_common(most - 1))
     places = pc.fill_null(pc.index_in(texts, pa.array(names, pa.string())), len(names))
     return _numbers(pc.if_else(texts.is_valid(), places, pa.scalar(None, pa.int32()))), [*names, "others"]
+
+
+def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the values as texts; those of types without one, as lists, as Python writes them."""
+    try:
+        return pc.cast(values, pa.string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        written = (None if value is None else str(value) for value in values.to_pylist())
+        return pa.chunked_array([pa.array(written, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from edl.errors import SemanticError
+from edl.errors import SemanticError, SQLFlowError
+from sqlflow_edl.display.files import OutputFile, path_of, writing
 from sqlflow_edl.notebook import html
 from sqlflow_edl.notebook.errors import CellError
 
@@ -32,8 +33,25 @@ class Chart:
         return html.image(self.svg)
 
     def save(self, path: str | Path) -> None:
-        """Write the drawing to a file, `shap.svg` for example."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        """Write the drawing to a file, `shap.svg` for example.
+
+        Raises CellError for another format, a chart without rows, and a file that cannot be written.
+        """
+        try:
+            file = path_of(str(path))
+            if file.suffix.casefold() not in ("", ".svg"):
+                raise SemanticError(
+                    f"a chart is written as SVG, not as {file.suffix}",
+                    hint=f"save({str(file.with_suffix('.svg'))!r})",
+                )
+            if not self.svg:
+                raise SemanticError("the chart has no rows to draw")
+            with OutputFile(file) as output:
+                with writing(file):
+                    output.out.write(self.svg)
+                output.keep()
+        except SQLFlowError as error:
+            raise CellError(error) from error
 
 
 def drawn(table: pa.Table | None, draw: Callable[[ModuleType, Explained], str]) -> Chart:

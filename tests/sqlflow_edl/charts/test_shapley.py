@@ -118,7 +118,30 @@ def test_of_many_categories_the_most_frequent_have_places_and_colours() -> None:
     assert sum(map(len, dots(svg).values())) == ROWS - 1
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1, 2], None]),
+        pa.array([{"a": 1}, {"a": 2}]),
+        pa.array([1, 2], pa.duration("s")),
+        pa.array([b"\xff", b"a"]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_columns_of_any_type_are_drawn(values: pa.Array) -> None:
+    rows = Explained.of(pa.table({"x": values, "x_shap": [0.5, -1.0], "y_base": [0.0, 0.0]}))
+    assert rows is not None
+    assert "<svg" in beeswarm(rows)
+    assert "<svg" in dependence(rows, "x", by="x")
+
+
+def test_a_column_with_texts_is_no_shapley_value() -> None:
+    assert Explained.of(pa.table({"x": [1], "x_shap": ["a"], "y_base": [0.0]})) is None
+
+
 def test_unknown_columns_are_refused() -> None:
+    with pytest.raises(SemanticError, match="no Shapley value of 5"):
+        dependence(explained(), 5)  # type: ignore[arg-type]
     with pytest.raises(SemanticError, match="no Shapley value of ages") as caught:
         dependence(explained(), "ages")
     assert caught.value.hint == "did you mean age?"

@@ -15,6 +15,7 @@ import sqlflow_edl
 from edl.data.metric_tables import importances
 from edl.errors import SQLFlowError
 from edl.jobs.events import EpochEnd
+from sqlflow_edl.notebook.charts import Chart
 from sqlflow_edl.notebook.errors import CellError
 from sqlflow_edl.notebook.result_set import ResultSet
 from sqlflow_edl.reports.result import Result
@@ -112,6 +113,26 @@ def test_explained_rows_of_a_table_are_drawn_on_request(tmp_path: Path) -> None:
     chart = found.beeswarm()
     chart.save(tmp_path / "swarm.svg")
     assert (tmp_path / "swarm.svg").read_text() == chart.svg
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("swarm.png", r"a chart is written as SVG, not as \.png"),
+        ("missing/swarm.svg", "cannot write .*: No such file or directory"),
+        ("", "cannot write .*: Is a directory"),
+        ("~nobody-of-this-name/swarm.svg", "no such home folder"),
+    ],
+)
+def test_a_drawing_is_not_written_to_a_wrong_file(path: str, message: str, tmp_path: Path) -> None:
+    wrong = path if path.startswith("~") else tmp_path / path
+    [statement] = parse("SELECT * FROM explained")
+    with pytest.raises(CellError, match=message) as caught:
+        ResultSet(Result(statement), EXPLAINED).beeswarm().save(wrong)
+    assert path != "swarm.png" or caught.value.hint == f"save('{tmp_path / 'swarm.svg'}')"
+    with pytest.raises(CellError, match="no rows to draw"):
+        Chart("").save(tmp_path / "swarm.svg")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_drawing_is_an_image_of_its_size_with_its_words() -> None:
