@@ -33,7 +33,7 @@ from edl.ps import messages, wire
 from edl.rpc import codec
 from edl.rpc import control_pb2 as pb
 from edl.spec import from_json, to_json
-from edl.tasks.protocol import Flag, Held, Request, TaskUpdate
+from edl.tasks.protocol import Flag, Request, TaskUpdate
 from edl.tasks.task import Report, Task
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.dialects import DIALECTS
@@ -176,7 +176,7 @@ def _a_request() -> bytes:
     task = Task(1, "train", 8192, 16384, 2, 512, (7 << 40) + 6)
     states = {"auc": (np.array([0.0, 1.0]), np.ones((3, 4)))}
     updates = (TaskUpdate(1, "done", Report(task, 7680, 15, 1.5, 7680.0, states)),)
-    request = Request("worker-0", 3, 1, updates, (Held(task, 3),), {"train": 2}, group=1)
+    request = Request("worker-0", 3, 1, updates, (Report(task, 3),), {"train": 2}, group=1)
     return bytes(codec.request_to(request, 1.0, Flag.NONE).SerializeToString())
 
 

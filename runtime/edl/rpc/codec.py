@@ -10,7 +10,6 @@ from edl.tasks.encoding import decode, encode
 from edl.tasks.protocol import (
     Answer,
     Flag,
-    Held,
     Joined,
     JoinRequest,
     Request,
@@ -106,7 +105,8 @@ def request_from(message: pb.ExchangeRequest) -> Request:
         message.generation,
         tuple(map(_update_from, message.reports)),
         tuple(
-            Held(task_from(held.task), held.rows, held.steps, held.loss, held.weight) for held in message.held
+            Report(task_from(held.task), held.rows, held.steps, held.loss, held.weight)
+            for held in message.held
         ),
         {_NAMES[kind]: count for kind, count in message.want.items()},
         message.seen_upto,

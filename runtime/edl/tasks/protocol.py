@@ -47,16 +47,6 @@ class TaskUpdate(msgspec.Struct, frozen=True):
     folder: str = ""
 
 
-class Held(msgspec.Struct, frozen=True):
-    """Task assigned to a worker, and its progress; sums as in `edl.tasks.task.Summary`."""
-
-    task: Task
-    rows: int = 0
-    steps: int = 0
-    loss: float = 0.0
-    weight: float = 0.0
-
-
 class WorkerGroup(msgspec.Struct, frozen=True):
     """Workers that take the same steps together. `number` grows with every group of the job.
 
@@ -87,17 +77,18 @@ class JoinRequest(msgspec.Struct, frozen=True):
 class Request(msgspec.Struct, frozen=True):
     """Heartbeat of a worker, with its reports and wishes.
 
-    `want` is the number of tasks by type. `seen_upto` is the last report that the last answer acknowledged, `servers`
-    the number of the known list of servers. `number` grows with every request of this incarnation. `group` is the
-    number of the group whose weights it has (0: none), which its training reports belong to. `join` requests the next.
-    `obstacle` describes what the worker does not reach, empty if nothing.
+    `held` are the assigned tasks with their progress. `want` is the number of tasks by type. `seen_upto` is the last
+    report that the last answer acknowledged, `servers` the number of the known list of servers. `number` grows with
+    every request of this incarnation. `group` is the number of the group whose weights it has (0: none), which its
+    training reports belong to. `join` requests the next. `obstacle` describes what the worker does not reach, empty if
+    nothing.
     """
 
     instance: str
     incarnation: int
     generation: int = 0
     updates: tuple[TaskUpdate, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[Report, ...] = ()
     want: dict[TaskType, int] = {}
     seen_upto: int = 0
     servers: int = 0

@@ -123,7 +123,7 @@ class Conclusion(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Finished task, or the part of one that was done before it is given back.
+    """Finished task, or the part of one that is done: while it is worked on, or before it is given back.
 
     `rows` were done; `loss`, `weight` and `states` are as in `Summary`.
     """
@@ -135,6 +135,18 @@ class Report(msgspec.Struct, frozen=True):
     weight: float = 0.0
     states: dict[str, State] = {}
     conclusion: Conclusion | None = None
+
+    def plus(self, rows: int, steps: int, loss: float, weight: float) -> Report:
+        """Return the report with another part of the task done."""
+        return Report(
+            self.task,
+            self.rows + rows,
+            self.steps + steps,
+            self.loss + loss,
+            self.weight + weight,
+            self.states,
+            self.conclusion,
+        )
 
 
 class TaskSource(Protocol):

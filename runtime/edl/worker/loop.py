@@ -263,13 +263,7 @@ class Worker:
             losses = self.strategy.train(rows, done, self.rates)
             self._check_finite(losses, before, task.number)
             piece = _sum(losses, last - first, size)
-            done = Report(
-                task,
-                done.rows + last - first,
-                done.steps + len(losses),
-                done.loss + piece,
-                done.weight + self.strategy.weight_of(part.weight),
-            )
+            done = done.plus(last - first, len(losses), piece, self.strategy.weight_of(part.weight))
             meter.add(last - first, steps=len(losses), epoch=task.number, loss=piece / (last - first))
             self.source.progress(done)
             self.after_steps(done)

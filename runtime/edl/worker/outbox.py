@@ -14,7 +14,6 @@ from edl.jobs.failure import Failed
 from edl.tasks.protocol import (
     Answer,
     Flag,
-    Held,
     Joined,
     JoinRequest,
     Request,
@@ -50,7 +49,7 @@ class Outbox:
         self._requested: tuple[int, JoinRequest | None] = (0, None)
         self._sequence = self._requests = 0
         self._updates: deque[TaskUpdate] = deque()
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, Report] = {}
         self._received: defaultdict[TaskType, deque[Task]] = defaultdict(deque)
 
     @property
@@ -87,7 +86,7 @@ class Outbox:
     def progress(self, done: Report) -> None:
         task = done.task
         if task.attempt in self._held:
-            self._held[task.attempt] = _held(done)
+            self._held[task.attempt] = done
 
     def report(
         self,
@@ -154,7 +153,7 @@ class Outbox:
         for lease in answer.revoked:
             self._drop(lease)
         for task in answer.tasks:
-            self._held[task.attempt] = Held(task)
+            self._held[task.attempt] = Report(task)
             self._received[task.type].append(task)
 
     # Groups -----------------------------------------------------------------------------------------------------
@@ -170,7 +169,7 @@ class Outbox:
         self._received["train"].clear()
         for lease in [lease for lease, kept in self._held.items() if kept.task.type == "train"]:
             del self._held[lease]
-        self._held.update((done.task.attempt, _held(done)) for done in tasks)
+        self._held.update((done.task.attempt, done) for done in tasks)
         unstored = self.unstored
         for report in reports:
             if report.task.attempt not in unstored:
@@ -189,7 +188,3 @@ class Outbox:
             received = self._received[held.task.type]
             if held.task in received:
                 received.remove(held.task)
-
-
-def _held(done: Report) -> Held:
-    return Held(done.task, done.rows, done.steps, done.loss, done.weight)

@@ -12,7 +12,7 @@ from edl.master.tasks.task_manager import TaskManager
 from edl.spec import Training
 from edl.tasks import encoding
 from edl.tasks.job_state import Plan
-from edl.tasks.protocol import Answer, Held, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
+from edl.tasks.protocol import Answer, JoinRequest, Request, TaskUpdate, UpdateKind, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import CONTROL, Report, Task, TaskType
 from tests.edl.master.test_schedules import finished
@@ -38,7 +38,7 @@ class GroupStage:
         self.wanted = len(workers)
         self.holds: dict[str, int] = {}  # that each worker has the state of
         self.incarnations: dict[str, int] = {}
-        self.held: dict[str, list[Held]] = {}
+        self.held: dict[str, list[Report]] = {}
         self._heard: dict[str, int] = {}  # reports of each that the master counts
         self._start(None)
         for name in workers:
@@ -107,7 +107,7 @@ class GroupStage:
             join=join,
         )
         found = self.master.exchange(request, self.now)
-        self.held[name] += [Held(task) for task in found.tasks]
+        self.held[name] += [Report(task) for task in found.tasks]
         self._heard[name] = max(before, found.seen_upto)
         return found
 

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from edl.master.tasks.progress_watch import FACTOR, FIRST_SECS, LEAST_SECS, Hanging, ProgressWatch
-from edl.tasks.protocol import Held, JoinRequest, Request, TaskUpdate
+from edl.tasks.protocol import JoinRequest, Request, TaskUpdate
 from edl.tasks.task import Report, Task, TaskType
 
 TASK = Task(3, "predict", 0, 1000, attempt=7)
@@ -17,7 +17,7 @@ def request(
     name: str = "worker-0", *, rows: int | None = None, task: Task = TASK, **parts: object
 ) -> Request:
     """Of a worker that has done so many rows of the task; None: it has none."""
-    held = () if rows is None else (Held(task, rows),)
+    held = () if rows is None else (Report(task, rows),)
     return Request(name, 0, held=held, **parts)  # type: ignore[arg-type]
 
 

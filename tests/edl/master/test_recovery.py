@@ -9,7 +9,7 @@ from edl.master.rendezvous import BOUNDARY_SECS, JOIN_SECS, MEMBER_SECS
 from edl.master.state import MasterState
 from edl.master.tasks.ownership import GROUP
 from edl.tasks import encoding
-from edl.tasks.protocol import Flag, Held, WorkerGroup
+from edl.tasks.protocol import Flag, WorkerGroup
 from edl.tasks.ranges import LEAST_ROWS
 from edl.tasks.task import Report, Task
 from tests.edl.master.group_stage import LEASE, GroupStage
@@ -40,7 +40,7 @@ def test_tasks_stay_with_the_group_when_its_leader_dies_and_the_next_one_names_t
     trio.kill("a")
     assert set(trio.master.state.leases) == {first.attempt, second.attempt}
     trio.join("bc")
-    trio.held["b"] = [Held(first, 512, 1, 512.0)]
+    trio.held["b"] = [Report(first, 512, 1, 512.0)]
     trio.form("bc")
     assert list(trio.master.state.leases) == [first.attempt]
     again = trio.take("b")
@@ -78,7 +78,7 @@ def test_what_a_leader_told_that_was_left_behind_counts_for_nothing(trio: GroupS
     assert task is not None
     trio.join("bc")
     trio.pass_time(1.0)
-    trio.held["b"] = [Held(task)]
+    trio.held["b"] = [Report(task)]
     trio.form("bc")
     trio.say("a", finished(task))
     assert trio.master.job.state.rows == 0
@@ -94,7 +94,7 @@ def test_a5_a_lease_that_was_not_written_down_holds_when_the_next_leader_names_i
     trio._start(encoding.decode(kept, MasterState))
     trio.kill("a")
     trio.join("bc")
-    trio.held["b"] = [Held(task, 512, 1, 512.0)]
+    trio.held["b"] = [Report(task, 512, 1, 512.0)]
     trio.form("bc")
     assert trio.say("b").revoked == ()
     trio.held["b"].clear()
@@ -150,7 +150,7 @@ def test_a2_a_task_whose_owners_are_preempted_keeps_its_budget() -> None:
     for gone, left in zip("abcde", ("bcdef", "cdef", "def", "ef", "f"), strict=True):
         stage.kill(gone)
         stage.join(left)
-        stage.held[left[0]] = [Held(task)]
+        stage.held[left[0]] = [Report(task)]
         stage.form(left)
     assert not stage.master.state.failures
     stage.work("f")
@@ -193,7 +193,7 @@ def test_a18_without_any_holder_the_job_goes_back_and_begins_anew_with_those_who
 def test_a18_the_job_goes_back_to_the_leaders_checkpoint(trio: GroupStage) -> None:
     tasks = [trio.take("a") for _ in range(2)]
     done, half = (task for task in tasks if task is not None)
-    trio.held["a"] = [Held(half)]
+    trio.held["a"] = [Report(half)]
     trio.say("a", finished(done))
     part = Report(half, 512, 1, 512.0, 512.0)
     trio.say("a", part, kind="checkpoint", folder="cut-1")
@@ -252,7 +252,7 @@ def test_how_long_steps_take_is_seen_from_what_the_leader_holds(trio: GroupStage
     assert task is not None
     for steps in (2, 4, 4, 8):
         trio.pass_time(1.0)
-        trio.held["a"] = [Held(task, 512 * steps, steps)]
+        trio.held["a"] = [Report(task, 512 * steps, steps)]
         trio.say("a")
     assert trio.rendezvous.step_secs == pytest.approx(0.5)
 

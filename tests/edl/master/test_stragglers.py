@@ -10,7 +10,8 @@ from edl.jobs.snapshot import Load
 from edl.master.instances.stragglers import WINDOW, Loads, Window
 from edl.ps.checkpoint.content import Mode
 from edl.ps.messages import Figures, Status
-from edl.tasks.protocol import Held, Request
+from edl.tasks.protocol import Request
+from edl.tasks.task import Report
 from tests.edl.master.group_stage import GroupStage
 from tests.edl.master.stage import Stage
 from tests.edl.master.test_schedules import finished
@@ -78,7 +79,7 @@ def test_a_worker_at_a_tenth_of_the_others_speed_is_marked() -> None:
         for name, task in zip(names, tasks, strict=True):
             assert task is not None
             speed = 10 if name == "worker-1" else 100
-            held = (Held(task, speed * second),)
+            held = (Report(task, speed * second),)
             stage.leases.exchange(Request(name, 0, 1, held=held, number=second + 9), stage.now)
         found.look(float(second))
     assert [found.note(name) for name in names] == ["", "straggling", ""]

@@ -15,7 +15,6 @@ from edl.tasks import encoding
 from edl.tasks.protocol import (
     Answer,
     Flag,
-    Held,
     Joined,
     JoinRequest,
     Request,
@@ -60,7 +59,7 @@ def test_a_request_comes_as_it_went() -> None:
         3,
         2,
         told,
-        (Held(TRAIN, 512, 1, 0.25, 256.0),),
+        (Report(TRAIN, 512, 1, 0.25, 256.0),),
         {"train": 3, "export": 1},
         5,
         9,

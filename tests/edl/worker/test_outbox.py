@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from edl.tasks.protocol import Answer, Held, Joined
+from edl.tasks.protocol import Answer, Joined
 from edl.tasks.task import Report, Task
 from edl.worker.outbox import Outbox
 
@@ -10,7 +10,7 @@ from edl.worker.outbox import Outbox
 def test_how_far_a_task_is_is_told_with_all_its_sums() -> None:
     task, wanted = (
         Task(3, "train", 0, 100, attempt=7),
-        Held(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
+        Report(Task(3, "train", 0, 100, attempt=7), 40, 2, 8.0, 20.0),
     )
     alone, member = Outbox("worker-0", 0), Outbox("worker-1", 0)
     alone.answered(Answer(1, (task,)))

@@ -119,6 +119,4 @@ def after(done: Report, rows: Minibatches, loss: float) -> Report:
     """Return the progress of a task after a minibatch with this mean loss."""
     count = len(rows.labels)
     weight = count if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
-    return Report(
-        done.task, done.rows + count, done.steps + 1, done.loss + loss * count, done.weight + weight
-    )
+    return done.plus(count, 1, loss * count, weight)

@@ -33,7 +33,7 @@ def on_servers(
     parameters = Parameters(adapter, servers, *instance, start)
     if cluster.strategy == "sync":
         size, alone = cluster.grads_to_wait, cluster.workers == 1
-        return Synchronous(adapter, parameters, servers, store, size, alone=alone)
+        return Synchronous(parameters, store, size, alone=alone)
     if cluster.local_steps > 1:
-        return LocalSteps(adapter, parameters, servers, store, cluster.local_steps)
-    return Asynchronous(adapter, parameters, servers, store)
+        return LocalSteps(parameters, store, cluster.local_steps)
+    return Asynchronous(parameters, store)

@@ -19,26 +19,19 @@ from edl.checkpoints import CheckpointStore
 from edl.embeddings import Stored, added
 from edl.embeddings.model_tables import Need, RowGradients
 from edl.embeddings.table import Ids
-from edl.frameworks.adapter import Floats, GradientAdapter, Minibatches
+from edl.frameworks.adapter import Floats, Minibatches
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
 from edl.worker.strategies.ps_base import ServerStrategy, progress
-from edl.worker.strategies.ps_client import ParameterServers
 from edl.worker.strategies.ps_model import Parameters, PullCall, Pulled, Push, PushCall, Pushed
 
 
 class PushStrategy(ServerStrategy):
     """Strategy with one push in flight; a push is settled once it is answered."""
 
-    def __init__(
-        self,
-        adapter: GradientAdapter,
-        parameters: Parameters,
-        servers: ParameterServers,
-        store: CheckpointStore,
-    ) -> None:
-        super().__init__(adapter, parameters, servers, store)
+    def __init__(self, parameters: Parameters, store: CheckpointStore) -> None:
+        super().__init__(parameters, store)
         self._pushing: PushCall | None = None
         self._sent = self._answered = 0
 
@@ -125,15 +118,8 @@ class LocalSteps(PushStrategy):
     is a plain push. Rows are updated in the model's own tables, which are refilled for each group.
     """
 
-    def __init__(
-        self,
-        adapter: GradientAdapter,
-        parameters: Parameters,
-        servers: ParameterServers,
-        store: CheckpointStore,
-        group: int,
-    ) -> None:
-        super().__init__(adapter, parameters, servers, store)
+    def __init__(self, parameters: Parameters, store: CheckpointStore, group: int) -> None:
+        super().__init__(parameters, store)
         self.group = group
 
     def train(self, rows: Minibatches, done: Report, rates: Rates | None) -> Floats:
@@ -171,13 +157,9 @@ class LocalSteps(PushStrategy):
                     self._adapter.apply(found.values)
             now = need(first + self.group)
             root = sums.count**0.5
+            rows_done = done.rows - before
             push = Push(
-                sums.over(root),
-                rate / root,
-                done.rows - before,
-                progress(done),
-                pulled.versions,
-                self._state(),
+                sums.over(root), rate / root, rows_done, progress(done), pulled.versions, self._state()
             )
             self._push(push, now)
             pulled = self._taken() if now is not None else None

@@ -19,14 +19,13 @@ import numpy as np
 from edl.checkpoints import CheckpointStore, GoneError
 from edl.embeddings.model_tables import Fetched, Need
 from edl.embeddings.table import Ids
-from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, Gradients, Minibatches
 from edl.models.weights import Weights
 from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
-from edl.worker.strategies.ps_client import ParameterServers
 from edl.worker.strategies.ps_export import exported, with_own
 from edl.worker.strategies.ps_model import Parameters, Pulled
 
@@ -40,19 +39,12 @@ class ServerStrategy(ABC):
     group = 1
     part = 0, 1
 
-    def __init__(
-        self,
-        adapter: GradientAdapter,
-        parameters: Parameters,
-        servers: ParameterServers,
-        store: CheckpointStore,
-    ) -> None:
+    def __init__(self, parameters: Parameters, store: CheckpointStore) -> None:
         self.step = 0
-        self._adapter = adapter
+        self._adapter, self._servers = parameters.adapter, parameters.servers
         self._parameters = parameters
-        self._servers = servers
         self._store = store
-        self._random = adapter.get_random()
+        self._random = self._adapter.get_random()
         self._pushed_state: Floats | None = None
 
     @abstractmethod
@@ -103,7 +95,7 @@ class ServerStrategy(ABC):
     def weights(self, epoch: int) -> Weights:
         with self.scoring():
             if not epoch:
-                return exported(self._adapter, self._parameters, self._servers)
+                return exported(self._parameters)
             of_epoch = [name for name in self._kept() if name.startswith(f"{manifests.BEST}{epoch:06d}-")]
             if not of_epoch:
                 raise GoneError(f"the weights of epoch {epoch} are gone")

@@ -20,8 +20,9 @@ from edl.worker.strategies.ps_client import Calls, ParameterServers, Request
 from edl.worker.strategies.ps_model import Parameters
 
 
-def exported(adapter: GradientAdapter, parameters: Parameters, servers: ParameterServers) -> Stream:
+def exported(parameters: Parameters) -> Stream:
     """Return the adapter's own weights and the servers' table rows. No worker may train meanwhile."""
+    servers = parameters.servers
     kinds = {}
     for spec in parameters.definition.tables:
         rows = _rows(servers, spec.name)
@@ -36,7 +37,7 @@ def exported(adapter: GradientAdapter, parameters: Parameters, servers: Paramete
                 yield f"{spec.name}:ids", ids
                 yield f"{spec.name}:rows", rows
 
-    return with_own(adapter, Stream(kinds, pieces()))
+    return with_own(parameters.adapter, Stream(kinds, pieces()))
 
 
 def with_own(adapter: GradientAdapter, stream: Stream) -> Stream:

@@ -89,8 +89,8 @@ class Parameters:
         incarnation: int,
         start: Weights,
     ) -> None:
-        self._adapter = adapter
-        self._servers = servers
+        self.adapter = adapter
+        self.servers = servers
         self._instance = instance
         self._incarnation = incarnation
         self._start = start
@@ -109,8 +109,8 @@ class Parameters:
 
     def join(self) -> None:
         """Connect to the servers, define the model on them, and load and open those that are not open yet."""
-        self._servers.connect()
-        count, generation = len(self._servers), self._servers.generation
+        self.servers.connect()
+        count, generation = len(self.servers), self.servers.generation
         self._placement = Placement(self.definition.dense, count)
         dense, buffers = self.initial
         defining = {}
@@ -118,29 +118,29 @@ class Parameters:
             arrays = [self._placement.flat(dense, server)]
             arrays += [self.state.flat(buffers)] if server == 0 else []
             defining[server] = Request(msg.Define(generation, self.definition), arrays)
-        answers = self._servers.call(defining, msg.Defined)
+        answers = self.servers.call(defining, msg.Defined)
         closed = [server for server, (answer, _) in answers.items() if not answer.open]
         if not closed:
             return
         if (weights := self._start()) is not None:
             for name in self.tables:
                 self._load(name, weights[f"{name}:ids"], weights[f"{name}:rows"])
-        self._servers.call({server: Request(msg.Open(generation)) for server in closed}, msg.Done)
+        self.servers.call({server: Request(msg.Open(generation)) for server in closed}, msg.Done)
 
     def _load(self, table: str, ids: Ids, rows: Floats) -> None:
         """Send a table's initial rows to the servers."""
         for first in range(0, len(ids), LOADED_ROWS):
             some = slice(first, first + LOADED_ROWS)
-            parts = split(ids[some], len(self._servers))
-            header = msg.Load(self._servers.generation, table)
+            parts = split(ids[some], len(self.servers))
+            header = msg.Load(self.servers.generation, table)
             loads = {
                 server: Request(header, [part.ids, part.of(rows[some])]) for server, part in enumerate(parts)
             }
-            self._servers.call(loads, msg.Done)
+            self.servers.call(loads, msg.Done)
 
     def _forget_rows(self) -> None:
         """Clear the model's own tables: the rows are on the servers."""
-        self._adapter.tables.follow(self.definition.optimizer, RowLimits())
+        self.adapter.tables.follow(self.definition.optimizer, RowLimits())
 
     # Training ----------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class Parameters:
             server: Request(header, self._ids_of(parts, server), CALL_SECS + wait_secs)
             for server, header in enumerate(wanted)
         }
-        return PullCall(self, self._servers.begin(requests, msg.Pulled), parts)
+        return PullCall(self, self.servers.begin(requests, msg.Pulled), parts)
 
     def push(self, push: Push, ids: IdsByTable | None = None) -> PushCall:
         """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
@@ -168,18 +168,18 @@ class Parameters:
         The previous push must have been answered.
         """
         self._sequence += 1
-        if self._counted[0] != self._servers.generation:
-            self._counted = (self._servers.generation, 0, 0)
+        if self._counted[0] != self.servers.generation:
+            self._counted = (self.servers.generation, 0, 0)
         _, earlier, earlier_rows = self._counted
         gradients = {name: push.gradients[name] for name in self.tables}
         pushed = self._split({name: given.ids for name, given in gradients.items()})
         parts = self._split(ids) if ids is not None else {}
-        wanted = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self._servers)
+        wanted = self._wanted(parts, True, False, 0, 0.0) if ids is not None else [None] * len(self.servers)
         requests = {}
         for server, pull in enumerate(wanted):
             leads = server == 0
             header = msg.Push(
-                self._servers.generation,
+                self.servers.generation,
                 self._instance,
                 self._incarnation,
                 self._sequence,
@@ -204,7 +204,7 @@ class Parameters:
             if ids is not None:
                 arrays += self._ids_of(parts, server)
             requests[server] = Request(header, arrays)
-        return PushCall(self, self._servers.begin(requests, msg.Pushed), parts, push.rows)
+        return PushCall(self, self.servers.begin(requests, msg.Pushed), parts, push.rows)
 
     def count(self, rows: int) -> None:
         """Count an answered push of so many rows."""
@@ -214,16 +214,16 @@ class Parameters:
     def ticket(self, lease: int, version: Version, wait_secs: float) -> msg.Ticketed:
         """Ask server 0 to admit a gradient that was computed on `version` to the open round."""
         header = msg.Ticket(
-            self._servers.generation, self._instance, self._incarnation, lease, version, wait_secs
+            self.servers.generation, self._instance, self._incarnation, lease, version, wait_secs
         )
-        return self._servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
+        return self.servers.ask(header, msg.Ticketed, CALL_SECS + wait_secs)
 
     def _split(self, ids: IdsByTable) -> dict[str, list[Part]]:
         """Partition the ids by server. Tables that share an array of ids share its partition."""
         found: dict[int, list[Part]] = {}
         for array in ids.values():
             if id(array) not in found:
-                found[id(array)] = split(array, len(self._servers))
+                found[id(array)] = split(array, len(self.servers))
         return {name: found[id(array)] for name, array in ids.items()}
 
     def _wanted(
@@ -231,7 +231,7 @@ class Parameters:
     ) -> list[msg.Pull]:
         return [
             msg.Pull(
-                self._servers.generation,
+                self.servers.generation,
                 tuple(parts),
                 dense=dense,
                 state=state and server == 0,
@@ -239,7 +239,7 @@ class Parameters:
                 at_least=at_least,
                 wait_secs=wait_secs,
             )
-            for server in range(len(self._servers))
+            for server in range(len(self.servers))
         ]
 
     def _ids_of(self, parts: Mapping[str, list[Part]], server: int) -> list[Array]:

@@ -16,14 +16,14 @@ import numpy as np
 
 from edl.checkpoints import CheckpointStore
 from edl.embeddings.model_tables import Need
-from edl.frameworks.adapter import Floats, GradientAdapter, Gradients, Minibatches
+from edl.frameworks.adapter import Floats, Gradients, Minibatches
 from edl.ps import messages as msg
 from edl.ps.checkpoint.content import Version
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
 from edl.worker.strategies.ps_base import ServerStrategy, progress
-from edl.worker.strategies.ps_client import CALL_SECS, ParameterServers
+from edl.worker.strategies.ps_client import CALL_SECS
 from edl.worker.strategies.ps_model import Parameters, Pulled, Push
 
 WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
@@ -32,17 +32,8 @@ WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeate
 class Synchronous(ServerStrategy):
     """Strategy with `size` gradients per round. `alone` is True if no other worker contributes."""
 
-    def __init__(
-        self,
-        adapter: GradientAdapter,
-        parameters: Parameters,
-        servers: ParameterServers,
-        store: CheckpointStore,
-        size: int,
-        *,
-        alone: bool,
-    ) -> None:
-        super().__init__(adapter, parameters, servers, store)
+    def __init__(self, parameters: Parameters, store: CheckpointStore, size: int, *, alone: bool) -> None:
+        super().__init__(parameters, store)
         self._size = size
         self._alone = alone
         self._mark = 0

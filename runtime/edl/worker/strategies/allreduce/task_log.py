@@ -262,14 +262,8 @@ class _AssignedTask:
     def total(self, done: Report) -> Report:
         """Return the progress of the task as it was leased."""
         before = self._before
-        return Report(
-            before.task,
-            before.rows + done.rows,
-            before.steps + done.steps,
-            before.loss + done.loss,
-            before.weight + done.weight,
-            conclusion=done.conclusion,
-        )
+        whole = done.plus(before.rows, before.steps, before.loss, before.weight)
+        return msgspec.structs.replace(whole, task=before.task)
 
 
 def _complete(done: Report) -> bool:
