@@ -18,13 +18,12 @@ from edl.arrays import Array, Features, checked_features, count_rows, map_arrays
 from edl.callbacks import Callback
 from edl.cli import distributed
 from edl.cli.progress import Narrator
-from edl.cluster.local.client import OnEvent
 from edl.data import Reader
 from edl.errors import JobError, SQLFlowError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import with_gradients
 from edl.jobs import job_folder as jobs
-from edl.jobs.events import Figures, JobEvent
+from edl.jobs.events import Figures, JobObserver, ignore
 from edl.jobs.failure import Failed, to_error, to_failed
 from edl.jobs.outcome import Outcome
 from edl.models import weights as weight_files
@@ -161,7 +160,7 @@ def _ended(called: Call, doing: script.Inside) -> Trained:
 
 def _train(called: Call, spec: JobSpec, options: Options) -> Trained:
     started = None if chosen(spec.cluster).strategy == "local" else script.this()
-    on_event: OnEvent = Narrator(sys.stderr) if options.get("verbose", True) else _silent
+    on_event: JobObserver = Narrator(sys.stderr) if options.get("verbose", True) else ignore
     job_runner.prepare(spec, options.get("threads") or available_cores(), own_process=False)
     with job_folder("train", spec.statement) as job:
         called.rows.pin(job)
@@ -196,7 +195,7 @@ def _built(program: Program, reader: Reader, rows: Rows) -> Adapter:
 
 
 def _with_workers(
-    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, on_event: OnEvent
+    job: jobs.JobFolder, spec: JobSpec, adapter: Adapter, options: Options, on_event: JobObserver
 ) -> Outcome:
     """Train with workers, starting from the model's current weights, and load the trained ones into it."""
     weight_files.save(adapter.get_weights(), job.weights)
@@ -214,7 +213,3 @@ def _in_place(outcome: Outcome, weights: weight_files.Weights) -> Outcome:
 
 def _trained(model: Any, outcome: Outcome, adapter: Adapter | None) -> Trained:
     return Trained(model, tuple(map(curve_row, outcome.curve)), outcome.figures, outcome, adapter)
-
-
-def _silent(event: JobEvent) -> None:
-    """Ignore the event."""

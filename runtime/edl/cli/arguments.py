@@ -178,32 +178,36 @@ def check_resume(arguments: Sequence[str]) -> None:
 
 # ElasticDL's other arguments -> message, and replacement -------------------------------------------------------
 
-_CHECKPOINTS = (
-    "is not supported yet",
-    "checkpoints of a job with --num_workers are in its job folder while it runs",
-)
-_KUBERNETES = (
-    "is for jobs on Kubernetes, which are not supported yet",
-    "this command runs on this machine: leave it out",
-)
 _IMAGES = "built an image for each job", "leave it out: the module runs from the folder of --model_zoo"
 _OF_TRAIN = "is for edl train only", "leave it out: workers share the rows"
 _OWN_LOOP = "ran a training loop of your own", "give loss and optimizer in the module; edl has the loop"
 _ALWAYS = "is always on", "leave it out"
+
+
+def _setting(how: str) -> tuple[str, str]:
+    return "is a setting of jobs on Kubernetes", f"add --on kubernetes, and {how}; see docs/kubernetes.md"
+
 
 _REFUSED: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(
         ("distribution_strategy", "num_ps_pods", "use_async", "grads_to_wait", "get_model_steps",
          "lr_staleness_modulation"), _OF_TRAIN),
     "sync_version_tolerance": ("no longer exists", "stale gradients are recomputed: leave it out"),
-    "checkpoint_dir": _CHECKPOINTS,
+    "checkpoint_dir": (
+        "no longer exists",
+        "checkpoints of a job with --num_workers are in its job folder, or where the variable EDL_CHECKPOINTS says"),
+    **dict.fromkeys(("image_name", "worker_image"), _setting("--image IMAGE")),
+    **dict.fromkeys(("volume", "image_pull_policy"), _setting("--set volume=CLAIM or image_pull_policy=Always")),
+    **dict.fromkeys(("envs", "populate_env_names"), _setting("--set env=… for variables of every container")),
     **dict.fromkeys(
-        ("image_name", "worker_image", "namespace", "volume", "image_pull_policy", "restart_policy", "envs",
-         "populate_env_names", "cluster_spec", "cluster_spec_json", "yaml", "force_use_kube_config_file", "aux_params",
-         "master_pod_priority", "worker_pod_priority", "ps_pod_priority", "relaunch_on_worker_failure",
-         "relaunch_timeout_worker", "extra_pypi_index",
-         *(f"{role}_resource_{what}" for role in ("master", "worker", "ps") for what in ("request", "limit"))),
-        _KUBERNETES),
+        ("cluster_spec", "cluster_spec_json", "yaml", "aux_params"), _setting("--set pod_template=FILE")),
+    **dict.fromkeys(
+        ("master_pod_priority", "worker_pod_priority", "ps_pod_priority"), _setting("--set priority_class=NAME")),
+    **{f"{role}_resource_{what}": _setting(f"--set {role}_memory{end}=4Gi --set {role}_cpu{end}=2")
+       for role in ("master", "worker", "ps") for what, end in (("request", ""), ("limit", "_limit"))},
+    "force_use_kube_config_file": _setting("set KUBECONFIG for another file than ~/.kube/config"),
+    "extra_pypi_index": _IMAGES,
+    **dict.fromkeys(("restart_policy", "relaunch_on_worker_failure", "relaunch_timeout_worker"), _ALWAYS),
     **dict.fromkeys(
         ("docker_base_url", "docker_tlscert", "docker_tlskey", "docker_image_repository", "image_base"), _IMAGES),
     **dict.fromkeys(("job_command", "need_elasticdl_job_service", "need_tf_config"), _OWN_LOOP),
@@ -212,7 +216,7 @@ _REFUSED: Mapping[str, tuple[str, str]] = {
     "input_fn": ("is called feed", "define feed(batch, mode) in the module; --feed gives it another name"),
     "records_per_task": ("no longer exists", "a task has --num_minibatches_per_task times --minibatch_size rows"),
     "learning_rate_scheduler": ("no longer exists", "define learning_rate(steps) in the module"),
-    "tensorboard_log_dir": ("no longer exists", "the archive of the model holds its learning curve"),
+    "tensorboard_log_dir": ("no longer exists", "curves of a job with --num_workers are in its folder: sqlflow job ID"),
     "prediction_outputs_processor": ("no longer exists", "predictions are written to --output, or to standard output"),
     "collective_communicator_service_name": ("no longer exists", "leave it out"),
     "num_of_redis_instances": ("no longer exists", "leave it out"),

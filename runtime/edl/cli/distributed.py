@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from edl import reachability
-from edl.cluster.local.client import OnEvent, SupervisedJob
+from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
+from edl.jobs.events import JobObserver
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.run_folder import ClusterFolder, Spec, master_timeout
@@ -20,7 +21,7 @@ from edl.run.training_client import available_cores
 from edl.spec import JobSpec, to_json
 
 
-def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: OnEvent) -> Outcome:
+def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: JobObserver) -> Outcome:
     """Run the program in the job folder, whose rows are pinned, with the workers of the JobSpec."""
     if options.weights is not None:
         take(job, options.weights)
@@ -28,7 +29,7 @@ def run(job: JobFolder, spec: JobSpec, options: argparse.Namespace, on_event: On
 
 
 def follow(
-    job: JobFolder, spec: JobSpec, threads: int | None, on_event: OnEvent, quota: Path | None = None
+    job: JobFolder, spec: JobSpec, threads: int | None, on_event: JobObserver, quota: Path | None = None
 ) -> Outcome:
     """Run the job of the spec in its folder, which is complete.
 
@@ -47,13 +48,13 @@ def follow(
     return _follow(job, how, on_event)
 
 
-def follow_again(job: JobFolder, on_event: OnEvent) -> Outcome:
+def follow_again(job: JobFolder, on_event: JobObserver) -> Outcome:
     """Run a job that `edl.master.resume` has prepared."""
     how = msgspec.structs.replace(ClusterFolder(job.path).spec(), detached=False)
     return _follow(job, how, on_event)
 
 
-def _follow(job: JobFolder, how: Spec, on_event: OnEvent) -> Outcome:
+def _follow(job: JobFolder, how: Spec, on_event: JobObserver) -> Outcome:
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)
 

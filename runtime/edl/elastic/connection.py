@@ -88,7 +88,7 @@ class Connection:
         self.source.close()
         self._tasks.leave()
         self._tasks.close()
-        self._channel.__exit__(None, None, None)
+        self._channel.close()
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         position = Position(self.member.step, unconcluded=self.source.unconcluded)

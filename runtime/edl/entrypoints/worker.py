@@ -18,7 +18,7 @@ from edl.checkpoints import GoneError
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.signals import end_hung, leave
-from edl.entrypoints.worker_job import Duty
+from edl.entrypoints.worker_job import WorkerJob
 from edl.frameworks.device import set_local_rank
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
@@ -54,7 +54,7 @@ def main(job: Path, instance: Instance) -> int:
             def do(program: Program) -> None:
                 begun.set()
                 storage = storage_of(JobFolder(job), program.spec)
-                Duty(program, folder, storage, instance, tasks, draining, joined.resume).do()
+                WorkerJob(program, folder, storage, instance, tasks, draining, joined.resume).run()
 
             _with_program(spec, folder, do)
         except (RefusedError, GoneError) as error:  # GoneError: its master is gone, with the checkpoint

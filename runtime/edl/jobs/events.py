@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import msgspec
 
@@ -100,10 +100,13 @@ JobEvent = ProcessEvent | Tally
 StatementEvent = JobEvent | Output
 
 
-class Observer(Protocol):
-    """Receiver of events. Called from the training loop's own thread, so it must return quickly."""
+# Receivers of events. An observer is called by the training loop's own thread, so it must return quickly.
+Observer = Callable[[ProcessEvent], None]
+JobObserver = Callable[[JobEvent], None]
 
-    def __call__(self, event: ProcessEvent, /) -> None: ...
+
+def ignore(event: JobEvent) -> None:
+    """Ignore the event."""
 
 
 def finite(value: float) -> float | None:

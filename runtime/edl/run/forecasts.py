@@ -15,6 +15,7 @@ import numpy as np
 from edl.arrays import Array
 from edl.forecasting import ExamplesReader
 from edl.frameworks import create
+from edl.jobs.events import ignore
 from edl.jobs.outcome import Outcome
 from edl.models.weights import Weights
 from edl.program import Program
@@ -79,9 +80,7 @@ def _refitted(
     )
     rows = Rows(True, examples.rows, examples.rows)
     again = dataclasses.replace(program, spec=msgspec.structs.replace(spec, training=training, rows=rows))
-    _, adapter = train(
-        again, examples, rows, observer=lambda event: None, cancelled=cancelled or threading.Event()
-    )
+    _, adapter = train(again, examples, rows, observer=ignore, cancelled=cancelled or threading.Event())
     length = "rounds" if spec.framework in TREES else "epochs"
     note = f"trained again on all {examples.rows:,} examples, those of the backtest included, in {rounds:,} {length}"
     return msgspec.structs.replace(outcome, notes=(*outcome.notes, note)), adapter.get_weights()

@@ -9,20 +9,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
 from edl.cluster.environment import environment
 from edl.errors import JobError
-from edl.jobs.events import ProcessEvent
+from edl.jobs.events import Observer, ignore
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.outcome import Outcome
 from edl.run.training_protocol import LOG, Cancel, Ready, Request, Run, TrialRun, to_event, to_line
 
 END_SECONDS = 10.0  # grace period from the end of its input until a training process is killed
-
-OnEvent = Callable[[ProcessEvent], None]
 
 
 class ProcessDiedError(JobError):
@@ -88,7 +85,7 @@ class TrainingProcess:
         self,
         program: Path,
         job: Path,
-        on_event: OnEvent,
+        on_event: Observer,
         *,
         weights: Path | None = None,
         trial: TrialRun | None = None,
@@ -170,7 +167,7 @@ class TrainingProcess:
         except (OSError, ValueError):  # the pipe is broken, or closed
             raise self._death(log) from None
 
-    def _follow(self, on_event: OnEvent, log: Path) -> Outcome | Failed:
+    def _follow(self, on_event: Observer, log: Path) -> Outcome | Failed:
         """Pass events to `on_event` until the one that ends the job. Return it."""
         while line := self._events.readline():
             event = to_event(line)
@@ -193,7 +190,7 @@ class TrainingProcess:
             return
         self.cancel()
         try:
-            self._follow(lambda event: None, log)
+            self._follow(ignore, log)
         except JobError:
             pass
         except BaseException:

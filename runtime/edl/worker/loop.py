@@ -42,8 +42,9 @@ from edl.worker.strategies.base import Strategy, VoidError
 
 AHEAD = 2  # blocks to read ahead
 
-
-_Ahead = tuple[Task, Block | Exception] | None  # None: run control tasks first
+_ReadAhead = (
+    tuple[Task, Block | Exception] | None
+)  # task with its rows, or why they are not read; None: control tasks
 
 
 class DivergedError(JobError):
@@ -61,9 +62,9 @@ class _DrainedError(Exception):
 class ControlTaskHandler(Protocol):
     """Handler of the control tasks that need the program and no rows."""
 
-    def conclude(self, found: Round) -> Conclusion: ...
+    def conclude(self, round_: Round) -> Conclusion: ...
 
-    def export(self, found: Round) -> Conclusion: ...
+    def export(self, round_: Round) -> Conclusion: ...
 
 
 @dataclass
@@ -93,7 +94,7 @@ class Worker:
     # Marks and reports of what is trained, and not yet durable in the parameters.
     _unsettled: deque[tuple[int, Report]] = field(default_factory=deque)
 
-    def train(self, training: Training, endings: ControlTaskHandler, total: int) -> None:
+    def train(self, training: Training, handler: ControlTaskHandler, total: int) -> None:
         """Do the tasks of a training job until there are none.
 
         `total` is the number of rows of all epochs, for the progress display. Raises JobCancelledError if `cancelled`
@@ -104,16 +105,16 @@ class Worker:
         pace = Pace(group=self.strategy.group)
         while not self._over:
             with self._read_ahead(training) as blocks:
-                self._train_all(blocks, training, endings, pace, meter)
+                self._train_all(blocks, training, handler, pace, meter)
             self._flush()
             meter.show()
             while self.source.over("train") and not self._over:
-                self._next_control_task(endings, None)
+                self._next_control_task(handler, None)
 
-    def finish(self, endings: ControlTaskHandler, meter: Meter | None = None) -> None:
+    def finish(self, handler: ControlTaskHandler, meter: Meter | None = None) -> None:
         """Do control tasks until the job is over."""
         while not self._over:
-            self._next_control_task(endings, meter)
+            self._next_control_task(handler, meter)
 
     def predict(self, results: Results, sink: ResultSink, meter: Meter) -> None:
         """Do the prediction tasks and write the result of each to `sink`."""
@@ -148,9 +149,9 @@ class Worker:
 
     def _train_all(
         self,
-        blocks: Iterator[_Ahead],
+        blocks: Iterator[_ReadAhead],
         training: Training,
-        endings: ControlTaskHandler,
+        handler: ControlTaskHandler,
         pace: Pace,
         meter: Meter,
     ) -> None:
@@ -162,14 +163,14 @@ class Worker:
             elif self.source.turn():
                 self._flush()
             while self.source.pending and (task := self.source.next(*CONTROL)):
-                self._do_control_task(task, endings, None)
+                self._do_control_task(task, handler, None)
             if self.source.stopped or self.draining.is_set():
                 return
 
-    def _next_control_task(self, endings: ControlTaskHandler, meter: Meter | None) -> None:
+    def _next_control_task(self, handler: ControlTaskHandler, meter: Meter | None) -> None:
         self._check_cancelled()
         if task := self.source.next(*CONTROL):
-            self._do_control_task(task, endings, meter)
+            self._do_control_task(task, handler, meter)
 
     def _attempt(self, task: Task, do: Callable[[], Report]) -> None:
         """Do the task and report it. Its error is raised unless the source assigns the task again."""
@@ -219,17 +220,17 @@ class Worker:
         self.report_settled()
         return True
 
-    def _do_control_task(self, task: Task, endings: ControlTaskHandler, meter: Meter | None) -> None:
+    def _do_control_task(self, task: Task, handler: ControlTaskHandler, meter: Meter | None) -> None:
         def do() -> Report:
             if task.type == "evaluate":
                 with self.strategy.scoring(), self._stream(task, self.measured_as, meter) as blocks:
                     return measure(task, blocks, self.scorer, self.metrics)
-            end = endings.conclude if task.type == "conclude" else endings.export
-            return Report(task, conclusion=end(task.round or Round()))
+            handle = handler.conclude if task.type == "conclude" else handler.export
+            return Report(task, conclusion=handle(task.round or Round()))
 
         self._attempt(task, do)
 
-    def _training_blocks(self, training: Training, end: Callable[[], bool]) -> Iterator[_Ahead]:
+    def _training_blocks(self, training: Training, end: Callable[[], bool]) -> Iterator[_ReadAhead]:
         """Yield training blocks until `end`, and None whenever control tasks are due."""
         seed = training.seed if training.shuffle else None
         while not (end() or self._leaving or self.source.over("train")):
@@ -294,7 +295,7 @@ class Worker:
                 meter.add(block.rows)
 
     @contextlib.contextmanager
-    def _read_ahead(self, training: Training) -> Iterator[Iterator[_Ahead]]:
+    def _read_ahead(self, training: Training) -> Iterator[Iterator[_ReadAhead]]:
         """Yield training blocks ahead of the steps. On exit, the reading thread no longer waits for a task.
 
         Once nothing is left to read, blocks are permuted between the steps: that is quick, and a third thread beside

@@ -95,7 +95,7 @@ class Trainer:
         observer: Observer,
         export: Export,
         *,
-        cancelled: threading.Event,
+        cancelled: threading.Event | None = None,
         weights: Mapping[str, Array] | None = None,
         strategy: Callable[[Adapter], Strategy] = Local,
     ) -> None:
@@ -131,7 +131,7 @@ class Trainer:
             tasks,
             observer,
             training_metrics(program),
-            cancelled,
+            cancelled or threading.Event(),
             rates=program_rates(program),
         )
 
@@ -149,7 +149,7 @@ class Trainer:
         if self._checkpointer is not None:
             self._checkpointer.wait(None if self.worker.draining.is_set() else END_SECS)
 
-    # Cuts ---------------------------------------------------------------------------------------------------
+    # Checkpoints --------------------------------------------------------------------------------------------
 
     def write_checkpoints(
         self,
@@ -230,28 +230,28 @@ class Trainer:
 
     # Control tasks ------------------------------------------------------------------------------------------
 
-    def conclude(self, found: Round) -> Conclusion:
+    def conclude(self, round_: Round) -> Conclusion:
         """Return the figures of a round and the decision to stop."""
-        measured_on = found.measured_on
-        values = measured(found.measured, self.worker.metrics) if measured_on else {}
-        certain = uncertainty(found.measured, self.worker.metrics) if measured_on == "validation" else None
-        self._round, self._rate = found.number, None
-        if found.epoch and found.final:
-            self._end_epoch(found, values)
+        metrics, on = self.worker.metrics, round_.measured_on
+        values = measured(round_.measured, metrics) if on else {}
+        self._round, self._rate = round_.number, None
+        if round_.epoch and round_.final:
+            self._end_epoch(round_, values)
         return Conclusion(
-            values, self._stop, rate=self._rate, callbacks=bool(self._callbacks), uncertainty=certain
+            values,
+            self._stop,
+            rate=self._rate,
+            callbacks=bool(self._callbacks),
+            uncertainty=uncertainty(round_.measured, metrics) if on == "validation" else None,
         )
 
-    def export(self, found: Round) -> Conclusion:
+    def export(self, round_: Round) -> Conclusion:
         """Write the model, with the weights of the best epoch if the JobSpec says so."""
-        progress = found.progress or JobProgress()
-        training = self._program.spec.training
-        best = progress.standing
-        wanted = best.best if training.keep == "best" else 0
+        progress = round_.progress or JobProgress()
+        wanted = progress.standing.best if self._program.spec.training.keep == "best" else 0
         kept, weights = self._weights(wanted)
-        values = best.figures if kept else progress.figures
-        self._notify_callbacks(lambda callback: callback.on_train_end(_known(values)))
-        certain = best.uncertainty if kept else progress.uncertainty
+        of_model = progress.standing if kept else progress  # figures and uncertainty of the exported weights
+        self._notify_callbacks(lambda callback: callback.on_train_end(_known(of_model.figures)))
         outcome = Outcome(
             kind="train",
             rows=progress.rows,
@@ -261,14 +261,14 @@ class Trainer:
             kept_epoch=kept if kept != progress.epochs else 0,
             lost_epoch=wanted if wanted != kept else 0,
             loss=progress.curve[-1].loss if progress.curve else None,
-            figures=values,
+            figures=of_model.figures,
             measured_on=progress.measured_on,
             curve=progress.curve,
             stopped=progress.stopped,
-            uncertainty=certain,
-            notes=calibration_notes(self._program.spec, certain),
+            uncertainty=of_model.uncertainty,
+            notes=calibration_notes(self._program.spec, of_model.uncertainty),
         )
-        return Conclusion(values, outcome=self._export(outcome, weights))
+        return Conclusion(of_model.figures, outcome=self._export(outcome, weights))
 
     def _weights(self, epoch: int) -> tuple[int, Weights]:
         """Return the epoch and its weights, or 0 and the present weights if those are lost."""
@@ -278,18 +278,18 @@ class Trainer:
             log(f"{error}: the model is that of the last step")
             return 0, self._strategy.weights(0)
 
-    def _end_epoch(self, found: Round, values: Figures) -> None:
+    def _end_epoch(self, round_: Round, values: Figures) -> None:
         training = self._program.spec.training
-        for row in found.curve:  # epochs that other workers concluded
+        for row in round_.curve:  # epochs that other workers concluded
             if row.final and row.epoch > self._notified_to:
                 self._pass_logs(row.epoch, row.loss, row.metrics)
         if values:
-            now = found.standing.after(found.epoch, values, training.min_delta)
-            if training.keep == "best" and now.best == found.epoch:
-                self._strategy.keep(found.epoch)
+            now = round_.standing.after(round_.epoch, values, training.min_delta)
+            if training.keep == "best" and now.best == round_.epoch:
+                self._strategy.keep(round_.epoch)
             if 0 < training.early_stopping <= now.since:
                 self.stop_training(f"no lower validation loss in {now.since} epochs")
-        self._pass_logs(found.epoch, found.trained.mean_loss, values)
+        self._pass_logs(round_.epoch, round_.trained.mean_loss, values)
 
     def _pass_logs(self, epoch: int, loss: float | None, values: Figures) -> None:
         """Pass the logs of an epoch to the callbacks."""

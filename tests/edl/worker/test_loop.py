@@ -81,10 +81,10 @@ class Source(LocalTasks):
 
 
 class Ends:
-    def conclude(self, found: Round) -> Conclusion:
+    def conclude(self, round_: Round) -> Conclusion:
         return Conclusion()
 
-    def export(self, found: Round) -> Conclusion:
+    def export(self, round_: Round) -> Conclusion:
         return Conclusion()
 
 

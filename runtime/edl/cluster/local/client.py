@@ -19,7 +19,7 @@ from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
 from edl.jobs.event_log import Event, EventReader
-from edl.jobs.events import JobEvent, TrialEnd
+from edl.jobs.events import JobEvent, JobObserver, TrialEnd
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
@@ -31,8 +31,6 @@ END_SECONDS = 15.0  # time for a supervisor to end its job before it is killed
 
 # Supervisors of detached jobs: children of this process, to be reaped.
 _left: list[subprocess.Popen[bytes]] = []
-
-OnEvent = Callable[[JobEvent], None]
 
 
 class SupervisedJob:
@@ -71,7 +69,7 @@ class SupervisedJob:
     def pid(self) -> int:
         return self._process.pid
 
-    def follow(self, on_event: OnEvent, *, keeps_best: bool = False) -> Outcome:
+    def follow(self, on_event: JobObserver, *, keeps_best: bool = False) -> Outcome:
         """Pass the job's events to `on_event` until the job and all its processes have ended; return its result.
 
         An error of the job is raised as it was there; JobCancelledError if it was cancelled; ClusterError if its
@@ -151,7 +149,7 @@ def is_supervised(job: JobFolder) -> bool:
     return ClusterFolder(job.path).process("supervisor") is not None
 
 
-def attach(job: JobFolder, on_event: OnEvent) -> Outcome:
+def attach(job: JobFolder, on_event: JobObserver) -> Outcome:
     """Follow a job from its start to its end, whichever client started it; see `SupervisedJob.follow`.
 
     An interrupt leaves the job as it is. Raises ClusterError if the job has no supervisor.
@@ -185,7 +183,7 @@ def cancel(job: JobFolder) -> bool:
 
 def follow(
     job: JobFolder,
-    on_event: OnEvent,
+    on_event: JobObserver,
     *,
     runs: Callable[[], bool],
     interrupted: Callable[[], bool] = lambda: False,
@@ -214,7 +212,9 @@ def follow(
     return end
 
 
-def _pass(unread: deque[Event], on_event: OnEvent, end: Outcome | Failed | None) -> Outcome | Failed | None:
+def _pass(
+    unread: deque[Event], on_event: JobObserver, end: Outcome | Failed | None
+) -> Outcome | Failed | None:
     """Pass events on until the job's end; return that."""
     while unread:
         event = unread.popleft()

@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from edl.errors import JobError, SQLFlowError
+from edl.jobs.events import ignore
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
@@ -170,7 +171,7 @@ class TrialRunner:
                 raise JobCancelledError
             process = self._process = self._idle.take(candidate.spec.framework)
         try:
-            return process.run(program, job.path, lambda event: None, trial=run)
+            return process.run(program, job.path, ignore, trial=run)
         finally:
             with self._lock:
                 self._process = None

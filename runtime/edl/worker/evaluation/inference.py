@@ -94,11 +94,11 @@ class Measuring:
     finding: MeasurementReport
     sink: ResultSink
 
-    def conclude(self, found: Round) -> Conclusion:
+    def conclude(self, round_: Round) -> Conclusion:
         raise RuntimeError("what is measured has one round, which the export ends")
 
-    def export(self, found: Round) -> Conclusion:
-        progress, summary = found.progress or JobProgress(), found.measured
+    def export(self, round_: Round) -> Conclusion:
+        progress, summary = round_.progress or JobProgress(), round_.measured
         values, table = self.finding.figures(summary), self.finding.table(summary)
         self.sink.stage(0, 0, [table])
         outcome = Outcome(
