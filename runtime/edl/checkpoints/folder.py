@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -39,12 +38,3 @@ class SharedFolder:
     def clear(self) -> None:
         if self._volume:
             shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def sync(path: Path) -> None:
-    """Flush a file's content, or the names in a folder, to disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from edl.errors import SpecError
-from edl.jobs.run_folder import ClusterFolder, replace_file
+from edl.files import replace_file
+from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import FILE as SCRIPT
 
 _PART = re.compile(r"(.+)\.part-(\d+)")

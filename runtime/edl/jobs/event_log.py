@@ -14,10 +14,10 @@ from typing import IO
 
 import msgspec
 
+from edl.files import replace_file
 from edl.jobs.events import JobEvent
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import replace_file
 
 Event = JobEvent | Outcome | Failed
 _ENDS = (Outcome, Failed)

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
+from edl.files import replace_file
 from edl.jobs.process import start_time
 from edl.jobs.run_folder import ClusterFolder
 
@@ -271,9 +272,7 @@ class JobFolder:
         return self.path / "status.json"
 
     def _write(self, status: Status) -> Status:
-        partial = self.path / f"status.{secrets.token_hex(4)}.partial"
-        partial.write_bytes(msgspec.json.encode(status))
-        partial.replace(self._status)
+        replace_file(self._status, msgspec.json.encode(status))
         return status
 
 

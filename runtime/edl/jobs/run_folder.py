@@ -28,6 +28,7 @@ from typing import Literal
 import msgspec
 
 from edl.errors import SpecError
+from edl.files import replace_file
 from edl.jobs.process import start_time
 from edl.jobs.slots import SlotRequest
 from edl.spec.job import Framework
@@ -251,15 +252,3 @@ class ClusterFolder:
     def _write(self, name: str, content: bytes) -> None:
         self.path.mkdir(mode=0o700, exist_ok=True)
         replace_file(self.path / name, content)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file atomically, readable by this user alone."""
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -17,7 +17,7 @@ from typing import TypeVar
 import msgspec
 
 from edl.errors import JobError, SpecError
-from edl.jobs.run_folder import replace_file
+from edl.files import replace_file
 
 
 class ScriptRun(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

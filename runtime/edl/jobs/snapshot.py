@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from edl.jobs.run_folder import replace_file
+from edl.files import replace_file
 
 WAITING = "waiting for a slot"  # state of an instance without room
 

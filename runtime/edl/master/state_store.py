@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from edl.errors import ClusterError, JobError, SpecError
+from edl.files import sync
 
 MAGIC = b"edl-ledger 1\n"
 
@@ -69,6 +70,7 @@ class FileStateStore:
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(self._path)
+            sync(self._path.parent)
         except OSError as error:
             with contextlib.suppress(OSError):
                 partial.unlink()

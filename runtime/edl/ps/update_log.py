@@ -22,8 +22,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from edl.checkpoints.folder import sync
 from edl.errors import JobError, SpecError
+from edl.files import sync
 from edl.logs import log
 from edl.ps import wire
 from edl.ps.channel import NotReadyError
@@ -53,6 +53,8 @@ class UpdateLog:
         # Only here: one that is closed must not come back.
         with _described(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
+            for parent in self._folder.parents[:3] if synced else ():  # up to the folder of checkpoints
+                sync(parent)
         self.begin("")
 
     def begin(self, checkpoint: str) -> None:

@@ -21,10 +21,10 @@ from typing import NoReturn
 import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError
+from edl.files import replace_file
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import replace_file
 from edl.program import Program, user_code
 from edl.spec import JobSpec
 

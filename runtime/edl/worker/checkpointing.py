@@ -26,8 +26,8 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.checkpoints import POSITION, CheckpointStore
-from edl.checkpoints.folder import sync
 from edl.errors import SpecError, SQLFlowError
+from edl.files import sync
 from edl.logs import log
 from edl.models import weights as weight_files
 from edl.spec import Checkpoints
@@ -153,8 +153,8 @@ class Checkpointer:
             _save(arrays, partial / f"{name}.safetensors")
         (partial / POSITION).write_bytes(msgspec.msgpack.encode(checkpoint.position))
         files = [*(f"{name}.safetensors" for name in parts), POSITION]
-        for file in files:
-            sync(partial / file)
+        for path in (*(partial / file for file in files), partial):
+            sync(path)
         return files
 
     def _remove_old(self) -> None:

@@ -14,7 +14,7 @@ from edl.embeddings import Optimizer
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import store
-from edl.ps.checkpoint import manifests
+from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.content import Definition, Shard, Version
 from edl.spec import RowLimits
 from tests.edl.ps.servers import (  # fmt: skip
@@ -383,3 +383,19 @@ def test_a_cut_that_is_removed_meanwhile_is_not_listed(
 def test_complete_cuts_are_listed_the_oldest_first(checkpoints: Path) -> None:
     assert manifests.complete(checkpoints) == ["0", "1", "2", "3", "4"]
     assert manifests.complete(checkpoints / "nowhere") == []
+
+
+def test_a_server_without_memory_for_its_file_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def contents(snapshot: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(shard_file, "contents", contents)
+    name = str(tmp_path / "c")
+    with trained(1, definition()) as running:
+        running.call(0, msg.TakeCheckpoint(0, name, alone=True), msg.CheckpointTaken)
+        while name not in (written := running.call(0, msg.Status(), msg.Figures)[0].written):
+            pass
+        assert written[name].error == "MemoryError"
+        step(running, definition(), 0)

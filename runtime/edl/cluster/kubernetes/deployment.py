@@ -9,6 +9,7 @@ import msgspec
 
 from edl.cluster import Role
 from edl.errors import SpecError
+from edl.files import replace_file
 from edl.jobs.run_folder import DEPLOYMENT as FILE
 
 
@@ -76,7 +77,7 @@ def write_deployment(job: Path, deployment: Deployment) -> None:
     """Write the deployment into the job folder."""
     folder = job / "cluster"
     folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / FILE).write_bytes(msgspec.json.format(msgspec.json.encode(deployment), indent=2))
+    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(deployment), indent=2))
 
 
 def read_deployment(job: Path) -> Deployment | None:

@@ -17,11 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from edl.checkpoints import CheckpointStore
-from edl.checkpoints.folder import sync
 from edl.embeddings import Copied
 from edl.embeddings.table import Floats, Ids
 from edl.errors import SpecError
-from edl.jobs.run_folder import replace_file
+from edl.files import replace_file, sync
 from edl.models.weights import Kind, Stream, whole
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Shard, Version
 from edl.ps.checkpoint.merging import CHUNK, merged, ordered
@@ -51,9 +50,8 @@ def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> Non
     """Complete a checkpoint by its manifest. Raises OSError or SQLFlowError if it cannot be written."""
     folder = store.folder / name
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / MANIFEST, msgspec.json.encode(manifest))
-    sync(folder / MANIFEST)
-    sync(folder)
+    replace_file(folder / MANIFEST, msgspec.json.encode(manifest), durable=True)
+    sync(store.folder)
     store.publish(name, MANIFEST)
 
 

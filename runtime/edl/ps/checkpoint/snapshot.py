@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
-from edl.errors import SQLFlowError
 from edl.logs import log
 from edl.ps.checkpoint import shard_file
 from edl.ps.checkpoint.content import Progress, Shard, Version
@@ -81,10 +80,11 @@ class CheckpointWriter:
     def _write(self, write: Write, name: str, snapshot: ReplicaSnapshot, changes: bool) -> Shard:
         try:
             shard = write(name, snapshot)
-        except (OSError, SQLFlowError) as error:  # training continues without it
-            log(f"the checkpoint {name} could not be written: {error}")
+        except Exception as error:  # training continues without it
+            why = str(error) or type(error).__name__
+            log(f"the checkpoint {name} could not be written: {why}")
             index = snapshot.arranged.index
-            return Shard(index, shard_file.name_of(index), error=str(error))
+            return Shard(index, shard_file.name_of(index), error=why)
         finally:
             snapshot.store.close()
         if changes:

@@ -19,6 +19,7 @@ from edl.data import Reader
 from edl.errors import JobError, SpecError, SQLFlowError
 from edl.features import target
 from edl.features.weights import RowWeights
+from edl.files import replace_file
 from edl.frameworks.ensemble import mean_loss
 from edl.jobs.events import Figures, finite
 from edl.jobs.job_folder import JobFolder
@@ -187,9 +188,7 @@ class Judge:
 
 def _write(path: Path, trial: Trial) -> Trial:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_bytes(msgspec.json.encode(trial))
-    partial.replace(path)
+    replace_file(path, msgspec.json.encode(trial))
     return trial
 
 

@@ -138,7 +138,13 @@ class TrialPool:
         ]
         for slot in slots:
             slot.start()
-        self._wait(slots, cancelled)
+        try:
+            self._wait(slots, cancelled)
+        except BaseException:  # an interrupt of this process, which the slots would outlive
+            self._stop()
+            for slot in slots:
+                slot.join()
+            raise
         if self._error is not None:
             raise self._error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -91,3 +92,13 @@ def test_a_trial_that_has_not_the_time_it_needs_is_not_begun(
     outcome = run(searching(tmp_path / "program", [PLAIN[0], PLAIN[1]], time_limit=1e6))
     assert [trial.number for trial in outcome.trials] == [1]
     assert outcome.stopped == "the time limit of 1e+06 s"
+
+
+def test_an_interrupt_of_the_process_that_searches_ends_its_trials(tmp_path: Path) -> None:
+    class Interrupted(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(searching(tmp_path / "program", [LONG]), cancelled=Interrupted())
+    assert not [each.name for each in threading.enumerate() if each.name.startswith("edl-slot")]
