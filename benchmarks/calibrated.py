@@ -17,7 +17,7 @@ from typing import Any
 
 from benchmarks.simulation import Course, spread
 from edl.cluster.quota.quota import Quota
-from edl.jobs.run_folder import QuotaUse, Spec
+from edl.jobs.cluster_folder import QuotaUse, RunSpec
 from edl.jobs.slots import SlotRequest
 from edl.spec import Checkpoints, Cluster
 from tests.edl.end_to_end.distributed import Job, table
@@ -77,7 +77,7 @@ def run(folder: Path, slots: int, workers: int, rows: int, second: float, *, gan
 
 def _job(quota: Quota, steps: Path, workers: int, rows: int, *, gang: bool) -> Job:
     request = SlotRequest(workers + 1 if gang else 2, workers + 1)
-    how = Spec("torch", quota=QuotaUse(str(quota.folder), request), environment={STEPS: str(steps)})
+    how = RunSpec("torch", quota=QuotaUse(str(quota.folder), request), environment={STEPS: str(steps)})
     spec: dict[str, Any] = {
         "cluster": Cluster(workers, 1, "async"),
         "checkpoints": Checkpoints(steps=0, secs=0),

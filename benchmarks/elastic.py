@@ -21,7 +21,7 @@ from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE, EPOCHS, rate
 from edl.cluster.local.client import SupervisedJob
 from edl.jobs import job_folder
-from edl.jobs.run_folder import Spec
+from edl.jobs.cluster_folder import RunSpec
 from edl.program import read_spec
 from edl.run.training_client import available_cores
 from edl.spec import Cluster, Training, to_json
@@ -102,7 +102,7 @@ def _remote_rate(made: Path, framework: str) -> float:
     spec = msgspec.structs.replace(written, training=Training(EPOCHS, BATCH_SIZE), cluster=Cluster(workers=1))
     (job.program / "job.json").unlink()  # a hard link: the file belongs to another job as well
     (job.program / "job.json").write_bytes(to_json(spec))
-    with SupervisedJob.start(job, Spec(framework, threads=available_cores())) as running:  # type: ignore[arg-type]
+    with SupervisedJob.start(job, RunSpec(framework, threads=available_cores())) as running:  # type: ignore[arg-type]
         ends = [event.seconds for event in running.follow(lambda event: None).curve]
     job.remove()
     seconds = [after - before for before, after in itertools.pairwise(ends)]

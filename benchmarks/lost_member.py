@@ -32,7 +32,7 @@ from benchmarks.table import Row
 from benchmarks.training import BATCH_SIZE
 from edl.cluster.environment import RESOLVER
 from edl.cluster.local.client import SupervisedJob
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.spec import Cluster, Rows, Training
 from edl.testing import Moment, read_moments
 from tests.edl.end_to_end import timed

@@ -30,7 +30,7 @@ import msgspec
 
 from edl.cluster import Instance, NoRoomError
 from edl.cluster.local.instance_process import entry
-from edl.jobs.run_folder import SERVER
+from edl.jobs.cluster_folder import SERVER
 
 KILL = "EDL_TESTING_KILL"
 OUTAGE = "EDL_TESTING_OUTAGE"

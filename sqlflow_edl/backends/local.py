@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager
 
 from edl.cluster.local import client
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Row, Snapshot, read_snapshot
 from sqlflow_edl.backends.base import Follower, JobDetails, JobSummary, Numbers
 from sqlflow_edl.backends.log_files import LogFiles, log_names, tail

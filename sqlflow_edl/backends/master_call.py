@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 
 if TYPE_CHECKING:
     from edl.rpc.channel import MasterChannel

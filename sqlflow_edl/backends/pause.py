@@ -7,8 +7,8 @@ import time
 from edl.checkpoints import factory
 from edl.cluster.local.client import is_supervised
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_MASTER, ClusterFolder
 from edl.spec import from_json
 from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.report import state_of
@@ -62,7 +62,7 @@ def _obstacle(job: JobFolder) -> tuple[str, str] | None:
             "it runs in one process, which writes no checkpoints",
             f"{end}; --workers 1 gives the next one a master",
         )
-    if ClusterFolder(job.path).spec().master == SCRIPT_MASTER:
+    if ClusterFolder(job.path).run_spec().master == SCRIPT_MASTER:
         return "it runs a script of `edl run`, which keeps its own state", end
     spec = from_json((job.program / "job.json").read_bytes())
     servers = spec.cluster.parameter_servers

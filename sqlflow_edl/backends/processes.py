@@ -9,15 +9,15 @@ from pathlib import Path
 from edl import reachability
 from edl.cluster.local.client import SupervisedJob, start_detached
 from edl.cluster.quota.quota import use_of
+from edl.jobs.cluster_folder import RunSpec, master_timeout
 from edl.jobs.events import JobEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import Spec, master_timeout
 from edl.run.training_client import available_cores
 from edl.spec import JobSpec
 
 
-def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
+def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> RunSpec:
     """Return the process settings: each worker gets its share of the cores.
 
     Raises ClusterError if the quota has no room for them, SpecError if EDL_MASTER_TIMEOUT or EDL_UNREACHABLE_SECS is
@@ -25,7 +25,7 @@ def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
     """
     reachability.limit()  # else each process would fail
     threads = max(1, available_cores() // spec.cluster.workers)
-    return Spec(
+    return RunSpec(
         spec.framework,
         threads=threads,
         quota=use_of(spec.cluster, quota),
@@ -35,7 +35,7 @@ def how(spec: JobSpec, quota: Path | None, *, detached: bool = False) -> Spec:
 
 
 def run(
-    job: JobFolder, how: Spec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
+    job: JobFolder, how: RunSpec, on_event: Callable[[JobEvent], None], *, keeps_best: bool = False
 ) -> Outcome:
     """Run the job in the folder, whose rows are pinned, and wait for it; raises the job's own error if it fails.
 
@@ -45,6 +45,6 @@ def run(
         return running.follow(on_event, keeps_best=keeps_best)
 
 
-def leave(job: JobFolder, how: Spec) -> None:
+def leave(job: JobFolder, how: RunSpec) -> None:
     """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
     start_detached(job, how)

@@ -13,8 +13,8 @@ from edl.data import connect
 from edl.data.source import ConflictError, UnreachableError
 from edl.data.url import DATABASES, SERVERS, SourceURL, parse
 from edl.errors import ClusterError, SourceError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.master.resume import Resumption, check, prepare
 from edl.models.pending import Intent, read_intent, unhandled
 
@@ -31,7 +31,7 @@ def resume(job: JobFolder) -> Resumption:
         raise ClusterError(
             f"job {job.id} was not started by a statement", hint=f"edl train --resume {job.path}"
         )
-    spec = ClusterFolder(job.path).spec()
+    spec = ClusterFolder(job.path).run_spec()
     _check_source(job, intent, Path(spec.folder))
     found = prepare(job)
     start_detached(job, msgspec.structs.replace(spec, detached=True))

@@ -11,8 +11,8 @@ from pathlib import Path
 from edl.cluster.local.client import is_supervised
 from edl.cluster.quota.quota import Quota
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import SCRIPT_MASTER, ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_MASTER, ClusterFolder
 from edl.spec import JobSpec, from_json
 from sqlflow_edl.backends import master_call
 from sqlflow_edl.backends.base import Numbers
@@ -43,7 +43,7 @@ def _scalable(job: JobFolder, numbers: Numbers) -> JobSpec:
     again = f"cancel it, and run its statement again with --workers {numbers.workers or 2}"
     if not is_supervised(job):
         raise ClusterError(f"job {job.id} runs in one process, without workers", hint=again)
-    if ClusterFolder(job.path).spec().master == SCRIPT_MASTER:
+    if ClusterFolder(job.path).run_spec().master == SCRIPT_MASTER:
         raise fixed(job, numbers)
     return check_strategy(job, numbers)
 
@@ -95,7 +95,7 @@ def _tell_master(job: JobFolder, numbers: Numbers) -> Numbers:
 def _notes(job: JobFolder, spec: JobSpec, before: Numbers, numbers: Numbers) -> list[str]:
     """Return what limits the use of more workers."""
     notes = []
-    quota = ClusterFolder(job.path).spec().quota
+    quota = ClusterFolder(job.path).run_spec().quota
     now = Numbers(numbers.workers or before.workers, numbers.servers or before.servers)
     if quota is not None and now.total > before.total:
         slots = Quota(Path(quota.folder)).look()[0]

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from edl.data.pinned import write_pinned
 from edl.data.source import Pinned
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
 from edl.jobs.recording import JobRecorder
-from edl.jobs.run_folder import ClusterFolder
 from edl.spec import JobSpec
 from sqlflow_edl.backends import processes
 from sqlflow_edl.backends.base import Follower

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventReader
 from edl.jobs.events import EpochEnd, TrialEnd
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.tasks.curve import LearningCurve
 from sqlflow_edl.backends import find
 from sqlflow_edl.backends.base import JobHandle, JobSummary

@@ -22,7 +22,7 @@ from edl.cli import distributed
 from edl.cluster.quota.quota import Quota
 from edl.errors import JobError, SemanticError, SQLFlowError
 from edl.jobs import job_folder
-from edl.jobs.run_folder import QuotaUse, Spec
+from edl.jobs.cluster_folder import QuotaUse, RunSpec
 from edl.jobs.slots import SlotRequest
 from edl.keras import Embedding
 from edl.run import initial_weights
@@ -247,9 +247,9 @@ def test_a_job_with_workers_shares_slots_by_its_priority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Quota(tmp_path / "quota").resize(3)
-    started: list[Spec] = []
+    started: list[RunSpec] = []
 
-    def start(job: job_folder.JobFolder, how: Spec) -> None:
+    def start(job: job_folder.JobFolder, how: RunSpec) -> None:
         started.append(how)
         raise JobError("enough is known")
 

@@ -15,8 +15,8 @@ from edl.checkpoints import CheckpointStore
 from edl.checkpoints.folder import SharedFolder
 from edl.checkpoints.master_store import Keeper
 from edl.cluster import Instance
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.spec import Checkpoints
 
 VARIABLE = "EDL_CHECKPOINTS"
@@ -29,7 +29,7 @@ def _place(job: Path) -> str:
     folder = ClusterFolder(job)
     if not folder.is_supervised:
         return os.environ.get(VARIABLE, "")
-    spec = folder.spec()
+    spec = folder.run_spec()
     named = spec.environment.get(VARIABLE) or os.environ.get(VARIABLE, "")
     return named if named in ("", MASTER) or "://" in named else str(Path(spec.folder) / named)
 

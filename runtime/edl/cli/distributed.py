@@ -11,10 +11,10 @@ import msgspec
 from edl import reachability
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.quota.quota import use_of
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec, master_timeout
 from edl.jobs.events import JobObserver
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder, Spec, master_timeout
 from edl.program import SPEC_FILE
 from edl.run.initial_weights import take
 from edl.run.training_client import available_cores
@@ -39,7 +39,7 @@ def follow(
     reachability.limit()  # else each process would fail
     (job.program / SPEC_FILE).write_bytes(to_json(spec))
     threads = threads or max(1, available_cores() // spec.cluster.workers)
-    how = Spec(
+    how = RunSpec(
         spec.framework,
         threads=threads,
         quota=use_of(spec.cluster, quota),
@@ -50,11 +50,11 @@ def follow(
 
 def follow_again(job: JobFolder, on_event: JobObserver) -> Outcome:
     """Run a job that `edl.master.resume` has prepared."""
-    how = msgspec.structs.replace(ClusterFolder(job.path).spec(), detached=False)
+    how = msgspec.structs.replace(ClusterFolder(job.path).run_spec(), detached=False)
     return _follow(job, how, on_event)
 
 
-def _follow(job: JobFolder, how: Spec, on_event: JobObserver) -> Outcome:
+def _follow(job: JobFolder, how: RunSpec, on_event: JobObserver) -> Outcome:
     with SupervisedJob.start(job, how) as running:
         return running.follow(on_event)
 

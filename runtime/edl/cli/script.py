@@ -19,9 +19,9 @@ from edl.cli.arguments import positive
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import SemanticError, SQLFlowError
 from edl.jobs import script_run
+from edl.jobs.cluster_folder import SCRIPT_MASTER, SCRIPT_WORKER, RunSpec, master_timeout
 from edl.jobs.events import EpochEnd, JobEvent, Tally
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_MASTER, SCRIPT_WORKER, Spec, master_timeout
 from edl.jobs.script_run import ScriptRun
 from edl.models.pending import Intent, write_intent
 from edl.program import SPEC_FILE
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> None:
     with job_folder("run", " ".join(("edl run", options.script))) as job:
         (job.program / SPEC_FILE).write_bytes(to_json(_job_spec(options, script.workers)))
         script_run.write(job.path, script)
-        how = Spec(
+        how = RunSpec(
             "torch",
             threads=options.threads or max(1, available_cores() // script.workers),
             master=SCRIPT_MASTER,

@@ -9,8 +9,8 @@ import msgspec
 
 from edl.checkpoints import GoneError
 from edl.jobs import script_run
+from edl.jobs.cluster_folder import SCRIPT, ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT, ClusterFolder
 from edl.jobs.script_run import Workload
 from edl.run.storage import relay_of
 

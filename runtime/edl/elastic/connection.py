@@ -14,9 +14,9 @@ from edl.elastic.place import Worker
 from edl.elastic.state import ScriptState
 from edl.elastic.steps import AHEAD, Steps
 from edl.frameworks import Adapter
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.program import read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training

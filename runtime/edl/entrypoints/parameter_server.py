@@ -14,7 +14,7 @@ from edl import exit_codes
 from edl.checkpoints import factory
 from edl.cluster import Instance
 from edl.cluster.environment import own_address
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.logs import log
 from edl.ps.server import Server
 from edl.ps.servicer import serve

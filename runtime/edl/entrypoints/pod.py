@@ -17,10 +17,10 @@ from edl.cluster.local.signals import block_sigterm
 from edl.data.server_url import SECRETS
 from edl.entrypoints.pod_folder import make_folder
 from edl.errors import SpecError, SQLFlowError
+from edl.jobs.cluster_folder import SCRIPT_WORKER, ClusterFolder, RunSpec
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import SCRIPT_WORKER, ClusterFolder, Spec
 from edl.spec import from_json, runnable
 from edl.version import VERSION
 
@@ -48,7 +48,7 @@ def main(role: str) -> NoReturn:
     os.execve(sys.executable, command, variables)  # noqa: S606 (our own modules, in a list)
 
 
-def read_spec(folder: ClusterFolder) -> Spec:
+def read_spec(folder: ClusterFolder) -> RunSpec:
     """Return the specification of the run, after a look at that of the job.
 
     Raises SpecError if this version cannot read one of them, and names the version that made them if that is another.
@@ -58,7 +58,7 @@ def read_spec(folder: ClusterFolder) -> Spec:
             from_json(job.read_bytes())
         if (folder.job / runnable.FILE).exists():
             runnable.read(folder.job)
-        return folder.spec()
+        return folder.run_spec()
     except SpecError as error:
         client = folder.made_by()
         if client == VERSION:
@@ -71,7 +71,7 @@ def read_spec(folder: ClusterFolder) -> Spec:
         ) from None
 
 
-def _command(role: str, spec: Spec) -> list[str]:
+def _command(role: str, spec: RunSpec) -> list[str]:
     """Return module and arguments; the job's folder is inserted between them."""
     if role == "master":
         module = "edl.master.script_pod" if spec.worker == SCRIPT_WORKER else "edl.master.main_pod"

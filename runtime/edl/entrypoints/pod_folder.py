@@ -17,7 +17,7 @@ from pathlib import Path
 
 from edl.errors import SpecError
 from edl.files import replace_file
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.script_run import FILE as SCRIPT
 
 _PART = re.compile(r"(.+)\.part-(\d+)")

@@ -14,8 +14,8 @@ from edl.data.files.file_ranges import FILE as INDEX
 from edl.data.files.file_ranges import pin_files
 from edl.data.pinned import RECORD, write_pinned
 from edl.errors import SpecError
+from edl.jobs.cluster_folder import ROWS
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ROWS
 from edl.run.file_rows import with_rows
 from edl.run.storage import relay_of
 from edl.spec import from_json, to_json

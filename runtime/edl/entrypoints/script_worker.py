@@ -20,7 +20,7 @@ from edl.cluster.environment import own_host
 from edl.elastic import place
 from edl.errors import JobError, SQLFlowError
 from edl.jobs import script_run
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.script_run import Attempt, ScriptRun
 
 

@@ -20,9 +20,9 @@ from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.local.signals import end_hung, leave
 from edl.entrypoints.worker_job import WorkerJob
 from edl.frameworks.device import set_local_rank
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.program import Program, read_spec
 from edl.rpc.channel import MasterChannel, channel_of_instance
 from edl.run import job_runner
@@ -96,7 +96,7 @@ def _tasks(
 
 def _with_program(spec: JobSpec, folder: ClusterFolder, do: Callable[[Program], None]) -> None:
     """Call `do` with the job's program: of a folder, of a module, or of the script whose call the job is."""
-    job, threads = JobFolder(folder.job), folder.spec().threads
+    job, threads = JobFolder(folder.job), folder.run_spec().threads
     called = script.of(job)
     if called is None:
         with job_runner.loaded(job.program, spec, threads=threads) as program:

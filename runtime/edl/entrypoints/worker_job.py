@@ -16,9 +16,9 @@ from edl.cluster.kubernetes.output_maps import TOO_LARGE
 from edl.errors import JobError
 from edl.frameworks import Adapter
 from edl.frameworks.adapter import PartitionedAdapter, with_gradients
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import PHASES, ignore
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.metrics import Metric, merge_kind
 from edl.program import Program
 from edl.run import initial_weights, job_runner
@@ -93,7 +93,7 @@ class WorkerJob:
             self._job,
             self.tasks,
             self.draining,
-            threads=self.folder.spec().threads,
+            threads=self.folder.run_spec().threads,
             workers=self.program.spec.cluster.workers,
             keep=self.storage.keep,
             store=trials,

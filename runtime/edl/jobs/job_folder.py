@@ -27,8 +27,8 @@ import msgspec
 
 from edl.errors import JobError, SemanticError, SpecError, did_you_mean
 from edl.files import replace_file
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.process import start_time
-from edl.jobs.run_folder import ClusterFolder
 
 Kind = Literal["train", "predict", "evaluate", "explain", "optimize", "run"]
 State = Literal["running", "finished", "done", "failed", "cancelled", "died", "paused"]

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.events import EpochEnd, ProcessEvent, Progress, TrialEnd
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import Snapshot
 
 INTERVAL = 1.0  # seconds between two snapshots

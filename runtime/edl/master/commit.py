@@ -20,10 +20,10 @@ from edl import exit_codes
 from edl.data import Source, connect
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
 from edl.models.commit import commit_result
 from edl.models.pending import Intent, handled, read_intent, registry_of

@@ -17,9 +17,9 @@ from edl.cluster.local.cluster import ProcessCluster
 from edl.cluster.local.parent_watch import continue_at_end_of
 from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.failure import to_failed
-from edl.jobs.run_folder import ClusterFolder
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import run
 from edl.master.state_store import FileStateStore

@@ -25,10 +25,10 @@ from edl.cluster.kubernetes.status_map import StatusMap
 from edl.cluster.kubernetes.wishes import JobWishes
 from edl.cluster.local.signals import dump_stacks_on_signal, end_on_sigterm
 from edl.errors import ClusterError, SpecError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventStream
 from edl.jobs.failure import to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.master.backend import Backend, ClientResultStore, ResultStore
 from edl.master.main import parser
 from edl.master.master import run

@@ -18,9 +18,9 @@ from edl import exit_codes, reachability
 from edl.checkpoints import POSITION, CheckpointStore, factory
 from edl.cluster import Change, Instance, Room, Wishes
 from edl.errors import ClusterError, JobError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.logs import log
 from edl.master.backend import Backend
 from edl.master.instances.instance_manager import InstanceManager

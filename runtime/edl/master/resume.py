@@ -22,9 +22,9 @@ from edl.data import open_reader
 from edl.data.pinned import read_pinned
 from edl.errors import ClusterError, SourceError, SpecError, SQLFlowError
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.event_log import forget_end
 from edl.jobs.job_folder import JobFolder, Status
-from edl.jobs.run_folder import ClusterFolder, Process
 from edl.logs import log
 from edl.master.state import MasterState
 from edl.master.state_store import FileStateStore
@@ -106,7 +106,7 @@ def _obstacle(job: JobFolder, status: Status) -> tuple[str, str | None] | None:
         return "it ran in one process, which writes no checkpoints", f"{again}, with --workers 1"
     if job.archive.exists():
         return f"it has trained its model, which could not be stored: {status.error}", f"it is {job.archive}"
-    if not Path(folder := ClusterFolder(job.path).spec().folder).is_dir():
+    if not Path(folder := ClusterFolder(job.path).run_spec().folder).is_dir():
         return f"the folder in which it was started is gone: {folder}", None
     if not job.can_resume:
         days = job_folder.KEPT.days

@@ -26,11 +26,11 @@ from edl.cluster.kubernetes.api_calls import UnreachableError
 from edl.cluster.kubernetes.cluster import KubernetesCluster
 from edl.cluster.kubernetes.status_map import StatusMap
 from edl.errors import ClusterError, JobError
+from edl.jobs.cluster_folder import SCRIPT, ClusterFolder
 from edl.jobs.event_log import Event, EventStream
 from edl.jobs.failure import Failed, to_failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import SCRIPT, ClusterFolder
 from edl.jobs.snapshot import Snapshot
 from edl.logs import log
 from edl.master.main_pod import GRACE, connected, serve

@@ -29,11 +29,11 @@ from edl.cluster.environment import own_address
 from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError, JobError, SQLFlowError
 from edl.jobs import script_run
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.events import Tally
 from edl.jobs.failure import to_failed
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import Attempt, ScriptRun, Workload
 from edl.jobs.snapshot import Row, Snapshot
 from edl.logs import log

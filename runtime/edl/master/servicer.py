@@ -14,7 +14,7 @@ from grpc import aio
 from edl.checkpoints import GoneError
 from edl.checkpoints.master_store import Keeper, Sent
 from edl.errors import ClusterError, JobError, SpecError
-from edl.jobs.run_folder import RELAYED
+from edl.jobs.cluster_folder import RELAYED
 from edl.logs import log
 from edl.master.state_loop import StateLoop
 from edl.rpc import codec, transport
@@ -32,7 +32,7 @@ class FileService(MasterServicer):
     """Servicer of files that instances send and fetch.
 
     `keeper` stores the checkpoints of instances that share no disk, None if they do; `relayed` the other files of a
-    job whose client waits for its output, see `edl.jobs.run_folder.RELAYED`.
+    job whose client waits for its output, see `edl.jobs.cluster_folder.RELAYED`.
     """
 
     def __init__(

@@ -21,9 +21,9 @@ from edl.data import Source, connect
 from edl.data.results import ResultFolder, ResultSink, ResultTable
 from edl.data.retry import insisting
 from edl.errors import JobError, SpecError
+from edl.jobs.cluster_folder import OUTPUT, ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import OUTPUT, ClusterFolder
 from edl.models.pending import Intent, read_intent, registry_of
 from edl.models.registry.base import Registry
 from edl.run import initial_weights

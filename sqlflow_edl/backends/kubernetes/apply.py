@@ -18,8 +18,8 @@ from edl.cluster.kubernetes.connect import connect, default_namespace
 from edl.cluster.kubernetes.deployment import Deployment, write_deployment
 from edl.data.server_url import parse_server
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.spec import JobSpec

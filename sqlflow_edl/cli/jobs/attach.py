@@ -9,9 +9,9 @@ import argparse
 import sys
 import time
 
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobPausedError, Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.models.pending import read_intent
 from edl.run.termination import TerminatedError
 from sqlflow_edl.backends import find

@@ -12,7 +12,7 @@ from edl.checkpoints.master_client import Relay
 from edl.checkpoints.object_store import ObjectStore
 from edl.cluster import Instance
 from edl.cluster.kubernetes.deployment import Deployment, write_deployment
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.spec import Checkpoints
 
 WORKER = Instance("worker-0", "worker", 2)

@@ -15,7 +15,7 @@ import pytest
 
 from edl.elastic import session
 from edl.jobs import job_folder
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 
 SCRIPT, KERAS = (Path(__file__).with_name(name) for name in ("script.py", "keras_script.py"))
 ROWS, EPOCHS, STEPS = 610, 5, 65

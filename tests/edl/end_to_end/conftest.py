@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from edl.jobs.run_folder import TESTING
+from edl.jobs.cluster_folder import TESTING
 from tests.edl.end_to_end.distributed import ENTRIES
 
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from edl.cluster.local.client import SupervisedJob
 from edl.data.pinned import write_pinned
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.events import EpochEnd, Progress, Tally
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.program import read_spec
 from edl.run import job_runner
 from edl.spec import Cluster, Rows, to_json
@@ -44,7 +44,7 @@ class Job:
         workers: int = 1,
         validation: int = 0,
         weights: Path | None = None,
-        how: Spec | None = None,
+        how: RunSpec | None = None,
         spec: dict[str, Any] | None = None,
         **program: Any,
     ) -> None:
@@ -58,7 +58,7 @@ class Job:
         write_pinned(self.folder.rows, programs.pin(self.folder.rows, data))
         if weights is not None:
             self.folder.model.write_bytes(weights.read_bytes())
-        self.spec = how or Spec(framework)  # type: ignore[arg-type]
+        self.spec = how or RunSpec(framework)  # type: ignore[arg-type]
         self.events: list[Event] = []
 
     @property
@@ -97,13 +97,13 @@ ENTRIES = "edl.testing,edl.testing:worker,edl.testing:server"  # that jobs of te
 
 def kill(
     *orders: str, moments: Path | None = None, environment: dict[str, str] | None = None, **spec: Any
-) -> Spec:
+) -> RunSpec:
     """How to run a job whose instances die at named points, and write their moments; see `edl.testing`.
 
     environment: what they find set besides.
     """
     noted = {MOMENTS: str(moments)} if moments else {}
-    return Spec(
+    return RunSpec(
         "torch",
         master="edl.testing",
         worker="edl.testing:worker",

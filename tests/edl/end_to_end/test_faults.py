@@ -15,9 +15,9 @@ import pytest
 from edl import exit_codes
 from edl.data.results import ResultFolder
 from edl.errors import ClusterError, JobError, SpecError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import read_end
 from edl.jobs.events import Tally
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import read_snapshot
 from edl.master import main as master
 from edl.master.state_store import MAGIC, FileStateStore

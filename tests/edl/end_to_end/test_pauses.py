@@ -39,7 +39,7 @@ def resumed(job: SlowJob) -> int:
     """Run it to its end; the step at which it goes on."""
     found = prepare(job.folder)
     job.hurry()
-    job.spec = job.cluster.spec()
+    job.spec = job.cluster.run_spec()
     assert job.run().rows == EPOCHS * ROWS, job.logs()
     return found.step
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from edl.cluster.quota.quota import Quota, use_of
+from edl.jobs.cluster_folder import RunSpec
 from edl.jobs.events import Tally
-from edl.jobs.run_folder import Spec
 from edl.spec import Cluster
 from edl.tasks.ranges import LEAST_ROWS
 from tests.edl.end_to_end.distributed import table
@@ -20,7 +20,7 @@ ROWS = 2 * LEAST_ROWS
 def job(quota: Quota, workers: int, priority: int) -> SlowJob:
     """A group."""
     cluster = Cluster(workers, strategy="allreduce", priority=priority)
-    how = Spec("torch", quota=use_of(cluster, quota.folder))
+    how = RunSpec("torch", quota=use_of(cluster, quota.folder))
     return SlowJob(table(ROWS), seconds=0.5, epochs=1, batch_size=64, how=how, spec={"cluster": cluster})
 
 

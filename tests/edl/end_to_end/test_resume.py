@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import read_snapshot
 from edl.master.resume import Resumption, prepare
 from edl.models.archive import read_archive
@@ -59,7 +59,7 @@ def resumed(job: SlowJob) -> Resumption:
     """Resume the job and run it to its end; return where it began."""
     found = prepare(job.folder)
     job.hurry()
-    job.spec = job.cluster.spec()
+    job.spec = job.cluster.run_spec()
     outcome = job.run()
     assert outcome.rows == EPOCHS * ROWS, job.logs()
     return found
@@ -112,7 +112,7 @@ def test_a_training_that_is_resumed_is_killed_again_and_resumed_again() -> None:
     job = SlowJob(table(ROWS), spec={"checkpoints": OFTEN}, **OPTIONS)
     break_off(job)
     first = prepare(job.folder)
-    job.spec = job.cluster.spec()
+    job.spec = job.cluster.run_spec()
     break_off(job)
     assert resumed(job).step > first.step
     assert same(weights(job), weights(alone))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from edl.errors import ClusterError
-from edl.jobs.run_folder import Spec
+from edl.jobs.cluster_folder import RunSpec
 from edl.models.archive import read_archive
 from edl.program import read_spec
 from edl.spec import Checkpoints, Cluster, to_json
@@ -25,7 +25,7 @@ ROWS, EPOCHS, BATCH = 4096, 2, 64
 OFTEN = Checkpoints(steps=10, secs=0)
 
 
-def with_environment(how: Spec, name: str, value: str) -> Spec:
+def with_environment(how: RunSpec, name: str, value: str) -> RunSpec:
     return msgspec.structs.replace(how, environment={**how.environment, name: value})
 
 
@@ -42,7 +42,7 @@ OPTIMIZERS = {
 }
 
 
-def trains_ids(optimizer: str, servers: int, how: Spec | None = None) -> Job:
+def trains_ids(optimizer: str, servers: int, how: RunSpec | None = None) -> Job:
     cluster = Cluster(1, servers, "sync", grads_to_wait=1)
     return Job(
         counting.data(ROWS, per_id=4),  # every minibatch sees new ones, and the next epoch earlier ones

@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 
 from edl.data.results import ResultFolder
+from edl.jobs.cluster_folder import TESTING, ClusterFolder
 from edl.jobs.events import Progress
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import TESTING, ClusterFolder
 from edl.jobs.snapshot import read_snapshot
 from edl.spec import Checkpoints, Output
 from edl.testing import Moment, read_moments

@@ -24,7 +24,7 @@ import pytest
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.entrypoints import parameter_server
-from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint.content import Mode
@@ -54,7 +54,7 @@ def master(tmp_path: Path) -> Iterator[Master]:
     server = grpc.server(ThreadPoolExecutor(1))
     add_MasterServicer_to_server(heard, server)
     folder = ClusterFolder(tmp_path)
-    folder.write_spec(Spec("torch"))
+    folder.write_run_spec(RunSpec("torch"))
     folder.make_token()
     folder.write_address(f"127.0.0.1:{transport.listen(server, '127.0.0.1:0')}")
     (tmp_path / "logs").mkdir()

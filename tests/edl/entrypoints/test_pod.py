@@ -17,7 +17,7 @@ from edl.cluster import Instance
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.entrypoints.pod import read_spec
 from edl.errors import SpecError
-from edl.jobs.run_folder import TESTING, ClusterFolder, Spec
+from edl.jobs.cluster_folder import TESTING, ClusterFolder, RunSpec
 from edl.version import VERSION
 from tests.edl.entrypoints.mounted import JOB, mounted
 
@@ -44,7 +44,7 @@ def server(job: Path, instance: Instance) -> int:
 @pytest.fixture
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setenv(TESTING, ENTRIES["EDL_TESTING_ENTRIES"])
-    spec = Spec(
+    spec = RunSpec(
         "torch",
         threads=3,
         worker=f"{__name__}:worker",
@@ -145,7 +145,7 @@ def test_a_job_of_another_version_is_an_error_that_names_both(
 def test_a_damaged_job_of_this_version_is_called_damaged(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
     folder.path.mkdir()
-    folder.write_spec(Spec("torch"))
+    folder.write_run_spec(RunSpec("torch"))
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "job.json").write_bytes(b"{")
     with pytest.raises(SpecError, match="not a JobSpec"):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.ps import messages as msg
 from edl.ps.channel import ServerChannel
 from edl.ps.checkpoint import manifests

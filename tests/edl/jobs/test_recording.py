@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventReader
 from edl.jobs.events import EpochEnd, Progress
 from edl.jobs.recording import JobRecorder
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import read_snapshot
 
 EPOCH = EpochEnd(1, 10, 0.5, {"loss": 0.6}, 1.5)

@@ -23,8 +23,8 @@ import msgspec
 
 from edl.checkpoints.folder import SharedFolder
 from edl.cluster import Change, Instance, Reason, Room
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.snapshot import Snapshot
 from edl.master.backend import Backend, ClientResultStore
 from edl.master.master import Master, restore_tasks

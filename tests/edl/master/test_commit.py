@@ -12,9 +12,9 @@ from msgspec import structs
 
 from edl.data import connect
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.master.commit import LONGEST_PAUSE, PATIENCE, commit_when_possible, main
 from edl.models.pending import Intent, Rival, write_intent
 from edl.models.registry.factory import open_registry

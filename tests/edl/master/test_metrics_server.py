@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.snapshot import Snapshot
 from edl.master.reporting.counters import CheckpointTimes
 from edl.master.reporting.metrics_server import MetricsServer

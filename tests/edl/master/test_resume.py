@@ -16,11 +16,11 @@ from edl.checkpoints.folder import SharedFolder
 from edl.data.pinned import write_pinned
 from edl.errors import ClusterError, JobError, SourceError
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.event_log import EventLog, EventReader, read_end
 from edl.jobs.events import EpochEnd
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import KEPT, JobFolder
-from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.master import resume
 from edl.master.master import restore_tasks
 from edl.master.resume import Resumption
@@ -40,7 +40,7 @@ def job_with_master(kind: job_folder.Kind = "train", environment: dict[str, str]
     write_pinned(job.rows, programs.pin(job.rows, pa.table({"x": [1.0, 2.0]})))
     folder = ClusterFolder(job.path)
     folder.path.mkdir()
-    folder.write_spec(Spec("torch", environment=environment or {}, folder=str(job.path.parent)))
+    folder.write_run_spec(RunSpec("torch", environment=environment or {}, folder=str(job.path.parent)))
     return job
 
 
@@ -171,7 +171,7 @@ def in_one_process(job: JobFolder) -> None:
 
 
 def without_its_folder(job: JobFolder) -> None:
-    ClusterFolder(job.path).write_spec(Spec("torch", folder="/nowhere"))
+    ClusterFolder(job.path).write_run_spec(RunSpec("torch", folder="/nowhere"))
     job.end("died")
 
 

@@ -14,10 +14,10 @@ from edl import exit_codes
 from edl.cluster import Change, Instance, Reason, Room
 from edl.errors import JobError
 from edl.jobs import script_run
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog, read_end
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.jobs.script_run import ScriptRun
 from edl.jobs.snapshot import Snapshot
 from edl.master import scripts

@@ -7,7 +7,7 @@ import os
 import msgspec
 
 from edl.jobs import job_folder
-from edl.jobs.run_folder import ClusterFolder, Process
+from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.snapshot import Counts, Load, Row, ServerCounts, Snapshot, Staleness
 from sqlflow_edl.backends import find as handles
 from sqlflow_edl.backends import report as reports

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from edl.jobs import job_folder
-from edl.jobs.run_folder import ClusterFolder, Process
+from edl.jobs.cluster_folder import ClusterFolder, Process
 from edl.jobs.snapshot import WAITING, Row, Snapshot
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.arguments import duration

@@ -9,9 +9,9 @@ import pytest
 
 from edl.checkpoints.factory import VARIABLE
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import MASTER, SCRIPT_MASTER, ClusterFolder, RunSpec
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobPausedError
-from edl.jobs.run_folder import MASTER, SCRIPT_MASTER, ClusterFolder, Spec
 from edl.spec import Cluster
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.main import main
@@ -28,7 +28,7 @@ def refusal(job: JobFolder, capsys: pytest.CaptureFixture[str], command: str = "
 def paused(tmp_path: Any) -> JobFolder:
     """A training with a master that is paused."""
     job = job_with_master()
-    ClusterFolder(job.path).write_spec(Spec("torch", folder=str(tmp_path)))
+    ClusterFolder(job.path).write_run_spec(RunSpec("torch", folder=str(tmp_path)))
     job.end("paused")
     return job
 

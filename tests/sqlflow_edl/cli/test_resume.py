@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.jobs.snapshot import read_snapshot
 from edl.models.archive import read_archive
 from edl.models.pending import Intent, write_intent
@@ -30,7 +30,7 @@ SECONDS = 60.0
 def died(tmp_path: Path) -> JobFolder:
     """A training with a master that has died."""
     job = job_with_master()
-    ClusterFolder(job.path).write_spec(Spec("torch", folder=str(tmp_path)))
+    ClusterFolder(job.path).write_run_spec(RunSpec("torch", folder=str(tmp_path)))
     job.end("died")
     return job
 

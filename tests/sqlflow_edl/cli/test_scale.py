@@ -12,8 +12,8 @@ import pytest
 
 from edl.cluster.quota.quota import Quota
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import MASTER, SCRIPT_MASTER, ClusterFolder, Process, QuotaUse, RunSpec
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import MASTER, SCRIPT_MASTER, ClusterFolder, Process, QuotaUse, Spec
 from edl.jobs.slots import SlotRequest
 from edl.jobs.snapshot import read_snapshot
 from edl.spec import Cluster, Rows, to_json
@@ -36,7 +36,7 @@ def supervised(cluster: Cluster | None = None, **spec: Any) -> JobFolder:
     """A job that this process seems to supervise; it has no master."""
     job = job_folder.create("train")
     folder = ClusterFolder(job.path)
-    folder.write_spec(Spec("torch", **spec))
+    folder.write_run_spec(RunSpec("torch", **spec))
     folder.write_process("supervisor", Process.of(os.getpid()))
     describe(job, "train", cluster or Cluster())
     return job

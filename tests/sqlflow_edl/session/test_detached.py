@@ -10,9 +10,9 @@ import pytest
 from edl.data import connect
 from edl.data.results import ResultFolder
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.event_log import EventLog
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder
 from edl.models.pending import Intent, write_intent
 from edl.models.registry.records import ModelRecord
 from sqlflow_edl.cli.jobs import attach

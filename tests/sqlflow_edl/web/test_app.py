@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
-from edl.jobs.run_folder import ClusterFolder
 from sqlflow_edl.web.app import application
 from sqlflow_edl.web.guard import FIELD, Access, cookie_name
 from tests.sqlflow_edl.web.conftest import Browser

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.events import EpochEnd
 from edl.jobs.recording import JobRecorder
-from edl.jobs.run_folder import ClusterFolder
 from sqlflow_edl.serving.server import listen
 from sqlflow_edl.serving.store import Store
 from sqlflow_edl.web.model_reader import ModelReader

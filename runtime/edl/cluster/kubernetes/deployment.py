@@ -10,7 +10,7 @@ import msgspec
 from edl.cluster import Role
 from edl.errors import SpecError
 from edl.files import replace_file
-from edl.jobs.run_folder import DEPLOYMENT as FILE
+from edl.jobs.cluster_folder import DEPLOYMENT as FILE
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -18,7 +18,7 @@ from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.api_calls import Calls, RefusedError, UnreachableError
 from edl.cluster.kubernetes.deployment import Deployment
 from edl.errors import JobError
-from edl.jobs.run_folder import OUTPUT, SCRIPT
+from edl.jobs.cluster_folder import OUTPUT, SCRIPT
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

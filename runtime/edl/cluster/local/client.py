@@ -18,12 +18,12 @@ import msgspec
 from edl.cluster.local.messages import DETACH
 from edl.cluster.logs import open_log
 from edl.errors import ClusterError, JobError
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec, remembered
 from edl.jobs.event_log import Event, EventReader
 from edl.jobs.events import JobEvent, JobObserver, TrialEnd
 from edl.jobs.failure import Failed, to_error
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
-from edl.jobs.run_folder import ClusterFolder, Process, Spec, remembered
 
 POLL = 0.05  # seconds between two reads of the events
 START_SECONDS = 20.0  # time for a supervisor to take over its job
@@ -45,11 +45,11 @@ class SupervisedJob:
         self._lifeline: IO[bytes] | None = process.stdin
 
     @classmethod
-    def start(cls, job: JobFolder, spec: Spec) -> SupervisedJob:
+    def start(cls, job: JobFolder, spec: RunSpec) -> SupervisedJob:
         """Start the supervisor, which starts the master; return at once. The program and the rows must be in place."""
         environment = {**remembered(os.environ), **spec.environment}
         spec = msgspec.structs.replace(spec, environment=environment, folder=spec.folder or str(Path.cwd()))
-        ClusterFolder(job.path).write_spec(spec)
+        ClusterFolder(job.path).write_run_spec(spec)
         command = [sys.executable, "-P", "-m", "edl.cluster.local.supervisor", str(job.path)]
         log = open_log(ClusterFolder(job.path).log("supervisor"))
         try:
@@ -236,7 +236,7 @@ def _death(job: JobFolder) -> JobError | ClusterError:
     return ClusterError("the job's supervisor died, and the job with it", hint=f"its log is {log}")
 
 
-def start_detached(job: JobFolder, spec: Spec) -> None:
+def start_detached(job: JobFolder, spec: RunSpec) -> None:
     """Start the job, which continues when this process ends. Raises ClusterError if it does not start."""
     with SupervisedJob.start(job, spec) as running:
         try:

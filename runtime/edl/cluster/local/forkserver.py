@@ -31,8 +31,8 @@ from edl.cluster.local.instance_process import live
 from edl.cluster.local.messages import Born, Forked, Ready, Refused, instances
 from edl.cluster.local.parent_watch import die_with_parent
 from edl.cluster.local.signals import dump_stacks_on_signal
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.job_folder import JobFolder
-from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.spec import from_json
 
 LONGEST = 1 << 16  # maximum bytes of a packet
@@ -44,14 +44,14 @@ def main(arguments: list[str]) -> int:
     dump_stacks_on_signal()
     supervisor = socket.socket(fileno=descriptor)
     began = time.monotonic()
-    warm_up(ClusterFolder(job).spec(), JobFolder(job))
+    warm_up(ClusterFolder(job).run_spec(), JobFolder(job))
     _send(supervisor, Ready(time.monotonic() - began))
     while packet := supervisor.recv(LONGEST):
         _fork(supervisor, instances.decode(packet), job, lifeline)
     return exit_codes.OK
 
 
-def warm_up(spec: Spec, job: JobFolder) -> None:
+def warm_up(spec: RunSpec, job: JobFolder) -> None:
     """Import what workers need. Workers report failed imports themselves."""
     from edl import frameworks
 

@@ -23,7 +23,7 @@ from edl.cluster.local.messages import instances
 from edl.cluster.local.parent_watch import continue_at_end_of, follow, follow_masters
 from edl.cluster.local.signals import block_sigterm, dump_stacks_on_signal, end_on_sigterm
 from edl.cluster.logs import log_to
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 
 TAKE_OVER = -1  # result of a worker's entry point that has to become a parameter server
 
@@ -49,7 +49,7 @@ def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:
             end_on_sigterm()
             follow_masters(folder.address())
         dump_stacks_on_signal()
-        spec = folder.spec()
+        spec = folder.run_spec()
         code = _run(entry(spec.server if instance.role == "ps" else spec.worker), job, instance)
         if code == TAKE_OVER:
             _become_server(job, instance, lifeline)

@@ -23,7 +23,7 @@ from edl.cluster.local.children import Children, kill, spawn
 from edl.cluster.local.forkserver import LONGEST
 from edl.cluster.local.messages import Forked, Ready, Refused, born
 from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
-from edl.jobs.run_folder import ClusterFolder, Spec
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 
 TRIES = 3  # forkservers that may die before they are ready; then instances are started without one
 FORK_SECONDS = 5.0  # timeout of a fork, which takes hundredths of a second, before the forkserver is replaced
@@ -60,7 +60,7 @@ class LaunchSettings:
     """Common parameters of all launches. `lifeline` is the read end of the supervisor's pipe."""
 
     job: Path
-    spec: Spec
+    spec: RunSpec
     lifeline: int
     children: Children
     say: Callable[[str], None]

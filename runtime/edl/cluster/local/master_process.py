@@ -22,10 +22,10 @@ from edl.cluster.local.instances import Instances
 from edl.cluster.local.launcher import LaunchSettings
 from edl.cluster.local.master_connection import Link
 from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
+from edl.jobs.cluster_folder import Process
 from edl.jobs.event_log import read_end
 from edl.jobs.failure import Failed
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import Process
 from edl.jobs.snapshot import read_snapshot
 
 DEATHS = 5  # deaths in a row without progress after which the job has failed

@@ -37,11 +37,11 @@ from edl.cluster.local.parent_watch import adopt_orphans
 from edl.cluster.logs import open_log
 from edl.cluster.quota.share import sharing
 from edl.errors import ClusterError, SQLFlowError
+from edl.jobs.cluster_folder import ClusterFolder, Process, RunSpec
 from edl.jobs.event_log import EventLog, read_end
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError
-from edl.jobs.run_folder import ClusterFolder, Process, Spec
 from edl.logs import stamped
 
 COMMIT = "edl.master.commit"  # the module; it may import this package, not the other way round
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     client = Process.of(os.getppid())
     try:
         with _lock_job(folder), _port(folder) as port:
-            spec = folder.spec()
+            spec = folder.run_spec()
             folder.make_token()
             folder.write_process("supervisor", Process.of(os.getpid()))
             job.owned_by(os.getpid())
@@ -76,7 +76,7 @@ def main(arguments: list[str]) -> int:
 class Supervisor:
     """Supervisor of a job, from its first process to its last. `client` is the process that started it."""
 
-    def __init__(self, job: JobFolder, spec: Spec, client: Process) -> None:
+    def __init__(self, job: JobFolder, spec: RunSpec, client: Process) -> None:
         self._job = job
         self._spec = spec
         self._client = client

@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from edl.errors import ClusterError
-from edl.jobs.run_folder import QuotaUse
+from edl.jobs.cluster_folder import QuotaUse
 from edl.jobs.slots import Demand, SlotRequest, allot
 from edl.spec import Cluster
 

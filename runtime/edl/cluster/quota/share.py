@@ -11,7 +11,7 @@ from edl.cluster import Room
 from edl.cluster.local.instances import Instances
 from edl.cluster.quota.quota import Membership, Quota
 from edl.errors import ClusterError
-from edl.jobs.run_folder import QuotaUse
+from edl.jobs.cluster_folder import QuotaUse
 
 INTERVAL = 0.1  # seconds
 

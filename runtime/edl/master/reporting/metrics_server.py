@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edl.cluster.environment import own_address, own_host
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.snapshot import Snapshot
 from edl.master.ps.ps_manager import Servers
 from edl.master.reporting.counters import CheckpointTimes

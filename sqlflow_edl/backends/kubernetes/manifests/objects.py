@@ -13,7 +13,7 @@ from edl import exit_codes
 from edl.cluster.kubernetes import names
 from edl.cluster.kubernetes.deployment import Deployment, Policy, Priorities
 from edl.cluster.kubernetes.output_maps import MAPS
-from edl.jobs.run_folder import SCRIPT_WORKER, WORKER, Spec, master_timeout
+from edl.jobs.cluster_folder import SCRIPT_WORKER, WORKER, RunSpec, master_timeout
 from edl.jobs.script_run import FILE as SCRIPT
 from edl.models.pending import FILE as INTENT
 from edl.models.pending import Intent
@@ -67,12 +67,12 @@ class Objects:
         threads_each = threads(settings)
         if isinstance(spec, RunnableSpec):
             how, files = (
-                Spec("torch", threads_each),
+                RunSpec("torch", threads_each),
                 {FILE: msgspec.json.encode(spec)},
             )  # it imports no framework
         else:
             worker = SCRIPT_WORKER if submission.script else WORKER
-            how = Spec(spec.framework, threads_each, detached=True, master_timeout=timeout, worker=worker)
+            how = RunSpec(spec.framework, threads_each, detached=True, master_timeout=timeout, worker=worker)
             files = {}
         intent = submission.files.get(INTENT)
         self._intent = msgspec.json.decode(intent, type=Intent) if intent else None

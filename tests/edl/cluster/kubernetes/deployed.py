@@ -18,10 +18,10 @@ from edl.cluster.kubernetes.deployment import FILE, Deployment, write_deployment
 from edl.data import Source
 from edl.data.pinned import write_pinned
 from edl.jobs import job_folder
+from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 from edl.jobs.event_log import Event, EventReader
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import ClusterFolder, Spec
 from edl.models.pending import Intent, write_intent
 from edl.program import read_spec
 from edl.spec import Rows, to_json
@@ -134,7 +134,7 @@ def outcome_of(deployed: Deployed) -> Outcome:
 def deploy(
     double: Cluster,
     job: JobFolder,
-    spec: Spec,
+    spec: RunSpec,
     secrets: dict[str, str],
     folder: Path,
     state_store: dict[str, str] | None = None,
@@ -143,7 +143,7 @@ def deploy(
 
     state_store: the data of its ConfigMap.
     """
-    ClusterFolder(job.path).write_spec(spec)
+    ClusterFolder(job.path).write_run_spec(spec)
     name = names.job_name("test", job.id)
     paths = [str(path.relative_to(job.path)) for path in job.path.rglob("*") if path.is_file()]
     made = _Objects(double, double.new_namespace(), name, job.id, (*paths, f"cluster/{FILE}"))

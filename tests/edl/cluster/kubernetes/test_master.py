@@ -11,11 +11,11 @@ import pytest
 from edl.cluster.kubernetes import status_map
 from edl.data import Source, connect
 from edl.data.server_url import SECRETS
+from edl.jobs.cluster_folder import RunSpec
 from edl.jobs.events import EpochEnd
 from edl.jobs.failure import Failed
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
-from edl.jobs.run_folder import Spec
 from edl.models.pending import Intent
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
@@ -57,7 +57,7 @@ def run(
     double: Cluster, job: JobFolder, source: Source, folder: Path, state_store: dict[str, str] | None = None
 ) -> Deployed:
     assert PASSWORD not in "".join(path.read_text() for path in job.path.rglob("*") if path.is_file())
-    how = Spec("torch", master_arguments=("--lease-secs", "3"))
+    how = RunSpec("torch", master_arguments=("--lease-secs", "3"))
     return deploy(double, job, how, {source.url: PASSWORD}, folder, state_store)
 
 

@@ -19,7 +19,7 @@ import pytest
 from edl.cluster.local.client import SupervisedJob
 from edl.cluster.local.supervisor import COMMIT
 from edl.jobs import job_folder
-from edl.jobs.run_folder import TESTING, ClusterFolder, Spec
+from edl.jobs.cluster_folder import TESTING, ClusterFolder, RunSpec
 
 SECONDS = 60.0  # until a wait of these tests has failed
 MOMENT = 5.0  # from a kill to the end
@@ -64,7 +64,7 @@ class Player:
 class Stage:
     """A job, its supervisor, and who has come on."""
 
-    def __init__(self, folder: Path, spec: Spec) -> None:
+    def __init__(self, folder: Path, spec: RunSpec) -> None:
         self.job = job_folder.create("predict")
         self.folder = ClusterFolder(self.job.path)
         self.spec = spec
@@ -123,7 +123,7 @@ def theatre(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def stage(theatre: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
-    made = Stage(tmp_path, Spec("torch", threads=2, master="cast", worker="cast:work"))
+    made = Stage(tmp_path, RunSpec("torch", threads=2, master="cast", worker="cast:work"))
     monkeypatch.setenv("STAGE", str(tmp_path / "door"))
     try:
         yield made

@@ -17,7 +17,7 @@ from edl.cluster.local import launcher as launch
 from edl.cluster.local.children import Children
 from edl.cluster.local.launcher import TRIES, ForkserverLauncher, Key, LaunchSettings, SpawnLauncher, launcher
 from edl.cluster.local.signals import DUMP_SIGNAL
-from edl.jobs.run_folder import Spec
+from edl.jobs.cluster_folder import RunSpec
 
 
 class Parent:
@@ -48,7 +48,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def setting(job: Path, said: list[str]) -> LaunchSettings:
-    return LaunchSettings(job, Spec("torch"), 0, Children(), said.append)
+    return LaunchSettings(job, RunSpec("torch"), 0, Children(), said.append)
 
 
 def test_what_cannot_be_started_is_refused_with_the_reason(tmp_path: Path, said: list[str]) -> None:

@@ -13,7 +13,7 @@ from edl import exit_codes
 from edl.cluster.local.instance_process import TAKE_OVER
 from edl.cluster.quota.quota import Quota
 from edl.errors import ClusterError
-from edl.jobs.run_folder import Process, QuotaUse
+from edl.jobs.cluster_folder import Process, QuotaUse
 from edl.jobs.slots import SlotRequest
 from tests.edl.cluster.local.conftest import Stage, ends, wait_until
 from tests.edl.cluster.local.supervised import ended, finish, why

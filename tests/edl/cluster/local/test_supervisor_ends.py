@@ -14,9 +14,9 @@ from edl import exit_codes
 from edl.cluster.local import client
 from edl.cluster.local.client import SupervisedJob
 from edl.errors import ClusterError
+from edl.jobs.cluster_folder import Process
 from edl.jobs.event_log import EventLog
 from edl.jobs.outcome import JobCancelledError
-from edl.jobs.run_folder import Process
 from tests.edl.cluster.local.conftest import Stage, ends
 from tests.edl.cluster.local.supervised import DONE, finish, forkserver_of
 
@@ -99,11 +99,11 @@ import sys
 from pathlib import Path
 
 from edl.cluster.local.client import SupervisedJob
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 
 job = JobFolder(Path(sys.argv[1]))
-supervised = SupervisedJob.start(job, ClusterFolder(job.path).spec())
+supervised = SupervisedJob.start(job, ClusterFolder(job.path).run_spec())
 if sys.argv[2] == "detach":
     supervised.detach()
 print(supervised.pid, flush=True)
@@ -113,7 +113,7 @@ sys.stdin.read()
 
 def client_of(stage: Stage, how: str) -> tuple[subprocess.Popen[bytes], int]:
     """Another process that starts the supervisor, and the supervisor's id."""
-    stage.folder.write_spec(stage.spec)
+    stage.folder.write_run_spec(stage.spec)
     command = [sys.executable, "-c", START, str(stage.job.path), how]
     client = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert client.stdout is not None

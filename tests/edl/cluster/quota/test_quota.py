@@ -16,7 +16,7 @@ import pytest
 
 from edl.cluster.quota.quota import FOLDER, Quota, use_of
 from edl.errors import ClusterError
-from edl.jobs.run_folder import QuotaUse
+from edl.jobs.cluster_folder import QuotaUse
 from edl.jobs.slots import SlotRequest
 from edl.spec import Cluster
 

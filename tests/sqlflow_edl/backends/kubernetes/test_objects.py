@@ -17,7 +17,7 @@ from edl import exit_codes, tls
 from edl.cluster.kubernetes import names
 from edl.errors import SemanticError, SpecError
 from edl.frameworks.device import AUTO
-from edl.jobs.run_folder import Spec
+from edl.jobs.cluster_folder import RunSpec
 from edl.spec import Cluster, JobSpec
 from edl.spec.strategy import chosen
 from edl.version import VERSION
@@ -225,7 +225,7 @@ def test_workers_get_as_many_threads_as_they_may_use_processors() -> None:
     [spec] = [
         each["data"]["cluster.spec.json"] for each in found if "cluster.spec.json" in each.get("data", {})
     ]
-    assert msgspec.json.decode(spec, type=Spec).threads == 2
+    assert msgspec.json.decode(spec, type=RunSpec).threads == 2
 
 
 def test_pods_allow_the_packages_that_the_client_allows(monkeypatch: pytest.MonkeyPatch) -> None:

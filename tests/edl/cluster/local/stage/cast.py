@@ -19,7 +19,7 @@ from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.cluster import ProcessCluster
 from edl.errors import ClusterError
-from edl.jobs.run_folder import ClusterFolder
+from edl.jobs.cluster_folder import ClusterFolder
 
 
 class Actor:

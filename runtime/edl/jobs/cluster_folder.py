@@ -1,6 +1,6 @@
 """Files of `cluster/` in a job folder, with their writers.
 
-spec.json        client: specification of the run (`Spec`)
+spec.json        client: specification of the run (`RunSpec`)
 token            supervisor: secret that every call must carry; readable by the user alone
 address          supervisor: host:port of the master, constant while the supervisor runs
 lock             supervisor: held while it runs, so that a job has only one
@@ -81,7 +81,7 @@ class QuotaUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     request: SlotRequest
 
 
-class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Specification of a job that runs as processes.
 
     `framework` is the one that workers import. `threads` is the size of each instance's thread pools, its share of
@@ -188,15 +188,15 @@ class ClusterFolder:
 
     # Each file is written atomically, for concurrent readers ---------------------------------------------
 
-    def write_spec(self, spec: Spec) -> None:
+    def write_run_spec(self, spec: RunSpec) -> None:
         self._write("spec.json", msgspec.json.encode(spec))
 
-    def spec(self) -> Spec:
+    def run_spec(self) -> RunSpec:
         """Return the spec. Raises SpecError if it is missing, damaged, of another version, or names a forbidden
         entry point.
         """
         try:
-            return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=Spec)
+            return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=RunSpec)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise SpecError(f"the run specification of job {self.job.name} cannot be read: {error}") from None
 

@@ -10,14 +10,23 @@ import msgspec
 import pytest
 
 from edl.errors import SpecError
-from edl.jobs.run_folder import MASTER, SERVER, TESTING, WORKER, ClusterFolder, Process, Spec, master_timeout
+from edl.jobs.cluster_folder import (
+    MASTER,
+    SERVER,
+    TESTING,
+    WORKER,
+    ClusterFolder,
+    Process,
+    RunSpec,
+    master_timeout,
+)
 
 
 def test_a_spec_is_read_as_it_was_written(tmp_path: Path) -> None:
     folder = ClusterFolder(tmp_path)
-    spec = Spec("torch", threads=2, master_arguments=("--x",), environment={"A": "b"}, detached=True)
-    folder.write_spec(spec)
-    assert folder.spec() == spec
+    spec = RunSpec("torch", threads=2, master_arguments=("--x",), environment={"A": "b"}, detached=True)
+    folder.write_run_spec(spec)
+    assert folder.run_spec() == spec
     assert (spec.master, spec.worker, spec.server) == (MASTER, WORKER, SERVER)
 
 
@@ -38,23 +47,23 @@ def test_a_spec_that_was_changed_by_hand_is_refused(
     tmp_path: Path, changes: dict[str, object], wrong: str
 ) -> None:
     folder = ClusterFolder(tmp_path)
-    folder.write_spec(Spec("torch"))
+    folder.write_run_spec(RunSpec("torch"))
     path = folder.path / "spec.json"
     path.write_bytes(msgspec.json.encode({**msgspec.json.decode(path.read_bytes()), **changes}))
     with pytest.raises(SpecError, match=wrong):
-        folder.spec()
+        folder.run_spec()
 
 
 def test_a_spec_that_is_not_there_is_a_named_error(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=tmp_path.name):
-        ClusterFolder(tmp_path).spec()
+        ClusterFolder(tmp_path).run_spec()
 
 
 def test_tests_may_name_entries_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TESTING, "cast.master,cast.worker:main")
-    assert Spec("torch", worker="cast.worker:main").worker == "cast.worker:main"
+    assert RunSpec("torch", worker="cast.worker:main").worker == "cast.worker:main"
     with pytest.raises(ValueError, match="not a permitted entry point"):
-        Spec("torch", worker="")
+        RunSpec("torch", worker="")
 
 
 def test_a_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
