@@ -210,10 +210,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     for name, text in (
         ("embedding_min_count", "steps that train with an id before it gets a row in a row table"),
-        (
-            "embedding_max_rows",
-            "rows of a row table, beyond which the least recently trained are dropped",
-        ),
+        ("embedding_max_rows", "rows of a row table, beyond which the least recently trained are dropped"),
         ("embedding_ttl_steps", "steps after which a row that none of them has trained is dropped"),
     ):
         kind = waiting_steps if name == "embedding_min_count" else positive

@@ -23,13 +23,7 @@ FORMATS = {
     "parquet": "edl.data.files.parquet_ranges",
     "recordio": "edl.data.files.recordio_ranges",
 }
-_ENDINGS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".recordio": "recordio",
-    ".rio": "recordio",
-}
+_ENDINGS = {".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".recordio": "recordio", ".rio": "recordio"}
 _MAGICS = {b"PAR1": "parquet", b"\x04\x03\x02\x01": "recordio"}
 _PACKED = (".gz", ".zst", ".bz2", ".xz", ".zip")
 

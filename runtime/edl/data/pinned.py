@@ -50,13 +50,7 @@ def write_rows(folder: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch
 
 
 def pin_rows(
-    folder: Path,
-    reader: pa.RecordBatchReader,
-    *,
-    source: str,
-    select: str,
-    seed: int,
-    shuffled: bool,
+    folder: Path, reader: pa.RecordBatchReader, *, source: str, select: str, seed: int, shuffled: bool
 ) -> Pinned:
     """Write the rows that a source yields. Return the description of the pinned set."""
     rows, digest = write_rows(folder, reader.schema, reader)

@@ -44,11 +44,7 @@ from edl.spec import (
     Vocabulary,
     Year,
 )
-from edl.spec.features import (
-    Crossed,
-    Plain,
-    Single,
-)
+from edl.spec.features import Crossed, Plain, Single
 from edl.spec.forecast import LAG
 
 

@@ -31,17 +31,7 @@ from edl.forecasting.ahead import with_next_steps
 from edl.forecasting.ets import auto_ets
 from edl.forecasting.grid import Floats, Grid, grid, name_of
 from edl.forecasting.steps import Ints
-from edl.spec.forecast import (
-    AUTO_ETS,
-    LEVEL,
-    NAIVE,
-    NAIVE_ERROR,
-    PREFIX,
-    SCALE,
-    STEP,
-    Forecast,
-    Step,
-)
+from edl.spec.forecast import AUTO_ETS, LEVEL, NAIVE, NAIVE_ERROR, PREFIX, SCALE, STEP, Forecast, Step
 
 Mode = Literal["train", "refit", "predict", "evaluate"]
 MOST_EXAMPLES = 300_000  # of a training; origins are left out evenly beyond it

@@ -120,12 +120,7 @@ def _labels(rows: pa.Table, label: str) -> Floats:
 
 
 def _check_duplicates(
-    ticks: Ints,
-    same: npt.NDArray[np.bool_],
-    rows: pa.Table,
-    order: Ints,
-    time: str,
-    series: Sequence[str],
+    ticks: Ints, same: npt.NDArray[np.bool_], rows: pa.Table, order: Ints, time: str, series: Sequence[str]
 ) -> None:
     twice = np.flatnonzero(same & (np.diff(ticks) == 0))
     if not len(twice):

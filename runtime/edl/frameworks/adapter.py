@@ -159,11 +159,7 @@ class GradientAdapter(Adapter, Protocol):
     tables: Tables
 
     def gradients(
-        self,
-        features: Features,
-        labels: Array,
-        weights: Floats | None = None,
-        fetched: Fetched | None = None,
+        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
     ) -> Gradients:
         """Return loss and gradients of one minibatch, clipped as the optimizer clips them; only buffers change.
 

@@ -74,11 +74,7 @@ class Workload(msgspec.Struct, frozen=True):
 
 Record = TypeVar("Record", ScriptRun, Attempt, Workload)
 FILE, WORKLOAD = "script.json", "workload.json"
-_FILES: dict[type, str] = {
-    ScriptRun: FILE,
-    Attempt: "attempt.json",
-    Workload: WORKLOAD,
-}
+_FILES: dict[type, str] = {ScriptRun: FILE, Attempt: "attempt.json", Workload: WORKLOAD}
 
 
 def placed(script: ScriptRun, job: Path) -> ScriptRun:

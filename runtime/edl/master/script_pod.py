@@ -65,10 +65,7 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
                 events.write(end)
             else:  # the workers end by themselves
                 backend = dataclasses.replace(
-                    backend,
-                    end_instances=None,
-                    wishes=None,
-                    register_secs=UNREGISTERED_SECS,
+                    backend, end_instances=None, wishes=None, register_secs=UNREGISTERED_SECS
                 )
                 code = scripts.train(backend, lease_secs)
         except JobError as error:

@@ -159,6 +159,5 @@ def check_finite(values: Array, what: str) -> None:
         hint = "training has diverged: a smaller learning rate or normalised features help"
         rows = int(np.count_nonzero(unusable.reshape(len(values), -1).any(axis=1)))
         raise JobError(
-            f"{what} are not finite in {rows} of {len(values)} rows",
-            hint=hint if what != "labels" else None,
+            f"{what} are not finite in {rows} of {len(values)} rows", hint=hint if what != "labels" else None
         )

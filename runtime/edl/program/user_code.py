@@ -43,10 +43,7 @@ def user_code(file: Path, doing: str) -> Iterator[None]:
         yield
     except SQLFlowError:
         raise
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # a program's exit() must not end this process
+    except (Exception, SystemExit) as error:  # a program's exit() must not end this process
         raise _named(error, file, doing) from error
 
 
@@ -59,9 +56,7 @@ def _named(error: BaseException, file: Path, doing: str) -> UserCodeError:
         line = error.lineno or 1
         shown = "".join(traceback.format_exception_only(error))
         return UserCodeError(
-            f"{error.filename}:{line}: {error.msg}",
-            hint=_source_line(error.filename, line),
-            traceback=shown,
+            f"{error.filename}:{line}: {error.msg}", hint=_source_line(error.filename, line), traceback=shown
         )
     if not frames:
         return UserCodeError(f"{doing} of {file.name} failed: {said}", hint=IN_LOG)

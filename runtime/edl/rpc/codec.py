@@ -177,10 +177,7 @@ def _servers_to(servers: Servers | None) -> pb.Servers | None:
     if servers is None:
         return None
     return pb.Servers(
-        number=servers.number,
-        generation=servers.generation,
-        addresses=servers.addresses,
-        ready=servers.ready,
+        number=servers.number, generation=servers.generation, addresses=servers.addresses, ready=servers.ready
     )
 
 

@@ -100,11 +100,7 @@ def rows_of(program: Program, job: JobFolder) -> tuple[Pinned, Reader]:
 
 
 def training(
-    program: Program,
-    job: JobFolder,
-    pinned: Pinned,
-    reader: Reader,
-    cancelled: threading.Event | None = None,
+    program: Program, job: JobFolder, pinned: Pinned, reader: Reader, cancelled: threading.Event | None = None
 ) -> tuple[Rows, Export]:
     """Return the split of a training job's rows, and the function that writes its archive.
 

@@ -8,7 +8,4 @@ FLOAT16_ON_SERVERS = (
     "float16 skips steps whose gradients overflow, which parameter servers cannot detect",
     "use bfloat16, or the strategy allreduce",
 )
-FLOAT16_IN_KERAS = (
-    "models of Keras don't compute in float16",
-    "use bfloat16, or a model of PyTorch",
-)
+FLOAT16_IN_KERAS = ("models of Keras don't compute in float16", "use bfloat16, or a model of PyTorch")

@@ -36,9 +36,7 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
     strategy, workers, servers = cluster.strategy, cluster.workers, cluster.parameter_servers
     if strategy == "local" and workers > 1:
         yield Problem(
-            "strategy",
-            f"the strategy local has one worker, not {workers}",
-            "leave it out, or use one worker",
+            "strategy", f"the strategy local has one worker, not {workers}", "leave it out, or use one worker"
         )
     if strategy in ("local", "allreduce") and servers:
         yield Problem("strategy", f"the strategy {strategy} has no parameter servers", "use async or sync")
@@ -55,9 +53,7 @@ def problems(cluster: Cluster) -> Iterator[Problem]:
         )
     if cluster.grads_to_wait and strategy not in ("auto", "sync"):
         yield Problem(
-            "grads_to_wait",
-            "a number of gradients per step applies to the strategy sync",
-            "leave that out",
+            "grads_to_wait", "a number of gradients per step applies to the strategy sync", "leave that out"
         )
 
 

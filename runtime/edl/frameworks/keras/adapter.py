@@ -133,11 +133,7 @@ class KerasAdapter(NetworkAdapter):
         return values
 
     def gradients(
-        self,
-        features: Features,
-        labels: Array,
-        weights: Floats | None = None,
-        fetched: Fetched | None = None,
+        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
     ) -> Gradients:
         fetched = fetched or self._fetched(features, train=True)
         with self._user_code("the training step"):

@@ -18,13 +18,7 @@ import numpy as np
 
 from edl.arrays import Array
 from edl.frameworks.networks import stored
-from edl.frameworks.networks.features import (
-    NUMBERS,
-    column_of,
-    dense_values,
-    position,
-    standardized,
-)
+from edl.frameworks.networks.features import NUMBERS, column_of, dense_values, position, standardized
 from edl.frameworks.networks.network import Block, Floats, Layer, Network, Periodic
 from edl.frameworks.onnx.columns import ids, unsupported
 from edl.frameworks.onnx.graph import Graph, Results, Value, logits_of, of_columns

@@ -144,9 +144,7 @@ def _torch_wide(shape: Shape, weights: Mapping[str, Floats]) -> Iterator[tuple[B
         return
     _refuse_lists(shape.wide.entries)
     yield from _wide_parts(
-        shape.wide.entries,
-        lambda: weights["wide.numbers.weight"].T,
-        lambda: weights["wide.ids.weight"],
+        shape.wide.entries, lambda: weights["wide.numbers.weight"].T, lambda: weights["wide.ids.weight"]
     )
 
 

@@ -129,11 +129,7 @@ class TorchAdapter(NetworkAdapter):
         return array_of(torch.stack(losses))
 
     def gradients(
-        self,
-        features: Features,
-        labels: Array,
-        weights: Floats | None = None,
-        fetched: Fetched | None = None,
+        self, features: Features, labels: Array, weights: Floats | None = None, fetched: Fetched | None = None
     ) -> Gradients:
         self._threads.take(len(labels))
         self.model.train()

@@ -273,12 +273,7 @@ class _ListRows(nn.Module):
     """The vectors of lists of ids, combined, from the table of the entry `owner`."""
 
     def __init__(
-        self,
-        entry: Entry,
-        owner: str,
-        width: int = 0,
-        what: str = "embedding",
-        initial: Initial = "uniform",
+        self, entry: Entry, owner: str, width: int = 0, what: str = "embedding", initial: Initial = "uniform"
     ) -> None:
         super().__init__()
         self.entry = entry.name

@@ -164,11 +164,7 @@ class XGBoostEngine(Engine):
             found = self._trees.predict(self._read(matrix), output_margin=True)
             return np.asarray(found).reshape(-1, self.outputs)
         found = self._trees.inplace_predict(
-            matrix,
-            iteration_range=(first, last),
-            predict_type="margin",
-            base_margin=known,
-            strict_shape=True,
+            matrix, iteration_range=(first, last), predict_type="margin", base_margin=known, strict_shape=True
         )
         return np.asarray(found).reshape(-1, self.outputs)
 

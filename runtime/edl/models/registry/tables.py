@@ -96,11 +96,7 @@ _CHUNK_COLUMNS = {
     "position": "INTEGER NOT NULL",
     "data": "{blob} NOT NULL",
 }
-_TAG_COLUMNS = {
-    "name": "VARCHAR(512) NOT NULL",
-    "tag": "VARCHAR(64) NOT NULL",
-    "version": "INTEGER NOT NULL",
-}
+_TAG_COLUMNS = {"name": "VARCHAR(512) NOT NULL", "tag": "VARCHAR(64) NOT NULL", "version": "INTEGER NOT NULL"}
 _TABLES = {
     MODELS: (_MODEL_COLUMNS, "name, version"),
     CHUNKS: (_CHUNK_COLUMNS, "archive, position"),

@@ -17,15 +17,7 @@ import pyarrow as pa
 from edl.data.arrow_types import Watched
 from edl.data.names import dotted, free_name, quoted, split_name
 from edl.errors import SourceError
-from edl.sources.staging import (
-    MARK,
-    STAGE,
-    Abandoned,
-    Existing,
-    Place,
-    Staging,
-    columns_differ,
-)
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place, Staging, columns_differ
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:

@@ -28,13 +28,7 @@ from edl.errors import SourceError
 from edl.sources.mysql import queries, upload
 from edl.sources.mysql.connection import literal
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import (
-    MARK,
-    STAGE,
-    Abandoned,
-    Existing,
-    Place,
-)
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
 
 if TYPE_CHECKING:
     from edl.sources.mysql.source import MySQLSource

@@ -30,14 +30,7 @@ from edl.sources import pinned_tables
 from edl.sources.cursors import CursorSource
 from edl.sources.pinned_tables import PREFIX, DeniedError
 from edl.sources.postgresql import errors, pinning, queries, types, upload
-from edl.sources.postgresql.connection import (
-    ERRORS,
-    LEXICON,
-    Connection,
-    check_options,
-    state,
-    with_password,
-)
+from edl.sources.postgresql.connection import ERRORS, LEXICON, Connection, check_options, state, with_password
 from edl.sources.postgresql.results import PostgreSQLResults
 from edl.sources.postgresql.types import Column
 from edl.sources.words import not_a_query

@@ -23,13 +23,7 @@ import pyarrow.types as types
 from edl.data.names import quoted, split_name
 from edl.errors import SourceError, did_you_mean
 from edl.sources.numbered import NumberedStaging
-from edl.sources.staging import (
-    MARK,
-    STAGE,
-    Abandoned,
-    Existing,
-    Place,
-)
+from edl.sources.staging import MARK, STAGE, Abandoned, Existing, Place
 from edl.sources.staging_tables import few_rows
 
 if TYPE_CHECKING:

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from edl.arrays import (
-    Array,
-    Features,
-    arrays,
-    checked_features,
-    checked_labels,
-    checked_weights,
-    map_arrays,
-)
+from edl.arrays import Array, Features, arrays, checked_features, checked_labels, checked_weights, map_arrays
 from edl.data import Reader
 from edl.program import Mode, Program
 from edl.spec import ENSEMBLE, TREES, RankingLabel, label_columns

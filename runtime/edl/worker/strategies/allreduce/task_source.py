@@ -54,13 +54,7 @@ class GroupTasks:
     parameters: Parameters  # set before the first group is requested
 
     def __init__(
-        self,
-        tasks: RemoteTasks,
-        address: str,
-        training: Training,
-        draining: threading.Event,
-        *,
-        ahead: int,
+        self, tasks: RemoteTasks, address: str, training: Training, draining: threading.Event, *, ahead: int
     ) -> None:
         self._tasks = tasks
         self._member = RendezvousClient(tasks)
