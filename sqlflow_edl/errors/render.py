@@ -93,7 +93,8 @@ def _room() -> int:
 
 def _window(place: Place, room: int) -> tuple[str, int]:
     """Return the visible part of the line, without control characters, and the cells before the caret."""
-    start = place.column - 1 - len(_fitting(place.text[: place.column - 1][::-1], room // 2 - 1))
+    middle = place.column - 1 - len(_fitting(place.text[: place.column - 1][::-1], room // 2 - 1))
+    start = min(middle, len(place.text) - len(_fitting(place.text[::-1], room)))  # no room is left at the end
     shown = _fitting(place.text[start:], room)
     before = place.text[start : place.column - 1]
     prefix = "…" if start else ""

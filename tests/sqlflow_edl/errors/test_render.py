@@ -81,12 +81,18 @@ def test_a_traceback_is_that_of_users_code_alone_where_there_is_one() -> None:
     assert traceback_of(SemanticError("no such column")).endswith("SemanticError: no such column")
 
 
+def test_a_line_that_has_room_is_not_cut_before_a_place_at_its_end() -> None:
+    text = f"SELECT {'a' * 100} FROM iris TO TRAIN DNN LABEL species INTO m"
+    start = text.index("INTO")
+    assert f"  1 | {text}\n" in render(SemanticError("wrong", span=Span(start, start + 4)), text)
+
+
 @pytest.mark.parametrize(
     ("word", "line", "carets"),
     [
         ("SELECT", "  1 | SELECT '日本語' FROM iris TO TRA…", "    | ^^^^^^"),
         ("TRAIN", "  1 | …' FROM iris TO TRAIN DNN LABEL s…", "    |                 ^^^^^"),
-        ("INTO", "  1 | … LABEL species INTO m", "    |                 ^^^^"),
+        ("INTO", "  1 | …O TRAIN DNN LABEL species INTO m", "    |                             ^^^^"),
     ],
 )
 def test_a_line_fits_the_terminal(word: str, line: str, carets: str, monkeypatch: pytest.MonkeyPatch) -> None:
