@@ -92,7 +92,7 @@ def test_a_line_that_has_room_is_not_cut_before_a_place_at_its_end() -> None:
     [
         ("SELECT", "  1 | SELECT '日本語' FROM iris TO TRA…", "    | ^^^^^^"),
         ("TRAIN", "  1 | …' FROM iris TO TRAIN DNN LABEL s…", "    |                 ^^^^^"),
-        ("INTO", "  1 | …O TRAIN DNN LABEL species INTO m", "    |                             ^^^^"),
+        ("INTO", "  1 | …O TRAIN DNN LABEL species INTO m", "    |                            ^^^^"),
     ],
 )
 def test_a_line_fits_the_terminal(word: str, line: str, carets: str, monkeypatch: pytest.MonkeyPatch) -> None:
