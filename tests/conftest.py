@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import re
 import signal
@@ -173,6 +174,22 @@ def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp("user")))
         yield
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Numbered paths in one folder, without end."""
+    base = tmp_path_factory.mktemp("tests")
+    return (base / str(number) for number in itertools.count())
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, folders: Iterator[Path]) -> Path:
+    """An empty folder. pytest lists those of all earlier tests to name the next one: milliseconds after thousands."""
+    number = next(folders)
+    folder = number.with_name(re.sub(r"\W", "_", request.node.name)[:30] + "_" + number.name)
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 @pytest.fixture(autouse=True)
