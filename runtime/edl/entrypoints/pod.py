@@ -61,7 +61,7 @@ def read_spec(folder: ClusterFolder) -> RunSpec:
         return folder.run_spec()
     except SpecError as error:
         client = folder.made_by()
-        if client == VERSION:
+        if client in (VERSION, None):
             raise
         made = f"sqlflow-edl {client}" if client else "another version of sqlflow-edl"
         raise SpecError(

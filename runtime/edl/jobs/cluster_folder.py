@@ -16,7 +16,6 @@ kubernetes.json  client: deployment of a job on Kubernetes (`edl.cluster.kuberne
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import secrets
@@ -198,15 +197,20 @@ class ClusterFolder:
         try:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=RunSpec)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise SpecError(f"the run specification of job {self.job.name} cannot be read: {error}") from None
+            is_damaged = not isinstance(error, OSError | msgspec.ValidationError)
+            what = "is damaged" if is_damaged else "cannot be read"
+            raise SpecError(f"the run specification of job {self.job.name} {what}: {error}") from None
 
-    def made_by(self) -> str:
+    def made_by(self) -> str | None:
         """Return the version of sqlflow-edl that made the job, also where this one cannot read the spec; empty if it is
-        unknown.
+        unknown, None if the spec is missing or damaged.
         """
-        with contextlib.suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        try:
             return msgspec.json.decode((self.path / "spec.json").read_bytes(), type=_MadeBy).client
-        return ""
+        except msgspec.ValidationError:
+            return ""
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
 
     def write_address(self, address: str) -> None:
         self._write("address", address.encode())

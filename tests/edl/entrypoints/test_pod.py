@@ -121,6 +121,7 @@ NEWER = b'{"framework": "torch", "client": "9.1.0", "unheard_of": 1}'
         (NEWER, None, "sqlflow-edl 9.1.0", "9.1.0"),
         (NEWER, b'{"version": 7}', "sqlflow-edl 9.1.0", "9.1.0"),
         (b'{"framework": "torch", "client": "0.0.1"}', b"{}", "sqlflow-edl 0.0.1", "0.0.1"),
+        (b'{"client": 7}', None, "another version of sqlflow-edl", "of the client"),
         (b'{"framework": "torch", "client": ""}', b"{}", "another version of sqlflow-edl", "of the client"),
     ],
 )
@@ -149,4 +150,15 @@ def test_a_damaged_job_of_this_version_is_called_damaged(tmp_path: Path) -> None
     (tmp_path / "program").mkdir()
     (tmp_path / "program" / "job.json").write_bytes(b"{")
     with pytest.raises(SpecError, match="not a JobSpec"):
+        read_spec(folder)
+
+
+@pytest.mark.parametrize(
+    "spec", [b"", b'{"framework": "torch", "client": "9.1.0", "thr', b'{"framework": "\xff"}']
+)
+def test_a_truncated_specification_is_called_damaged(tmp_path: Path, spec: bytes) -> None:
+    folder = ClusterFolder(tmp_path)
+    folder.path.mkdir()
+    (folder.path / "spec.json").write_bytes(spec)
+    with pytest.raises(SpecError, match=f"the run specification of job {tmp_path.name} is damaged: "):
         read_spec(folder)
