@@ -30,15 +30,18 @@ from sqlflow_edl.syntax import ast
 MODELS = Catalog(
     "model",
     (
-        *dnn.MODELS,
-        *wide_deep.MODELS,
-        *deepfm.MODELS,
-        *real_mlp.MODELS,
-        *boosted_trees.MODELS,
-        *clusters.MODELS,
-        *isolation_forest.MODELS,
-        *forecast.MODELS,
-        *transform.MODELS,
+        model.with_defaults(model.defaults)
+        for model in (
+            *dnn.MODELS,
+            *wide_deep.MODELS,
+            *deepfm.MODELS,
+            *real_mlp.MODELS,
+            *boosted_trees.MODELS,
+            *clusters.MODELS,
+            *isolation_forest.MODELS,
+            *forecast.MODELS,
+            *transform.MODELS,
+        )
     ),
 )
 
@@ -285,7 +288,7 @@ def parameters(entry: Entry, resolved: Mapping[str, Resolved]) -> dict[str, Sett
     return values
 
 
-def chosen(
+def written_entry(
     catalog: Catalog[Entry],
     dictionary: Dictionary,
     written: Iterable[ast.Attribute],

@@ -28,13 +28,13 @@ class Choice:
     """Chosen model.
 
     entry: the model, or None for that of `family` which suits the label. own: the user's own model, as its source
-    describes it. named: the framework that its name implies, and params: the parameters, as those of xgboost.dart.
+    describes it. implied_framework, params: those that its name implies, as those of xgboost.dart.
     """
 
     entry: Model | None
     family: str = ""
     own: OwnModel | None = None
-    named: str = ""
+    implied_framework: str = ""
     params: Mapping[str, Setting] = field(default_factory=dict)
 
     @property
@@ -49,7 +49,7 @@ class Choice:
     @property
     def framework(self) -> str:
         """Framework if WITH model.framework is not given."""
-        return self.named or self.example.frameworks[0]
+        return self.implied_framework or self.example.frameworks[0]
 
 
 def choose(statement: ast.Statement, errors: list[SQLFlowError]) -> Choice:
@@ -80,7 +80,9 @@ def _built_in(name: str) -> Choice | None:
     """Return the model or family of that name, or None."""
     if tree := trees.named(name):
         entry = catalog.MODELS.find(tree.model)
-        return Choice(entry, "" if entry else tree.model, named=tree.framework, params=tree.params)
+        return Choice(
+            entry, "" if entry else tree.model, implied_framework=tree.framework, params=tree.params
+        )
     if found := catalog.MODELS.find(name):
         return Choice(found)
     family = catalog.family(name)

@@ -29,21 +29,23 @@ _ALSO = {
 }
 
 
-def chosen(
+def written_outputs(
     written: Resolved | None, model: Archive, reference: str, errors: list[SQLFlowError]
 ) -> tuple[tuple[str, ...], bool | None]:
-    """Return what predict.extra_outputs asks for, as `named` does; add an error if one is not there."""
+    """Return what predict.extra_outputs asks for, as `output_names` does; add an error if one is not there."""
     if written is None or not isinstance(written.value, tuple):
         return (), None
     try:
-        return named([str(name) for name in written.value], model, reference)
+        return output_names([str(name) for name in written.value], model, reference)
     except SemanticError as error:
-        error.span = written.written.value.span
+        error.span = written.span
         errors.append(error)
         return (), None
 
 
-def named(written: Sequence[str], model: Archive, reference: str) -> tuple[tuple[str, ...], bool | None]:
+def output_names(
+    written: Sequence[str], model: Archive, reference: str
+) -> tuple[tuple[str, ...], bool | None]:
     """Return the names of extra outputs, each once, and True if the probabilities of classes are among them.
 
     Raises SemanticError for one that the model does not have.

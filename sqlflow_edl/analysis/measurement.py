@@ -68,9 +68,7 @@ def _contradictions(found: Attributes) -> list[SQLFlowError]:
     threshold, probability = found.get(THRESHOLD), found.get(PROBABILITY)
     if probability is not None and KIND in found and found[KIND].value == "regression":
         hint = "leave evaluate.kind or evaluate.probability out"
-        errors.append(
-            SemanticError("numbers have no probabilities", span=probability.written.key_span, hint=hint)
-        )
+        errors.append(SemanticError("numbers have no probabilities", span=probability.key_span, hint=hint))
     if threshold is None:
         return errors
     if PREDICTION in found:
@@ -81,7 +79,7 @@ def _contradictions(found: Attributes) -> list[SQLFlowError]:
         wrong, hint = f"a threshold needs two classes, and there are {_count(probability)}", "leave it out"
     else:
         return errors
-    return [*errors, SemanticError(wrong, span=threshold.written.value.span, hint=hint)]
+    return [*errors, SemanticError(wrong, span=threshold.span, hint=hint)]
 
 
 def _count(probability: Resolved) -> int:
@@ -193,7 +191,7 @@ class _Planner:
         return SemanticError(f"{label} would be compared with itself", span=span, hint=hint)
 
     def _span(self, attribute: str) -> Span:
-        return self._found[attribute].written.value.span
+        return self._found[attribute].span
 
     def _check_number(self, column: str, span: Span) -> None:
         kind = self._schema.type(column)
@@ -242,9 +240,9 @@ class _Planner:
         if written is None or not isinstance(written.written.value, ast.MapValue):
             return (), tuple(by_class)
         names = [name for name, _ in written.written.value.items]
-        classes = [self._class(label, name, written.written.value.span) for name in names]
+        classes = [self._class(label, name, written.span) for name in names]
         if len(by_class) < len(names) or len(set(classes)) < len(classes) or len(names) < 2:
-            span = written.written.value.span
+            span = written.span
             hint = "{'no': p_no, 'yes': p_yes}"
             self._errors.append(
                 SemanticError("each of the classes needs a column of its own", span=span, hint=hint)
@@ -272,7 +270,7 @@ class _Planner:
         """Return the written metrics, or those that the columns allow; add errors for others."""
         some = ClassLabel(label, (0, 1)) if kind == "classification" else RegressionLabel(label, 0.0, 1.0)
         written = self._found.get(METRICS)
-        span = written.written.value.span if written else None
+        span = written.span if written else None
         names = resolve_metrics(written.value if written else None, some, span, self._errors)
         if kind == "regression" or PROBABILITY in self._found:
             return names
@@ -302,5 +300,5 @@ class _Planner:
         elif report == "roc_curve" and len(classes) > 2:
             wrong = f"there is a roc_curve of two classes, and these are {len(classes)}"
         if wrong and written:
-            self._errors.append(SemanticError(wrong, span=written.written.value.span, hint=hint))
+            self._errors.append(SemanticError(wrong, span=written.span, hint=hint))
         return report

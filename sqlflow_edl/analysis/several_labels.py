@@ -54,10 +54,8 @@ def check(
     for name in _OF_ONE:
         if name in settings.resolved and not (choice.own and name.startswith("model.")):
             message = f"{name} applies to one label, and the statement names {len(found)}"
-            errors.append(
-                SemanticError(message, span=settings.resolved[name].written.key_span, hint="leave it out")
-            )
-    written, theirs = settings.get(WEIGHTS), settings.theirs("loss")
+            errors.append(SemanticError(message, span=settings.resolved[name].key_span, hint="leave it out"))
+    written, theirs = settings.get(WEIGHTS), settings.own_function("loss")
     if theirs and written:
         message = f"label weights apply to losses of this language, and the loss is {theirs.name}"
         errors.append(

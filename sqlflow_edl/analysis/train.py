@@ -28,25 +28,25 @@ from sqlflow_edl.analysis.columns import computed as expressions
 from sqlflow_edl.analysis.columns import reused
 from sqlflow_edl.analysis.columns import trees as tree_columns
 from sqlflow_edl.analysis.columns.cells import Cells
-from sqlflow_edl.analysis.columns.decisions import Decision, made
+from sqlflow_edl.analysis.columns.decisions import Decision, decision
 from sqlflow_edl.analysis.columns.derive import as_lists, derive, left_out
 from sqlflow_edl.analysis.columns.drafts import Draft, Statistics
 from sqlflow_edl.analysis.columns.encodings import of_label
-from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, named
+from sqlflow_edl.analysis.columns.inputs import ModelInputs, Placed, written_input
 from sqlflow_edl.analysis.columns.items import Resolver, check_calls
 from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, splits
 from sqlflow_edl.analysis.rows import row_weights as weights
 from sqlflow_edl.analysis.rows.splits import Splitting
-from sqlflow_edl.analysis.rows.validation import HeldOut, chosen
+from sqlflow_edl.analysis.rows.validation import HeldOut, held_out_rows
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import training_length as trainings
 from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.analysis.train_settings import Settings, check_settings, given
+from sqlflow_edl.analysis.train_settings import Settings, check_settings, written_parameters
 from sqlflow_edl.syntax import ast
 
 
@@ -163,8 +163,8 @@ class TrainingPlan:
             raise_all(errors)
             return self._transform(rows, model, inputs, label)
         loss = losses.loss(self.settings, model, label, found, errors)
-        theirs = self.settings.functions
-        metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in theirs else ()
+        own_functions = self.settings.functions
+        metrics = labels.metric_names(self, label, errors) if "eval_metrics_fn" not in own_functions else ()
         uncertainty.check_training(self.settings.resolved, label, errors)
         training = trainings.training(self.settings, rows, errors, own_query=self.validation is not None)
         row_weights = weights.of_rows(self.settings, self.weight, statistics, errors)
@@ -178,7 +178,7 @@ class TrainingPlan:
             model=spec.Component(model.name, self._model_parameters(model, inputs, rows.training)),
             inputs=inputs,
             label=label,
-            optimizer=self.settings.theirs("optimizer")
+            optimizer=self.settings.own_function("optimizer")
             or steps.optimizer(
                 self._optimizer(model, inputs), self.settings.resolved, self.settings.framework
             ),
@@ -193,7 +193,9 @@ class TrainingPlan:
             split=self.splitting.split,
             forecast=self.forecast,
             validation=self.validation,
-            own=user_model.stored(choice.own, given(choice, self.settings.resolved), theirs)
+            own=user_model.stored(
+                choice.own, written_parameters(choice, self.settings.resolved), own_functions
+            )
             if choice.own
             else None,
             trained_model=self.parent.reference if self.parent else "",
@@ -330,7 +332,7 @@ class TrainingPlan:
                 if self.settings.is_trees:
                     column, draft = tree_columns.fitted(column, draft.span), tree_columns.described(draft)
                 fitted.append(Placed(column, draft.input, draft.span))
-                self.decisions.append(made(draft, column))
+                self.decisions.append(decision(draft, column))
             except SQLFlowError as error:
                 same = ((each.message, each.span) == (error.message, error.span) for each in errors)
                 if not any(same):  # an item that makes several features
@@ -390,7 +392,7 @@ def plan(
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
     growing = increments.column(settings, schema, {*found, weight}, errors)
-    held_out = chosen(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)
     splitting = (
@@ -435,7 +437,7 @@ def _written(statement: ast.Statement, settings: Settings, resolver: Resolver) -
     """Return the drafts of the COLUMN clauses."""
     drafts: list[Draft] = []
     for clause in statement.columns:
-        name = named(clause, settings.choice.example.architecture.inputs, resolver.errors)
+        name = written_input(clause, settings.choice.example.architecture.inputs, resolver.errors)
         drafts += (replace(draft, input=name) for draft in resolver.items(clause.items))
     return drafts
 
@@ -485,9 +487,9 @@ def check_without_columns(
     errors += running.problems(settings, workers)
     written = labels.written(statement, settings.model, errors)
     several_labels.check(statement, settings, {str(each): each.span for each in written}, errors)
-    chosen(statement, settings.resolved, errors, none=settings.only_fits)
+    held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     for clause in statement.columns:
-        named(clause, settings.choice.example.architecture.inputs, errors)
+        written_input(clause, settings.choice.example.architecture.inputs, errors)
         errors += check_calls(clause.items)
     raise_all(errors)
 

@@ -52,9 +52,9 @@ class Settings:
         return self.resolved[name].value if name in self.resolved else None
 
     def span(self, name: str) -> Span | None:
-        return self.resolved[name].written.value.span if name in self.resolved else None
+        return self.resolved[name].span if name in self.resolved else None
 
-    def theirs(self, function: str) -> spec.Component | None:
+    def own_function(self, function: str) -> spec.Component | None:
         """Return a function of the model's module by its dotted name, or None if it is not taken from there."""
         own = self.choice.own
         return spec.Component(f"{own.module}.{function}") if own and function in self.functions else None
@@ -80,9 +80,11 @@ def check_settings(
         choice = warm_start.choice(parent, choice, statement, errors)
     shared = Dictionary(TRAIN)
     optimizer = _optimizer(choice, shared, statement, errors)
-    loss = catalog.chosen(LOSSES, shared, statement.attributes, "loss", errors)
+    loss = catalog.written_entry(LOSSES, shared, statement.attributes, "loss", errors)
     choice = with_loss(choice, loss)
-    schedule = catalog.chosen(catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors)
+    schedule = catalog.written_entry(
+        catalog.SCHEDULES, shared, statement.attributes, "optimizer.schedule", errors
+    )
     if schedule is None and (usual := choice.example.defaults.get("optimizer.schedule")):
         schedule = catalog.SCHEDULES.entries[str(usual)]
     usual_loss = None if choice.own else LOSSES.entries["cross_entropy"]  # of classes
@@ -97,12 +99,12 @@ def check_settings(
     if parent:
         warm_start.check_parameters(parent, resolved, errors)
     if choice.own and statement.model:
-        user_model.check(choice.own, given(choice, resolved), statement.model.span, errors)
+        user_model.check(choice.own, written_parameters(choice, resolved), statement.model.span, errors)
     if framework in NETWORKS and framework not in optimizer.frameworks:
         errors.append(
             SemanticError(
                 f"{framework} has no optimizer {optimizer.name}",
-                span=resolved["optimizer"].written.value.span,
+                span=resolved["optimizer"].span,
                 hint="there are "
                 + ", ".join(e.name for e in catalog.OPTIMIZERS.entries.values() if framework in e.frameworks),
             )
@@ -140,7 +142,7 @@ def _check_metrics(
         for name in written.value:
             metrics.by_name(str(name), None)
     except SemanticError as error:
-        error.span = written.written.value.span
+        error.span = written.span
         errors.append(error)
 
 
@@ -150,7 +152,7 @@ def _optimizer(
     """Return the written optimizer or the default; trees are boosted."""
     if choice.is_trees:
         return catalog.BOOSTING
-    found = catalog.chosen(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
+    found = catalog.written_entry(catalog.OPTIMIZERS, shared, statement.attributes, "optimizer", errors)
     defaults = choice.example.defaults
     return found or catalog.OPTIMIZERS.entries[str(defaults.get("optimizer", "adam"))].with_defaults(defaults)
 
@@ -179,19 +181,19 @@ def _framework(
 ) -> spec.job.Framework:
     """Return the framework: the written one, that of the model's name, or the first one that has the loss."""
     found = choice.framework
-    if loss and not choice.named:
+    if loss and not choice.implied_framework:
         found = next((each for each in choice.example.frameworks if each in loss.frameworks), found)
     if "model.framework" in resolved:
         found = str(resolved["model.framework"].value)
         model = choice.example
-        fixed = choice.named or (model.frameworks[0] if len(model.frameworks) == 1 else "")
+        fixed = choice.implied_framework or (model.frameworks[0] if len(model.frameworks) == 1 else "")
         if found not in ((fixed,) if fixed else model.frameworks):
             name, of = model.name.rpartition(".")[2], fixed or " and ".join(model.frameworks)
             name = choice.family or name
             errors.append(
                 SemanticError(
                     f"{name} is written in {of}, not {found}",
-                    span=resolved["model.framework"].written.value.span,
+                    span=resolved["model.framework"].span,
                     hint="leave model.framework out",
                 )
             )
@@ -199,7 +201,7 @@ def _framework(
     return found  # type: ignore[return-value]  # of the choices of the attribute
 
 
-def given(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
+def written_parameters(choice: Choice, resolved: Mapping[str, Resolved]) -> list[str]:
     """Return the written parameters of the model."""
     return [
         name.removeprefix("model.")

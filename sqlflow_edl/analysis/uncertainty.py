@@ -19,7 +19,7 @@ def interval(
     try:
         return interval_of(model, reference, float(written.value))  # type: ignore[arg-type]  # a number
     except SemanticError as error:
-        error.span = written.written.value.span
+        error.span = written.span
         errors.append(error)
         return None
 
@@ -51,7 +51,7 @@ def threshold(
     try:
         return _chosen(model, reference, written.value)
     except SemanticError as error:
-        error.span = written.written.value.span
+        error.span = written.span
         errors.append(error)
         return None
 
@@ -92,7 +92,7 @@ def probabilities(written: Resolved | None, model: Archive, errors: list[SQLFlow
         errors.append(
             SemanticError(
                 f"only classes have probabilities, and {label.column} has no classes",
-                span=written.written.key_span,
+                span=written.key_span,
                 hint="leave predict.probabilities out",
             )
         )
@@ -108,7 +108,7 @@ def check_training(resolved: Mapping[str, Resolved], label: spec.Label, errors: 
         errors.append(
             SemanticError(
                 f"only probabilities of classes can be calibrated, and {label.column} is a number",
-                span=written.written.key_span,
+                span=written.key_span,
                 hint="leave it out; WITH predict.interval = 0.9 gives intervals of the predicted number",
             )
         )
@@ -119,7 +119,7 @@ def _is_binary(label: spec.Label, written: Resolved, errors: list[SQLFlowError])
     try:
         check_threshold(label, written.written.key)
     except SemanticError as error:
-        error.span = written.written.key_span
+        error.span = written.key_span
         errors.append(error)
         return False
     return True

@@ -91,7 +91,7 @@ def check_parameters(parent: Parent, resolved: Mapping[str, Resolved], errors: l
         if name not in resolved or free:
             continue
         if _plain(resolved[name].value) != _plain(there):
-            span = resolved[name].written.value.span
+            span = resolved[name].span
             message = f"{name} is {_plain(there)} in {parent.reference}, and its weights fit no other"
             errors.append(parent.refuse(message, span, f"leave {name} out"))
 
@@ -178,7 +178,7 @@ def check_written(
     drafts: Iterable[Draft],
     features: ModelInputs,
     statistics: Statistics,
-    form: Callable[[Fitted, Span | None], Fitted] | None = None,
+    form: Callable[[Fitted, Span | None], Fitted] | None,
 ) -> list[SQLFlowError]:
     """Return errors for written columns that the parent lacks; sizes that come from the rows are ignored.
 

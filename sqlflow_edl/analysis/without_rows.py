@@ -22,7 +22,7 @@ from sqlflow_edl.analysis.rows.row_weights import CLASSES
 from sqlflow_edl.analysis.rows.row_weights import COLUMN as WEIGHT
 from sqlflow_edl.analysis.rows.splits import SPLIT
 from sqlflow_edl.analysis.schema import ColumnType
-from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, ValueCounts
 from sqlflow_edl.analysis.train import TrainingPlan
 
@@ -40,7 +40,7 @@ _WRITTEN = {
 }
 
 
-def fit(plan: TrainPlan) -> spec.JobSpec:
+def fit(plan: AnyPlan) -> spec.JobSpec:
     """Return the JobSpec. Raises an error for each thing that only rows tell, all together."""
     span = plan.statement.select_span
     if isinstance(plan, SearchPlan):

@@ -45,8 +45,6 @@ def line_chart(
     x_title: str,
     *,
     whole: bool = False,
-    width: float = WIDTH,
-    height: float = HEIGHT,
 ) -> str:
     """Draw a line for each series, in one scale; empty if no two points have different x.
 
@@ -57,7 +55,7 @@ def line_chart(
     xs, ys = [x for x, _ in known], [y for _, y in known]
     if len(set(xs)) < 2:
         return ""
-    frame = Frame.around((min(xs), max(xs)), (min(ys), max(ys)), width, height)
+    frame = Frame.around((min(xs), max(xs)), (min(ys), max(ys)), WIDTH, HEIGHT)
     drawn = [frame.axes(x_title, whole=whole)]
     for position, (name, points) in enumerate(lines.items()):
         last = f"{name} {number(points[-1][1])} at {x_title} {points[-1][0]:g}"
@@ -65,7 +63,7 @@ def line_chart(
     told = "; ".join(
         f"{name} from {number(points[0][1])} to {number(points[-1][1])}" for name, points in lines.items()
     )
-    return drawing("".join((*drawn, legend(list(lines), width))), width, height, f"{told}, by {x_title}")
+    return drawing("".join((*drawn, legend(list(lines), WIDTH))), WIDTH, HEIGHT, f"{told}, by {x_title}")
 
 
 def _finite(points: Iterable[tuple[float, float | None]]) -> list[Point]:
@@ -102,12 +100,12 @@ def area(points: Sequence[Point]) -> float:
     return sum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in itertools.pairwise(points))
 
 
-def roc(curve: ScoreCurve, name: str = "") -> str:
+def roc(curve: ScoreCurve) -> str:
     """Draw the ROC curve, with a marker to be moved; empty without rows of both kinds."""
     points = roc_points(curve)
     if not points:
         return ""
-    label = f"ROC curve{f' of {name}' if name else ''}, area {number(area(points))}"
+    label = f"ROC curve, area {number(area(points))}"
     return _square(points, "false positive rate", "recall", label, "roc", diagonal=True)
 
 
@@ -182,4 +180,4 @@ def error_curve(found: Residuals) -> str:
     """Draw the absolute errors of the validation rows, from the least to the largest."""
     count = len(found.quantiles)
     points = [(100 * place / count, error) for place, error in enumerate(found.quantiles, 1)]
-    return line_chart({"absolute error": points}, "percent of the validation rows", height=HEIGHT)
+    return line_chart({"absolute error": points}, "percent of the validation rows")

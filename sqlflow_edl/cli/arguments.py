@@ -173,10 +173,17 @@ def _packages(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{error.message}; {error.hint}") from None
 
 
-def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
+def subcommand(commands: Commands, name: str, text: str, description: str = "") -> argparse.ArgumentParser:
+    """Add a command. text: its line in the list of commands, and the description without another one."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
+        name, help=text, description=description or f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
     )
+    return parser
+
+
+def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a command on a data source."""
+    parser = subcommand(commands, name, text)
     parser.add_argument(
         "--source",
         metavar="URL",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.arguments import Commands, subcommand
 
 LEFT_OUT = "run"  # command of options without one
 
@@ -192,8 +193,7 @@ def _fish_quoted(text: str) -> str:
 SHELLS: dict[str, Callable[[list[Completed]], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """Add the command."""
-    text = "print a script for completion in a shell"
-    parser = commands.add_parser("completion", help=text, description=text.capitalize() + ".")
+    parser = subcommand(commands, "completion", "print a script for completion in a shell")
     parser.add_argument("shell", choices=tuple(SHELLS))

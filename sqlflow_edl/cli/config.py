@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.arguments import Commands, subcommand
 from sqlflow_edl.display.terminal import shown_error
 
 if TYPE_CHECKING:
@@ -62,10 +63,10 @@ def is_source_set() -> bool:
     return found is None or bool(found.source)  # the console reports a faulty file
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """Add the command."""
     text = "show the settings of the configuration file, and of the environment"
-    parser = commands.add_parser("config", help=text, description=text.capitalize() + ".", allow_abbrev=False)
+    parser = subcommand(commands, "config", text)
     parser.add_argument("--init", action="store_true", help="write the file, with all settings as comments")
 
 

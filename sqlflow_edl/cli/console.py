@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sqlflow_edl.cli import backend, exit_codes
 from sqlflow_edl.cli.config import write_file
 from sqlflow_edl.cli.errors import reported
-from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.cli.source import no_source, opened
 from sqlflow_edl.display.output import OF_FILES
 from sqlflow_edl.session.observer import Observer
 
@@ -34,21 +34,8 @@ def console(options: argparse.Namespace) -> int:
     from sqlflow_edl.console.shell import Shell
     from sqlflow_edl.display.narrator import Narrator
 
-    def opened(source: str, observer: Observer) -> Session:
-        from sqlflow_edl.session.session import Session
-
-        return Session(
-            source,
-            dialect=options.dialect,
-            create=options.create,
-            observer=observer,
-            workers=options.workers,
-            quota=options.quota,
-            priority=options.priority,
-            deadline=options.deadline,
-            model_store=options.model_store,
-            place=backend.configuration(options),
-        )
+    def opener(source: str, observer: Observer) -> Session:
+        return opened(options, source, observer, backend.configuration(options), create=options.create)
 
     narrator = Narrator(sys.stderr)
     with contextlib.suppress(OSError):  # the file is there, or its folder cannot be written
@@ -56,7 +43,7 @@ def console(options: argparse.Namespace) -> int:
     screen = Screen(sys.stdout, narrator)
     screen.apply(options.config)
     screen.format = options.format or screen.format
-    Shell(opened, options.source, screen, options.config, debug=options.debug).run()
+    Shell(opener, options.source, screen, options.config, debug=options.debug).run()
     return exit_codes.OK
 
 

@@ -6,17 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
+from sqlflow_edl.cli.arguments import Commands, subcommand
 from sqlflow_edl.cli.errors import reported
 from sqlflow_edl.cli.program.variables import setting
 from sqlflow_edl.display.files import writing
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_command(commands: Commands) -> None:
     """Add the parser of the command."""
     text = "build and push images for jobs on Kubernetes with docker, podman or buildah, or pack one without them"
-    image = commands.add_parser(
-        "image", help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
-    )
+    image = subcommand(commands, "image", text)
     actions = image.add_subparsers(dest="action", metavar="ACTION", title="actions", required=True)
     init = _action(actions, "init", "write a Dockerfile for packages and models of your own")
     init.add_argument("folder", metavar="DIR", type=Path, help="folder to write to, created if missing")
@@ -60,12 +59,8 @@ def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action.add_argument("--builder", choices=("docker", "podman", "buildah"), default="")
 
 
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str
-) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
-    )
+def _action(actions: Commands, name: str, text: str) -> argparse.ArgumentParser:
+    parser = subcommand(actions, name, text)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 

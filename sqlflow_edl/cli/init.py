@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from sqlflow_edl.cli import exit_codes
+from sqlflow_edl.cli.arguments import Commands, subcommand
 from sqlflow_edl.cli.errors import reported
 
 
@@ -22,9 +23,9 @@ def init(options: argparse.Namespace) -> int:
     return exit_codes.OK
 
 
-def add_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+def add_command(commands: Commands) -> argparse.ArgumentParser:
     """Add the command, and return its parser."""
     text = "make a folder with a small database and a program that runs on it"
-    parser = commands.add_parser("init", help=text, description=f"{text.capitalize()}.", allow_abbrev=False)
+    parser = subcommand(commands, "init", text)
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="new or empty folder")
     return parser

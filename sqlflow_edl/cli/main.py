@@ -29,6 +29,7 @@ from sqlflow_edl.cli.arguments import (
     positive,
     priority,
     seconds,
+    subcommand,
     variables,
     workers,
 )
@@ -36,8 +37,6 @@ from sqlflow_edl.cli.models import export_options, listening
 from sqlflow_edl.cli.program import run_options
 from sqlflow_edl.cli.source import ask_password
 from sqlflow_edl.display.output import FORMATS
-
-RETRY = "run what has not succeeded of the last failed program"
 
 EPILOG = f"""\
 The data source is a URL such as duckdb:///demo.duckdb, given by --source or the variable SQLFLOW_SOURCE.
@@ -138,8 +137,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"sqlflow-edl {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     _add_run(commands)
-    retry = commands.add_parser("retry", help=RETRY, description=f"{RETRY.capitalize()}.")
-    display(retry)
+    display(subcommand(commands, "retry", "run what has not succeeded of the last failed program"))
     _add_console(commands)
     _add_compile(commands)
     _add_export(commands)
@@ -363,12 +361,11 @@ def _add_language_server(commands: Commands) -> None:
 
 
 def _add_doctor(commands: Commands) -> None:
-    doctor = commands.add_parser(
+    doctor = subcommand(
+        commands,
         "doctor",
-        help="report what is installed and what can run",
-        description="Report versions, the machine, libraries, and what can run with them. The data source is tried if "
-        "it is given.",
-        allow_abbrev=False,
+        "report what is installed and what can run",
+        "Report versions, the machine, libraries, and what can run with them. The data source is tried if it is given.",
     )
     doctor.add_argument(
         "--source",
@@ -417,17 +414,9 @@ def _add_job_commands(commands: Commands) -> None:
     _job_command(commands, "cancel", "cancel a running job; its log is kept, but not on Kubernetes")
 
 
-def _job_command(
-    commands: Commands,
-    name: str,
-    text: str,
-    *,
-    of_one: bool = True,
-) -> argparse.ArgumentParser:
+def _job_command(commands: Commands, name: str, text: str, *, of_one: bool = True) -> argparse.ArgumentParser:
     """Add a command on jobs of this machine, which needs no data source."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
-    )
+    parser = subcommand(commands, name, text)
     if of_one:
         parser.add_argument("id", metavar="ID", help="id of the job; its beginning or end is enough")
     display(parser)

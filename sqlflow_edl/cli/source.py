@@ -1,12 +1,18 @@
-"""Data source of a command: the message where it is missing, and the question for its password."""
+"""Data source of a command: its session, the message where it is missing, and the question for its password."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from getpass import getpass
+from typing import TYPE_CHECKING
 
 from sqlflow_edl.cli import exit_codes
+
+if TYPE_CHECKING:
+    from sqlflow_edl.backends.kubernetes.settings import Configuration
+    from sqlflow_edl.session.observer import Observer
+    from sqlflow_edl.session.session import Session
 
 _NONE = """\
 sqlflow {command}: no data source; give --source URL or set SQLFLOW_SOURCE
@@ -18,6 +24,33 @@ def no_source(options: argparse.Namespace) -> int:
     """Print that the command has no data source, and how to name one; return the exit code."""
     print(_NONE.format(command=options.command), file=sys.stderr)
     return exit_codes.USAGE
+
+
+def opened(
+    options: argparse.Namespace,
+    source: str,
+    observer: Observer,
+    place: Configuration | None,
+    *,
+    create: bool = False,
+    share: int = 1,
+) -> Session:
+    """Open the session of a command that runs statements, by its options."""
+    from sqlflow_edl.session.session import Session
+
+    return Session(
+        source,
+        dialect=options.dialect,
+        create=create,
+        observer=observer,
+        workers=options.workers,
+        quota=options.quota,
+        priority=options.priority,
+        deadline=options.deadline,
+        model_store=options.model_store,
+        place=place,
+        share=share,
+    )
 
 
 def ask_password(options: argparse.Namespace) -> str:

@@ -98,5 +98,4 @@ def _makes(statement: Statement, dialect: str) -> bool:
     if statement.kind == "sql":
         tokens = sql_tokens(statement.text, 0, dialect_named(dialect))
         return next((token.word for token in tokens if token.kind != "comment"), "") in _MAKES
-    reads = statement.kind in ("show_train", "show_curve", "show_trials", "show_models", "describe_model")
-    return not statement.plan and not reads
+    return not (statement.plan or statement.kind.startswith(("show_", "describe_")))

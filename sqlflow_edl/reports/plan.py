@@ -29,7 +29,7 @@ from sqlflow_edl.analysis import catalog, model_size
 from sqlflow_edl.analysis.checks.warning import DataWarning
 from sqlflow_edl.analysis.columns.decisions import reason
 from sqlflow_edl.analysis.models.base import count_columns
-from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.settings.dictionary import NO_EFFECT
 from sqlflow_edl.analysis.train import TrainingPlan
 from sqlflow_edl.reports import search, text
@@ -45,7 +45,7 @@ Rows = Iterator[tuple[str, str, str]]  # name, value, why
 class Planned:
     """TRAIN statement planned up to the pinning of its rows."""
 
-    plan: TrainPlan
+    plan: AnyPlan
     spec: JobSpec
     columns: Mapping[str, ColumnSummary]
     warnings: tuple[DataWarning, ...] = ()

@@ -23,7 +23,7 @@ from edl.program import load, unload
 from edl.worker.evaluation.prediction import Results
 from edl.worker.evaluation.predictor import Predictor
 from sqlflow_edl.analysis import uncertainty
-from sqlflow_edl.analysis.extra_outputs import named
+from sqlflow_edl.analysis.extra_outputs import output_names
 from sqlflow_edl.analysis.inference.prediction import prediction_in_memory
 from sqlflow_edl.codegen import generate
 
@@ -69,7 +69,7 @@ class Model:
         around = None
         if interval is not None:
             around = uncertainty.interval_of(self.archive, self.reference, interval)
-        extra, probabilities = named(extra_outputs, self.archive, self.reference)
+        extra, probabilities = output_names(extra_outputs, self.archive, self.reference)
         return self.predictor.results(around, threshold, extra, probabilities)
 
 

@@ -25,7 +25,7 @@ from edl.models.registry.base import Registry
 from edl.models.registry.records import ModelVersion
 from edl.spec import AnomalyLabel, Cluster, JobSpec, Rows
 from sqlflow_edl.analysis.inference.evaluation import evaluation
-from sqlflow_edl.analysis.search.plan import SearchPlan, TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan, SearchPlan
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.settings.search import ACTIVATE
 from sqlflow_edl.backends.submit import Submitter
@@ -50,7 +50,7 @@ class Activation:
     span: of the attribute that asks for it. pinned, job: rows of the training, and its folder.
     """
 
-    plan: TrainPlan
+    plan: AnyPlan
     fitted: JobSpec
     pinned: Pinned
     job: JobFolder
@@ -146,7 +146,7 @@ class Activation:
         return msgspec.structs.replace(found, threshold=None, temperature=1.0)
 
 
-def wanted(plan: TrainPlan) -> Resolved | None:
+def wanted(plan: AnyPlan) -> Resolved | None:
     """Return the attribute that asks for a comparison, or None."""
     written = plan.written if isinstance(plan, SearchPlan) else plan.settings.resolved
     found = written.get(ACTIVATE)

@@ -34,7 +34,7 @@ from sqlflow_edl.analysis.rows.validation import check_columns
 from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.search import plan as search
 from sqlflow_edl.analysis.search.drafts import is_search
-from sqlflow_edl.analysis.search.plan import TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.analysis.settings import running
 from sqlflow_edl.analysis.train_settings import checked_settings
 from sqlflow_edl.analysis.warm_start import Parent
@@ -108,7 +108,7 @@ class Compiler:
 
     def training_plan(
         self, statement: Statement, warm: Callable[[str], None] = lambda framework: None
-    ) -> TrainPlan:
+    ) -> AnyPlan:
         """Check the statement against its query's columns and raise all its errors together.
 
         warm: called with the framework as soon as it is known, unless the job has workers.
@@ -192,7 +192,7 @@ class Compiler:
             model = self.registry.load(name, archive)
             return model.reference, read_archive(archive).spec
 
-    def _with_held_out(self, plan: TrainPlan) -> TrainPlan:
+    def _with_held_out(self, plan: AnyPlan) -> AnyPlan:
         """Add the description of the validation query, if the plan has one."""
         if not plan.held_out.query:
             return plan

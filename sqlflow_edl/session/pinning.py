@@ -1,6 +1,6 @@
 """Rows of a TRAIN statement: the step from its plan to its JobSpec.
 
-`fix` pins the rows, fits the features to the training rows and checks the validation rows. `look` makes the
+`pin_and_fit` pins the rows, fits the features to the training rows and checks the validation rows. `look` makes the
 same JobSpec from a look at the queries and pins nothing.
 """
 
@@ -35,7 +35,7 @@ from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.rows import increments, splits, validation
 from sqlflow_edl.analysis.rows.bad_rows import BadRows
 from sqlflow_edl.analysis.rows.row_filter import RowFilter
-from sqlflow_edl.analysis.search.plan import TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.analysis.statistics.category_statistics import with_statistics
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect, distinct_values
 from sqlflow_edl.analysis.train import TrainingPlan
@@ -45,7 +45,7 @@ from sqlflow_edl.session.observer import Observer
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
+class PinnedTraining:
     """Training whose rows are pinned. spec: JobSpec fitted to them. warnings: findings of the data checks."""
 
     pinned: data.Pinned
@@ -53,11 +53,11 @@ class Fixed:
     warnings: tuple[DataWarning, ...]
 
 
-def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer) -> Fixed:
+def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Observer) -> PinnedTraining:
     """Pin the rows of the plan in the job's folder, fit the features to them, and check them."""
     checks = plan.checks()
     observer.doing("pinning the rows")
-    plan = _begun(source, plan)
+    plan = _without_skipped_rows(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
     own = _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
@@ -77,11 +77,11 @@ def fix(source: data.Source, plan: TrainPlan, job: JobFolder, observer: Observer
     validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
     warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
-    return Fixed(pinned, fitted, warnings)
+    return PinnedTraining(pinned, fitted, warnings)
 
 
 def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
-    """Open the rows of a training that `fix` has pinned; validation rows of a query of their own come last."""
+    """Open the rows of a training that `pin_and_fit` has pinned; validation rows of a query of their own come last."""
     reader = data.open_reader(pinned, job.rows)
     if not job.validation_rows.is_dir():
         return reader
@@ -89,7 +89,7 @@ def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
     return JoinedReader(reader, own)
 
 
-def look(source: data.Source, plan: TrainPlan, *, only_schema: bool = False) -> Planned:
+def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Planned:
     """Make the JobSpec from a look at the queries, without pinning rows.
 
     only_schema: the source is a schema file, whose tables may have no rows.
@@ -98,10 +98,10 @@ def look(source: data.Source, plan: TrainPlan, *, only_schema: bool = False) -> 
         return Planned(plan, without_rows.fit(plan), {})
     checks = plan.checks()
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
-    plan = _begun(source, plan)
-    chosen = _chosen(plan)
-    with chosen.placed(plan.statement.select_span):
-        select = chosen.of(plan.statement.select)
+    plan = _without_skipped_rows(source, plan)
+    trained_on = _row_filter(plan)
+    with trained_on.placed(plan.statement.select_span):
+        select = trained_on.of(plan.statement.select)
         read: Callable[[], Iterable[pa.RecordBatch]] = partial(source.stream, select)
         held_out = None
         if isinstance(plan, TrainingPlan) and plan.forecast:
@@ -137,7 +137,7 @@ def look(source: data.Source, plan: TrainPlan, *, only_schema: bool = False) -> 
 
 
 def _statistics(
-    plan: TrainPlan, checks: DataChecks, read: Callable[[], Iterable[pa.RecordBatch]]
+    plan: AnyPlan, checks: DataChecks, read: Callable[[], Iterable[pa.RecordBatch]]
 ) -> dict[str, ColumnStatistics]:
     """Collect the statistics that the plan wants of the training rows.
 
@@ -170,7 +170,7 @@ def _statistics(
 
 
 def _states(
-    plan: TrainPlan,
+    plan: AnyPlan,
     sources: Iterable[spec.Computed],
     statistics: Statistics,
     read: Callable[[], Iterable[pa.RecordBatch]],
@@ -192,7 +192,7 @@ def _states(
     return found
 
 
-def _places(plan: TrainPlan) -> dict[str, Span | None]:
+def _places(plan: AnyPlan) -> dict[str, Span | None]:
     """Map columns to the place of the first item that reads them."""
     drafts = plan.drafts if isinstance(plan, TrainingPlan) else plan.first.drafts
     return {
@@ -201,7 +201,7 @@ def _places(plan: TrainPlan) -> dict[str, Span | None]:
 
 
 def _with_computed(
-    plan: TrainPlan, batches: Iterable[pa.RecordBatch], computed: Mapping[str, spec.Computed]
+    plan: AnyPlan, batches: Iterable[pa.RecordBatch], computed: Mapping[str, spec.Computed]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with computed columns, whose errors have the places of the items that read them."""
     places = _places(plan)
@@ -222,7 +222,10 @@ def _numbered(
 
 
 def _with_disorder(
-    plan: TrainPlan, checks: DataChecks, statistics: dict[str, ColumnStatistics], classes: labels.Values
+    plan: AnyPlan,
+    checks: DataChecks,
+    statistics: dict[str, ColumnStatistics],
+    classes: labels.Values,
 ) -> dict[str, ColumnStatistics]:
     """Return the statistics with the disorder of the whole numbers that may be names of groups."""
     found = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, classes))
@@ -231,7 +234,7 @@ def _with_disorder(
     }
 
 
-def _pin_held_out(source: data.Source, plan: TrainPlan, job: JobFolder, checks: DataChecks) -> Statistics:
+def _pin_held_out(source: data.Source, plan: AnyPlan, job: JobFolder, checks: DataChecks) -> Statistics:
     """Pin the rows of the validation query, in its order, and return the statistics of their labels."""
     if not plan.held_out.query:
         return {}
@@ -244,17 +247,15 @@ def _pin_held_out(source: data.Source, plan: TrainPlan, job: JobFolder, checks: 
     return checks.held_out
 
 
-def _pin(
-    source: data.Source, plan: TrainPlan, job: JobFolder
-) -> tuple[data.Pinned, TrainPlan, labels.Values]:
+def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinned, AnyPlan, labels.Values]:
     """Pin the rows, again if they show that another split suits them.
 
     Return them, the plan with its split, and the classes of all rows.
     """
-    chosen = _chosen(plan)
-    select = chosen.of(plan.statement.select)
+    trained_on = _row_filter(plan)
+    select = trained_on.of(plan.statement.select)
     pin = partial(source.pin, select, job.rows, seed=plan.seed, shuffle=plan.shuffle)
-    with chosen.placed(plan.statement.select_span):
+    with trained_on.placed(plan.statement.select_span):
         pinned = pin(split=plan.splitting.split)
     reader = data.open_reader(pinned, job.rows)
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
@@ -271,19 +272,19 @@ def _pin(
         raise
     if settled.splitting.split != plan.splitting.split:
         source.unpin(pinned, job.rows)
-        with chosen.placed(plan.statement.select_span):
+        with trained_on.placed(plan.statement.select_span):
             pinned = pin(split=settled.splitting.split)
     splits.check_found(settled.splitting, pinned.rows, pinned.validation)
     return pinned, settled, classes
 
 
-def _chosen(plan: TrainPlan) -> RowFilter:
+def _row_filter(plan: AnyPlan) -> RowFilter:
     """Return the filter of the rows of the query that are trained on."""
     new = increments.conditions(plan) if isinstance(plan, TrainingPlan) else ()
     return RowFilter((*new, *BadRows.of(plan).conditions))
 
 
-def _begun(source: data.Source, plan: TrainPlan) -> TrainPlan:
+def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     """Return the plan with the limits of its increment. Note which rows of the query are not trained on.
 
     Raises SemanticError if none is left.
@@ -307,13 +308,13 @@ def _begun(source: data.Source, plan: TrainPlan) -> TrainPlan:
     return plan
 
 
-def _settled(plan: TrainPlan, times: splits.Times | None, classes: labels.Values) -> TrainPlan:
+def _settled(plan: AnyPlan, times: splits.Times | None, classes: labels.Values) -> AnyPlan:
     """Return the plan with the split that suits the rows."""
     found = plan.splitting.settled(times, plan.label, labels.has_classes(plan, classes))
     return replace(plan, splitting=found)
 
 
-def _with_since(plan: TrainPlan, reader: data.Reader, rows: spec.Rows) -> TrainPlan:
+def _with_since(plan: AnyPlan, reader: data.Reader, rows: spec.Rows) -> AnyPlan:
     """Return the plan with the first time of the validation rows."""
     split = plan.splitting.split
     if split is None or split.by != "time" or not rows.validation:
@@ -324,7 +325,7 @@ def _with_since(plan: TrainPlan, reader: data.Reader, rows: spec.Rows) -> TrainP
     return replace(plan, splitting=replace(plan.splitting, split=dated))
 
 
-def _counted(plan: TrainPlan, total: int, validation: int | None, own: int, digest: str = "") -> spec.Rows:
+def _counted(plan: AnyPlan, total: int, validation: int | None, own: int, digest: str = "") -> spec.Rows:
     """Count the rows of both sets. Validation rows are the last of the query, or all of another query.
 
     validation: number of validation rows among `total`, if the pinning determined it.

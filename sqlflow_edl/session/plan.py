@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.programs.outline import title
 from sqlflow_edl.errors.spans import placed
-from sqlflow_edl.reports import plan, table
+from sqlflow_edl.reports import models, plan, table
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session.activation import current_version, wanted
 from sqlflow_edl.session.compiler import Compiler
@@ -117,7 +117,7 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return rows
 
 
-def _other(compiler: Compiler, statement: Statement) -> list[plan.Row]:
+def _reads_models(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), "reads the stored models", "")]
 
 
@@ -130,17 +130,8 @@ _PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "measure": _measure,
     "optimize": _optimize,
     "run": _run,
+    **dict.fromkeys(models.HANDLERS, _reads_models),
     "drop_model": _drop,
-    "show_models": _other,
-    "show_train": _other,
-    "show_curve": _other,
-    "show_trials": _other,
-    "show_metrics": _other,
-    "show_importances": _other,
-    "show_columns": _other,
-    "show_weights": _other,
-    "show_centroids": _other,
-    "describe_model": _other,
     "set_model": _set,
     "set_tag": _set_tag,
     "drop_tag": _drop_tag,

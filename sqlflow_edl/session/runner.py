@@ -28,7 +28,7 @@ from edl.run.archive import save_transform
 from edl.spec import NO_FRAMEWORK, JobSpec, Rows
 from sqlflow_edl.analysis.checks.drift import ColumnDrift
 from sqlflow_edl.analysis.inference import used_model
-from sqlflow_edl.analysis.search.plan import TrainPlan
+from sqlflow_edl.analysis.search.plan import AnyPlan
 from sqlflow_edl.backends.base import LostSightError
 from sqlflow_edl.backends.submit import Submitter
 from sqlflow_edl.codegen import generate
@@ -40,7 +40,7 @@ from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import activation, comparison
 from sqlflow_edl.session.compiler import Compiler, target_span
 from sqlflow_edl.session.observer import Observer, report
-from sqlflow_edl.session.pinning import fix
+from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.syntax.ast import Statement
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class JobRunner:
         with at(statement.into[0].span):
             check_name(name)
         with self._job(statement, "train") as job:
-            fixed = fix(self._source, plan, job, self._observer)
+            fixed = pin_and_fit(self._source, plan, job, self._observer)
             fitted = self._compiler.with_workers(fixed.spec)
             warnings = tuple(map(str, fixed.warnings))
             report(self._observer, plan.notes, warnings)
@@ -127,14 +127,14 @@ class JobRunner:
         )
 
     def _rival(
-        self, name: str, plan: TrainPlan, fitted: JobSpec, pinned: Pinned, job: JobFolder
+        self, name: str, plan: AnyPlan, fitted: JobSpec, pinned: Pinned, job: JobFolder
     ) -> Rival | None:
         """Measure the current version, if the new one is to replace it only if it is better."""
         written = activation.wanted(plan)
         if written is None:
             return None
         self._observer.doing("measuring the current version")
-        compared = activation.Activation(plan, fitted, pinned, job, written.written.value.span)
+        compared = activation.Activation(plan, fitted, pinned, job, written.span)
         return compared.rival(self._compiler.registry, self._submitter, name)
 
     def _use(self, statement: Statement, on: Settings | None) -> Result:

@@ -16,7 +16,7 @@ from edl.errors import SQLFlowError
 from edl.jobs import job_folder
 from edl.models.archive import read_archive
 from sqlflow_edl.session.observer import Silent
-from sqlflow_edl.session.pinning import fix
+from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.session.session import Session
 from tests.databases import fill
 
@@ -58,7 +58,7 @@ def pinned(session: Session, text: str) -> tuple[pa.Table, spec.Rows]:
     """The rows of a training, in their order."""
     [statement] = session.parse(text)
     job = job_folder.create("train", statement.text)
-    found = fix(session.source, session.compiler.training_plan(statement), job, Silent())
+    found = pin_and_fit(session.source, session.compiler.training_plan(statement), job, Silent())
     reader = data.open_reader(found.pinned, job.rows)
     return pa.Table.from_batches(list(reader.read(0, reader.rows))), found.spec.rows
 

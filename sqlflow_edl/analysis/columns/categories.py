@@ -65,7 +65,7 @@ def vocabulary(
     return of_values(cells, Want.COUNTS, fit, span)
 
 
-def hashed(cells: Cells, size: int | None, span: Span | None = None) -> Draft:
+def hashed(cells: Cells, size: int | None, span: Span | None) -> Draft:
     """Hash into three buckets per distinct value by default: with one, two values in five would share a bucket."""
 
     def fit(found: ColumnStatistics) -> spec.HashBucket:
@@ -94,7 +94,7 @@ def words(cells: Cells, span: Span | None = None, *, frequent: bool = False) -> 
     return replace(known_words, fit=fit)
 
 
-def category_ids(cells: Cells, size: int, span: Span | None = None, function: str = "SPARSE") -> Draft:
+def category_ids(cells: Cells, size: int, span: Span | None, function: str = "SPARSE") -> Draft:
     """Use whole numbers as ids in [0, size); size 0 means as many as the data needs."""
     column = cells.column
 
@@ -115,7 +115,7 @@ def category_ids(cells: Cells, size: int, span: Span | None = None, function: st
     return of_values(cells, Want.MOMENTS, fit, span)
 
 
-def date_part(column: str, part: spec.Part, span: Span | None = None, why: str = "") -> Draft:
+def date_part(column: str, part: spec.Part, span: Span | None, why: str = "") -> Draft:
     def fit(_: Statistics) -> spec.DatePart:
         return spec.DatePart(column, part)
 

@@ -24,7 +24,7 @@ class Decision:
     fitted: Fitted | None = None
 
 
-def made(draft: Draft, fitted: Fitted) -> Decision:
+def decision(draft: Draft, fitted: Fitted) -> Decision:
     """Return the decision for a fitted column, with its origin: written, or by type."""
     several = Want.TEXT in draft.wants and isinstance(spec.category_of(fitted), spec.ListOf | spec.Vector)
     why = "a text, of lists" if several else draft.why

@@ -40,7 +40,7 @@ def derive(
     notes: list[str],
     select: Span | None,
     *,
-    encoded: bool = False,
+    encoded: bool,
 ) -> list[Draft]:
     """Return the drafts of an unmentioned column, or none, with a note, if its type cannot be a feature.
 

@@ -27,7 +27,7 @@ InputNames = Mapping[str, tuple[str, ...]]  # input -> its aliases in FOR
 ONE_INPUT: InputNames = {"features": ("feature_columns",)}
 
 
-def named(clause: ast.ColumnClause, inputs: InputNames, errors: list[SQLFlowError]) -> str:
+def written_input(clause: ast.ColumnClause, inputs: InputNames, errors: list[SQLFlowError]) -> str:
     """Return the input of the model that the clause's FOR names; empty without FOR."""
     if clause.for_input is None:
         return ""

@@ -29,7 +29,7 @@ def standardized(column: str, span: Span | None = None, why: str = "", limit: fl
     return Draft((column,), Want.MOMENTS, fit, span, why=why)
 
 
-def trend_of(column: str, span: Span | None = None, why: str = "") -> Draft:
+def trend_of(column: str, span: Span | None, why: str) -> Draft:
     """Scale a time to 0 at the first and 1 at the last of the training rows, and clip it outside."""
 
     def fit(statistics: Statistics) -> spec.PiecewiseLinear | spec.Standardize:
@@ -164,7 +164,7 @@ def periodic(bound: Bound) -> Draft:
     return Draft((column,), Want.MOMENTS, fit, bound.span)
 
 
-def calendar_year(column: str, span: Span | None = None) -> Draft:
+def calendar_year(column: str, span: Span | None) -> Draft:
     def fit(statistics: Statistics) -> spec.Year:
         return spec.Year(column, *statistics[column].years)
 

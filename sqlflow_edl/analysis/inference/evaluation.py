@@ -9,12 +9,10 @@ from edl.errors import SemanticError, SQLFlowError, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
+    checked,
     cluster_of,
     columns,
     columns_read,
-    missing_select,
-    model_of,
-    resolved_attributes,
     spec_of,
     value_of,
 )
@@ -29,11 +27,8 @@ from sqlflow_edl.syntax import ast
 
 def check_evaluation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EVALUATE. Raises errors that need no database."""
-    errors = missing_select(statement)
     without = {row.name: "EVALUATE without a model" for row in MEASUREMENT}
-    return model_of(statement.model, statement, errors), resolved_attributes(
-        statement, EVALUATE, errors, without
-    )
+    return checked(statement, statement.model, EVALUATE, [], without)
 
 
 def evaluation(
@@ -66,7 +61,7 @@ def evaluation(
         )  # the backtest of the training has no share of its own: it calibrates them
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
-        names = resolve_metrics(written.value, trained.label, written.written.value.span, errors)
+        names = resolve_metrics(written.value, trained.label, written.span, errors)
         trained = _measured_by_name(trained)
     if trained.forecast is not None and column:
         renamed[trained.label.column] = column
@@ -161,7 +156,7 @@ def _report(written: Resolved | None, label: spec.Label, errors: list[SQLFlowErr
         errors.append(
             SemanticError(
                 f"there is a {report} of {of}, and {label.column} {has}",
-                span=written.written.value.span,
+                span=written.span,
                 hint="confusion_matrix is of any number of classes"
                 if classes > 2
                 else "leave evaluate.report out",

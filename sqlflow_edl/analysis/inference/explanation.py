@@ -9,19 +9,15 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, raise_all
 from edl.models.archive import Archive
 from sqlflow_edl.analysis import uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
+    checked,
     cluster_of,
     columns,
     columns_read,
-    is_of_other_explainers,
-    missing_select,
-    model_of,
-    or_raise,
     spec_of,
     value_of,
 )
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.settings.dictionary import Dictionary, Resolved
-from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
+from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.settings.uses import EXPLAIN
 from sqlflow_edl.syntax import ast
 
@@ -43,7 +39,7 @@ EXPLAINERS = {
 
 def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of EXPLAIN. Raises errors that need no database."""
-    errors = missing_select(statement)
+    errors: list[SQLFlowError] = []
     if statement.using is not None and str(statement.using).casefold() not in EXPLAINERS:
         errors.append(
             SemanticError(
@@ -53,9 +49,7 @@ def check_explanation(statement: ast.Statement) -> tuple[ast.Name, dict[str, Res
                 or "leave USING out: columns are explained by their Shapley values, whatever the model is",
             )
         )
-    without = [each for each in statement.attributes if not is_of_other_explainers(each.key)]
-    resolved = Dictionary((*EXPLAIN, *KUBERNETES)).resolve(without, errors, [])
-    return model_of(statement.model, statement, errors), or_raise(resolved, errors)
+    return checked(statement, statement.model, EXPLAIN, errors)
 
 
 def explanation(

@@ -13,12 +13,10 @@ from edl.models.archive import Archive
 from edl.worker.evaluation.prediction import predicted_columns
 from sqlflow_edl.analysis import extra_outputs, uncertainty
 from sqlflow_edl.analysis.inference.used_model import (
+    checked,
     cluster_of,
     columns,
     columns_read,
-    missing_select,
-    model_of,
-    resolved_attributes,
     spec_of,
     value_of,
 )
@@ -34,7 +32,7 @@ _PIECES = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^\s."`]+')  # of a dotted 
 
 def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Resolved]]:
     """Return the model and attributes of PREDICT. Raises errors that need no database."""
-    errors = missing_select(statement)
+    errors: list[SQLFlowError] = []
     if statement.columns:
         errors.append(
             SemanticError(
@@ -51,7 +49,7 @@ def check_prediction(statement: ast.Statement) -> tuple[ast.Name, dict[str, Reso
                 hint="name it behind PREDICT: TO PREDICT my_table USING my_model APPEND",
             )
         )
-    return model_of(statement.using, statement, errors), resolved_attributes(statement, PREDICT, errors)
+    return checked(statement, statement.using, PREDICT, errors)
 
 
 def prediction(
@@ -64,7 +62,7 @@ def prediction(
     interval = uncertainty.interval(attributes.get("predict.interval"), model, reference, errors)
     threshold = uncertainty.threshold(attributes.get("predict.threshold"), model, reference, errors)
     probabilities = uncertainty.probabilities(attributes.get("predict.probabilities"), model, errors)
-    extra, among_them = extra_outputs.chosen(
+    extra, among_them = extra_outputs.written_outputs(
         attributes.get("predict.extra_outputs"), model, reference, errors
     )
     probabilities = among_them or probabilities
@@ -107,7 +105,7 @@ def _rows_or_report(
     if written is None or written.value == "rows":
         return "figures"
     if written.value == "features":
-        span = written.written.value.span
+        span = written.span
         if statement.target:
             message, hint = (
                 "features are a result set",
@@ -119,7 +117,7 @@ def _rows_or_report(
             errors.append(SemanticError(f"the features of {reference} are {why}", span=span))
         return "features"
     if model.fitting is None:
-        errors.append(without_statistics(reference, written.written.value.span))
+        errors.append(without_statistics(reference, written.span))
     return "drift"
 
 

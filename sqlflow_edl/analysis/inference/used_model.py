@@ -16,16 +16,21 @@ from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.syntax import ast
 
 
-def is_of_other_explainers(key: str) -> bool:
-    """Return True if the attribute is an option of a SQLFlow plot, or names the label, which the model knows."""
+def is_of_other_explainers(statement: ast.Statement, key: str) -> bool:
+    """Return True for an attribute of EXPLAIN that is an option of a SQLFlow plot, or names the label."""
     name = key.casefold()
-    return name.startswith(("summary.", "shap_summary.")) or name in ("plots", "label_col", "label_column")
+    is_option = name.startswith(("summary.", "shap_summary.")) or name in (
+        "plots",
+        "label_col",
+        "label_column",
+    )
+    return statement.kind == "explain" and is_option
 
 
 def notes(statement: ast.Statement, trained: spec.JobSpec, used: spec.JobSpec) -> tuple[str, ...]:
     """Return notes on the use of a model, once its rows are pinned."""
     if used.kind == "explain":
-        without = [each.key for each in statement.attributes if is_of_other_explainers(each.key)]
+        without = [each.key for each in statement.attributes if is_of_other_explainers(statement, each.key)]
         if statement.using is not None:
             without.append(f"USING {statement.using}")
         found = []
@@ -75,6 +80,10 @@ def spec_of(
     renamed: Mapping[str, str],
     attributes: Mapping[str, Resolved],
 ) -> spec.JobSpec:
+    """Return the JobSpec of the training over another query, for a job that uses the model.
+
+    renamed: its columns -> those of the query.
+    """
     if trained.forecast is not None:
         trained = _renamed_series(trained, renamed)
     return msgspec.structs.replace(
@@ -95,9 +104,7 @@ def _device(trained: spec.JobSpec, kind: str, attributes: Mapping[str, Resolved]
     written = attributes.get(f"{kind}.device")
     device = running.device(written.value if written else None)
     if written and device == "cuda" and trained.framework in spec.TREES:
-        raise SemanticError(
-            "trees compute on the CPU", span=written.written.value.span, hint=f"leave {kind}.device out"
-        )
+        raise SemanticError("trees compute on the CPU", span=written.span, hint=f"leave {kind}.device out")
     return device
 
 
@@ -156,44 +163,30 @@ def columns(
     return {column: name for column, name in found.items() if name is not None}
 
 
-def missing_select(statement: ast.Statement) -> list[SQLFlowError]:
-    if statement.select:
-        return []
-    verb = statement.kind.upper()
-    return [
-        SemanticError(
-            f"there is no SELECT to {statement.kind}",
-            span=statement.span,
-            hint=f"write SELECT … FROM … before TO {verb}",
-        )
-    ]
-
-
-def model_of(name: ast.Name | None, statement: ast.Statement, errors: list[SQLFlowError]) -> ast.Name:
-    if name is not None:
-        return name
-    raise_all(
-        [
-            *errors,
-            SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model"),
-        ]
-    )
-    raise AssertionError  # raise_all has raised
-
-
-def resolved_attributes(
+def checked(
     statement: ast.Statement,
+    model: ast.Name | None,
     rows: tuple[Attribute, ...],
     errors: list[SQLFlowError],
     elsewhere: Mapping[str, str] | None = None,
-) -> dict[str, Resolved]:
-    found = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(statement.attributes, errors, [])
-    return or_raise(found, errors)
+) -> tuple[ast.Name, dict[str, Resolved]]:
+    """Return the model and the attributes of a statement that uses a model.
 
-
-def or_raise(resolved: dict[str, Resolved], errors: list[SQLFlowError]) -> dict[str, Resolved]:
+    rows: dictionary of its attributes. elsewhere: attributes of other statements -> those statements, for hints. Raises
+    `errors` together with those of the query, the attributes and the model.
+    """
+    if not statement.select:
+        verb = statement.kind
+        message, hint = f"there is no SELECT to {verb}", f"write SELECT … FROM … before TO {verb.upper()}"
+        errors = [SemanticError(message, span=statement.span, hint=hint), *errors]
+    written = [each for each in statement.attributes if not is_of_other_explainers(statement, each.key)]
+    resolved = Dictionary((*rows, *KUBERNETES), elsewhere).resolve(written, errors, [])
+    if model is None:
+        missing = SemanticError("the statement needs a model", span=statement.span, hint="add USING my_model")
+        raise_all([*errors, missing])
+        raise missing
     raise_all(errors)
-    return resolved
+    return model, resolved
 
 
 def cluster_of(attributes: Mapping[str, Resolved], verb: str) -> spec.Cluster:

@@ -81,7 +81,7 @@ class Model(Entry):
     """Model of the catalog.
 
     most_classes: limit of a classifier; 0 for none. encodes: numbers that COLUMN does not mention are encoded in bins.
-    defaults: attributes of other entries (optimizer, schedule) whose defaults differ from the usual ones. length: of a
+    defaults: of its own parameters, the optimizer and the schedule, where they differ from the usual ones. length: of a
     training without a written one. wide: defaults for more than WIDE columns, of its parameters and of an optimizer
     that is not written.
     """

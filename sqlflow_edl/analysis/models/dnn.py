@@ -57,7 +57,7 @@ MODELS = (
         defaults=_DEFAULTS,
         length=_LENGTH,
         wide=_WIDE_CLASSES,
-    ).with_defaults(_DEFAULTS),
+    ),
     Model(
         "DNNRegressor",
         "An ensemble of dense networks with one output.",
@@ -68,7 +68,7 @@ MODELS = (
         defaults=_REGRESSION_DEFAULTS,
         length=_LENGTH,
         wide=_WIDE,
-    ).with_defaults(_REGRESSION_DEFAULTS),
+    ),
     Model(
         "LinearClassifier",
         "A linear model with a logit per class.",

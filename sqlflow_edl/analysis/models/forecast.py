@@ -177,5 +177,5 @@ MODELS = (
         architecture=Architecture("tide", _assemble, size=_size, values=_values),
         defaults=_NETWORK_DEFAULTS,
         length=_LENGTH,
-    ).with_defaults(_NETWORK_DEFAULTS),
+    ),
 )

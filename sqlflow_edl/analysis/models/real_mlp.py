@@ -53,7 +53,7 @@ MODELS = (
         encodes=True,
         defaults=_DEFAULTS,
         length=_LENGTH,
-    ).with_defaults(_DEFAULTS),
+    ),
     Model(
         "RealMLPRegressor",
         "A dense network with tuned defaults (RealMLP) and one output.",
@@ -63,5 +63,5 @@ MODELS = (
         encodes=True,
         defaults=_REGRESSION_DEFAULTS,
         length=_LENGTH,
-    ).with_defaults(_REGRESSION_DEFAULTS),
+    ),
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from edl.models.registry.records import split_reference
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
-from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
+from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out, models_used
 from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.queries import trees
@@ -90,13 +90,7 @@ def needed(accessed: Sequence[Access], chosen: set[int]) -> set[int]:
 def _access(statement: Statement, dialect: str) -> Access:
     found, changed = effects(statement, dialect), changes(statement, dialect)
     reads, writes = list(found.uses), [*found.makes, *changed.tables]
-    is_training = statement.kind in ("train", "auto")  # its model is a class; USING names where it starts
-    named = (
-        statement.using if statement.kind != "explain" else None,
-        None if is_training else statement.model,
-        *statement.reused,
-    )
-    reads += (_model(name) for name in named if name is not None)
+    reads += map(_model, models_used(statement))
     if statement.kind in _CHANGES_A_NAME and statement.model is not None:
         writes.append(_model(statement.model))
     queries = [statement.select, held_out(statement)]

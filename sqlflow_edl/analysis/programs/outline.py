@@ -172,13 +172,18 @@ def effects(statement: Statement, dialect: str) -> Effects:
         return Effects()
     queries = [statement.select, held_out(statement)]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
-    # USING of EXPLAIN names an explainer, that of MAXIMIZE a solver
-    using = statement.using if statement.kind not in ("explain", "optimize") else None
-    model = statement.model if statement.kind not in ("train", "auto") else None
-    used = _models(using, model, *statement.reused)
+    used = _models(*models_used(statement))
     made = None if statement.plan else _MADE.get(statement.kind)
     makes = made(statement) if made else ()
     return Effects(makes, (*query, *used, *(makes if statement.append else ())))
+
+
+def models_used(statement: Statement) -> list[Name]:
+    """Return the names of the stored models that the statement uses or changes."""
+    # TRAIN names a class of models, USING of EXPLAIN an explainer, and that of MAXIMIZE a solver
+    using = statement.using if statement.kind not in ("explain", "optimize") else None
+    model = statement.model if statement.kind not in ("train", "auto") else None
+    return [name for name in (using, model, *statement.reused) if name is not None]
 
 
 def held_out(statement: Statement) -> str:

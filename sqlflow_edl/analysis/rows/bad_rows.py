@@ -19,7 +19,7 @@ from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import Schema
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.search.plan import TrainPlan
+    from sqlflow_edl.analysis.search.plan import AnyPlan
     from sqlflow_edl.analysis.train_settings import Settings
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
@@ -45,7 +45,7 @@ class BadRows:
     listing: str = ""
 
     @classmethod
-    def of(cls, plan: TrainPlan) -> Self:
+    def of(cls, plan: AnyPlan) -> Self:
         if plan.settings.get(ON_BAD_ROW) != SKIP:
             return cls()
         columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))

@@ -76,7 +76,7 @@ def of_classes(
         hint = f"name a column of weights for the rows: {COLUMN}"
         what = "found without a label" if isinstance(label, spec.Unlabelled) else "a number"
         message = f"{label.column} is {what} and has no classes to weigh"
-        errors.append(SemanticError(message, span=written.written.value.span, hint=hint))
+        errors.append(SemanticError(message, span=written.span, hint=hint))
         return ()
     if isinstance(written.written.value, ast.MapValue):
         return _written(label, written.written.value, errors)

@@ -66,7 +66,7 @@ class HeldOut:
         return placed(self.span) if self.in_text else instead(self.span)
 
 
-def chosen(
+def held_out_rows(
     statement: ast.Statement,
     resolved: Mapping[str, Resolved],
     errors: list[SQLFlowError],
@@ -88,7 +88,7 @@ def chosen(
         found.append(HeldOut(fraction=float(given.value), span=given.written.span))  # type: ignore[arg-type]
     if SELECT in resolved:
         given = resolved[SELECT]
-        found.append(HeldOut(str(given.value).strip().rstrip(";"), span=given.written.value.span))
+        found.append(HeldOut(str(given.value).strip().rstrip(";"), span=given.span))
     if len(found) > 1:
         errors.append(
             SemanticError("the validation rows are given twice", span=found[1].span, hint="keep one of them")

@@ -253,7 +253,7 @@ class SearchPlan:
         given = self.written.get(settings.METRIC)
         if given is None:
             return "log_loss" if isinstance(label, spec.ClassLabel) else "rmse"
-        with at(given.written.value.span):
+        with at(given.span):
             return metrics.by_name(str(given.value), metrics.kind_of(label)).name
 
     def _refit(self, folds: int) -> bool:
@@ -295,7 +295,7 @@ class SearchPlan:
         return tuple(found)
 
 
-TrainPlan = train.TrainingPlan | SearchPlan
+AnyPlan = train.TrainingPlan | SearchPlan  # of a TRAIN statement
 
 
 def check_without_columns(statement: ast.Statement) -> None:

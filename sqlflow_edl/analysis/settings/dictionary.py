@@ -39,6 +39,16 @@ class Resolved:
     value: Setting
     written: ast.Attribute
 
+    @property
+    def span(self) -> Span:
+        """Source span of the value."""
+        return self.written.value.span
+
+    @property
+    def key_span(self) -> Span:
+        """Source span of the name."""
+        return self.written.key_span
+
 
 NO_EFFECT = " has no effect: "  # in the note on such an attribute
 # Attributes of other systems without effect here; accepted with a note.

@@ -29,9 +29,9 @@ def loss(
 ) -> spec.Component:
     """Return the loss with its parameters and the class weights. found: the statistics of the label."""
     if isinstance(label, spec.SeveralLabels):
-        return settings.theirs("loss") or _of_several(settings, label)
+        return settings.own_function("loss") or _of_several(settings, label)
     class_weights = row_weights.of_classes(settings, label, found, errors)
-    if theirs := settings.theirs("loss"):
+    if theirs := settings.own_function("loss"):
         if class_weights:
             errors.append(row_weights.refuse_classes(settings, theirs.name))
         return theirs
@@ -125,7 +125,7 @@ def _smoothed(settings: Settings, loss: Entry) -> list[SQLFlowError]:
     return [
         SemanticError(
             f"the loss {of} has no label smoothing",
-            span=written.written.key_span,
+            span=written.key_span,
             hint="leave it out; networks have it for cross_entropy, the usual loss of classes",
         )
     ]

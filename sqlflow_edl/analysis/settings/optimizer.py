@@ -28,11 +28,11 @@ def check_clipping(resolved: Mapping[str, Resolved], errors: list[SQLFlowError])
     """Add an error if two kinds of gradient clipping are written."""
     written = [name for name in CLIPPING if name in resolved]
     if len(written) > 1:
-        first, second = sorted(written, key=lambda name: resolved[name].written.key_span.start)[:2]
+        first, second = sorted(written, key=lambda name: resolved[name].key_span.start)[:2]
         errors.append(
             SemanticError(
                 f"only one way to clip gradients can be set, and {first} is set already",
-                span=resolved[second].written.key_span,
+                span=resolved[second].key_span,
                 hint="keep one of them",
             )
         )

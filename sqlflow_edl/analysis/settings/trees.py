@@ -304,7 +304,7 @@ def check(resolved: Mapping[str, Resolved], framework: str, errors: list[SQLFlow
             errors.append(
                 SemanticError(
                     f"{LIBRARIES[framework]} has no {what}",
-                    span=given.written.key_span,
+                    span=given.key_span,
                     hint=f"leave it out, or write model.framework = {other}",
                 )
             )

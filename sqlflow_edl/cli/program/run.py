@@ -22,7 +22,7 @@ from sqlflow_edl.cli.program.output import OBJECTS, Output, complaint
 from sqlflow_edl.cli.program.record import keep, left
 from sqlflow_edl.cli.program.runner import Run
 from sqlflow_edl.cli.program.variables import filled
-from sqlflow_edl.cli.source import no_source
+from sqlflow_edl.cli.source import no_source, opened
 from sqlflow_edl.display.narrator import Narrator, Step
 from sqlflow_edl.errors.render import render, traceback_of
 from sqlflow_edl.session.interrupts import interrupting
@@ -75,19 +75,7 @@ def run(options: argparse.Namespace) -> int:
 def _session(
     options: argparse.Namespace, where: Configuration | None, narrator: Narrator, *, create: bool = False
 ) -> Session:
-    return Session(
-        options.source,
-        dialect=options.dialect,
-        create=create,
-        observer=narrator,
-        workers=options.workers,
-        quota=options.quota,
-        priority=options.priority,
-        deadline=options.deadline,
-        model_store=options.model_store,
-        place=where,
-        share=options.parallel,
-    )
+    return opened(options, options.source, narrator, where, create=create, share=options.parallel)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from edl.jobs import job_folder
 from edl.models.fitting import read_fitting
 from sqlflow_edl.reports.plan import Planned
 from sqlflow_edl.session.observer import Silent
-from sqlflow_edl.session.pinning import fix
+from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.session.session import Session
 
 TABLE = """
@@ -72,7 +72,7 @@ def test_copies_of_training_rows_are_found_when_the_rows_are_split(session: Sess
         f"FROM {TWICE} TO TRAIN DNNRegressor LABEL pay INTO m"
     )
     job = job_folder.create("train", statement.text)
-    fixed = fix(session.source, session.compiler.training_plan(statement), job, Silent())
+    fixed = pin_and_fit(session.source, session.compiler.training_plan(statement), job, Silent())
     assert [each.about for each in fixed.warnings] == ["validation rows"]
     assert "of 60 validation rows" in fixed.warnings[0].message
     stored = read_fitting(job.rows)
@@ -88,7 +88,9 @@ def test_rows_of_a_query_of_their_own_are_checked_too(session: Session) -> None:
     job = job_folder.create("train", statement.text)
     said = [
         each.message
-        for each in fix(session.source, session.compiler.training_plan(statement), job, Silent()).warnings
+        for each in pin_and_fit(
+            session.source, session.compiler.training_plan(statement), job, Silent()
+        ).warnings
     ]
     assert said[0].startswith("10 of 10 validation rows (100.0%) have the same features")
     assert said[1].startswith("all 10 validation rows have the same class, True")

@@ -13,7 +13,7 @@ from edl.errors import SemanticError
 from edl.jobs import job_folder
 from sqlflow_edl.reports.job_results import trained_on
 from sqlflow_edl.session.observer import Silent
-from sqlflow_edl.session.pinning import Fixed, fix
+from sqlflow_edl.session.pinning import PinnedTraining, pin_and_fit
 from sqlflow_edl.session.session import Session
 from tests.sql_cases import Case, cases
 
@@ -36,10 +36,10 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield session
 
 
-def fixed(session: Session, text: str) -> tuple[Fixed, data.Reader]:
+def fixed(session: Session, text: str) -> tuple[PinnedTraining, data.Reader]:
     [statement] = session.parse(text)
     job = job_folder.create("train", statement.text)
-    found = fix(session.source, session.compiler.training_plan(statement), job, Silent())
+    found = pin_and_fit(session.source, session.compiler.training_plan(statement), job, Silent())
     return found, data.open_reader(found.pinned, job.rows)
 
 

@@ -57,6 +57,13 @@ def test_a_view_of_the_database_may_read_every_table() -> None:
     ("program", "wanted"),
     [
         ("ALTER TABLE a RENAME TO b; SELECT * FROM b; SELECT * FROM a", [[], [1], [1]]),
+        (
+            (
+                "SELECT * FROM s TO TRAIN DNNRegressor LABEL y INTO glpk;"
+                "SELECT * FROM t TO MAXIMIZE SUM(x) WITH variables = 'x(p)', var_type = Reals USING glpk"
+            ),
+            [[], []],
+        ),
         ("INSERT INTO a VALUES (1); WITH a AS (SELECT * FROM a) SELECT * FROM a", [[], [1]]),
         ("INSERT INTO a VALUES (1); WITH RECURSIVE a AS (SELECT 1 UNION FROM a) FROM a", [[], []]),
         ("INSERT INTO a VALUES (1); SELECT * FROM a, (WITH a AS (SELECT 1) SELECT * FROM a)", [[], [1]]),

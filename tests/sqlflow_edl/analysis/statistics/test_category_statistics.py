@@ -17,7 +17,7 @@ from edl.features import Features
 from edl.features.folds import FoldReader, folds_of
 from edl.jobs import job_folder
 from sqlflow_edl.session.observer import Silent
-from sqlflow_edl.session.pinning import fix
+from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.session.session import Session
 
 TABLE = """
@@ -40,7 +40,7 @@ def fixed(session: Session, text: str) -> tuple[spec.JobSpec, list[dict[str, Any
     """The JobSpec of a statement, its pinned rows, and their reader."""
     [statement] = session.parse(text)
     job = job_folder.create("train", statement.text)
-    found = fix(session.source, session.compiler.training_plan(statement), job, Silent())
+    found = pin_and_fit(session.source, session.compiler.training_plan(statement), job, Silent())
     reader = data.open_reader(found.pinned, job.rows)
     rows = pa.Table.from_batches(reader.read(0, reader.rows)).to_pylist()
     return found.spec, rows, reader
