@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
+from edl.jobs.snapshot import Row
 from sqlflow_edl.backends.base import LogLines
 from sqlflow_edl.backends.report import INSTANCES, JOBS, SERVERS, JobReport, facts, instance_rows, server_rows
 from sqlflow_edl.display.listing import Layout, shortened
@@ -53,13 +54,25 @@ def write_job(found: JobReport, out: IO[str]) -> None:
 
 # Columns of instances that give way where a line is too long; the note takes the rest of it.
 _LIVE = Layout("note", ("role", "incarnation", "address", "place", "relaunches", "rows/s"), least=10)
+# Facts that give way where the terminal is too low, in this order.
+_LESS = ("tensorboard", "metrics", "kind", "started", "place", "statement", "took", "job")
+_FIXED = 4  # lines beside those of facts and instances: two headers, a blank line, a footer
+_OF_SERVERS = 2  # the same for parameter servers
 
 
 def live_job(found: JobReport, terminal: Capabilities) -> Group:
-    """Return a job in lines that fit: its facts, with a bar, its instances and parameter servers."""
+    """Return a job in lines that fit: its facts, with a bar, its instances and parameter servers.
+
+    On a low terminal each of the three has its most important lines, and the number of the others.
+    """
     from rich.console import Group
 
     rows = [(name, _with_bar(name, " ".join(value.split()), found, terminal)) for name, value in facts(found)]
+    loaded = [row for row in found.instances if row.load is not None]
+    servers = server_rows(found)
+    room = terminal.height - _FIXED - (_OF_SERVERS if servers else 0)
+    of_facts, of_instances, of_servers = _shares((len(rows), len(found.instances), len(servers)), room)
+    rows = _most_important(rows, of_facts)
     left = terminal.width - max(len(name) for name, _ in rows) - 2
     about = as_table(
         (("fact", False), ("value", False)), [(name, shortened(text, left)) for name, text in rows]
@@ -68,18 +81,51 @@ def live_job(found: JobReport, terminal: Capabilities) -> Group:
         (*(str(each) if each else "" for each in row), f"{instance.rate:,.0f}" if instance.rate else "")
         for row, instance in zip(instance_rows(found), found.instances, strict=True)
     ]
+    omitted = f", {len(lines) - of_instances} more than fit" if of_instances < len(lines) else ""
     shown = listed(
         (*INSTANCES, "rows/s"),
-        lines,
+        [lines[place] for place in _remarkable(found.instances, of_instances)],
         _LIVE,
         terminal,
         "sqlflow job ID has all",
-        counted(len(lines), "instance"),
+        counted(len(lines), "instance") + omitted,
     )
-    parts: list[RenderableType] = [about, "", shown.table, shown.footer]
-    if servers := server_rows(found):
+    parts: list[RenderableType] = [about, "", shown.table, shortened(shown.footer, terminal.width)]
+    if servers:
+        if of_servers < len(servers):
+            kept = [servers[place] for place in _remarkable(loaded, of_servers - 1)]
+            servers = [*kept, (f"{len(servers) - len(kept)} more", *[""] * (len(SERVERS) - 1))]
         parts += ["", as_table(((name, number > 0) for number, name in enumerate(SERVERS)), servers)]
     return Group(*parts)
+
+
+def _shares(wanted: Sequence[int], room: int) -> list[int]:
+    """Divide lines among parts: what one does not want goes to the others. Each gets one at least."""
+    given, left = [0] * len(wanted), len(wanted)
+    for place in sorted(range(len(wanted)), key=wanted.__getitem__):
+        given[place] = min(wanted[place], max(1, room // left))
+        room, left = room - given[place], left - 1
+    return given
+
+
+def _remarkable(rows: Sequence[Row], most: int) -> list[int]:
+    """Return the places of so many instances, in order: those that do not run or have a note before others."""
+    places = sorted(
+        range(len(rows)), key=lambda place: rows[place].state == "running" and not rows[place].note
+    )
+    return sorted(places[:most])
+
+
+def _most_important(rows: list[tuple[str, str]], most: int) -> list[tuple[str, str]]:
+    """Return the facts that `most` lines show; the last line then has the number of the others."""
+    kept = list(rows)
+    if len(rows) <= most:
+        return kept
+    for name in _LESS:
+        if len(kept) >= most:
+            kept = [row for row in kept if row[0] != name]
+    kept = kept[: most - 1]
+    return [*kept, ("", f"{len(rows) - len(kept)} more")]
 
 
 def _with_bar(name: str, value: str, found: JobReport, terminal: Capabilities) -> str:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNBOUNDED = 10_000  # line width of a stream that is not a terminal
+UNBOUNDED = 10_000  # width and height of a stream that is not a terminal
 STYLES = {  # codes of ANSI terminals
     "faint": "2",
     "ok": "32",
@@ -32,18 +32,19 @@ _WORD = re.compile(r"^error:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Capabilities of an output stream. width: cells of a line. blocks: block characters are shown."""
+    """Capabilities of an output stream. width: cells of a line. blocks: block characters are shown. height: lines."""
 
     width: int = UNBOUNDED
     is_terminal: bool = False
     blocks: bool = True
+    height: int = UNBOUNDED
 
 
 def capabilities(out: IO[str]) -> Capabilities:
     """Return what the stream can show."""
     is_terminal = out.isatty()
-    columns = shutil.get_terminal_size().columns if is_terminal else UNBOUNDED
-    return Capabilities(columns, is_terminal, can_show(out, _BLOCKS))
+    columns, lines = shutil.get_terminal_size() if is_terminal else (UNBOUNDED, UNBOUNDED)
+    return Capabilities(columns, is_terminal, can_show(out, _BLOCKS), lines)
 
 
 def is_smart(out: IO[str]) -> bool:

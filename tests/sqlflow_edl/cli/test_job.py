@@ -10,13 +10,18 @@ import signal
 import time
 
 import pytest
+from rich.console import Console
 
 from edl.jobs import job_folder
-from edl.jobs.snapshot import Counts, Row, Snapshot
+from edl.jobs.snapshot import Counts, Load, Row, Snapshot
+from sqlflow_edl.backends.base import JobDetails
 from sqlflow_edl.backends.find import find
+from sqlflow_edl.backends.report import report
 from sqlflow_edl.cli import exit_codes
 from sqlflow_edl.cli.jobs import job
 from sqlflow_edl.cli.main import main
+from sqlflow_edl.display.job import live_job
+from sqlflow_edl.display.terminal import Capabilities
 from tests.edl.cluster.local.conftest import Stage
 
 
@@ -79,6 +84,36 @@ def test_a_job_is_watched_until_it_ends_in_lines_that_fit(
     assert "━━╌╌╌╌╌╌╌╌ 25%  2 to do, 1 in work, 1 done" in live
     assert re.search(r"error +no rows .*…", live)
     assert "failed" in after
+
+
+@pytest.mark.parametrize(
+    ("height", "facts", "instances", "servers"),
+    [
+        (80, 7, [*range(40), *range(10)], [*range(10)]),
+        (30, 7, [0, 1, 2, 3, 4, 5, 6, 33, 7], [0, 1, 2, 3, 4, 5, 7]),
+        (12, 1, [33, 7], [7]),
+    ],
+)
+def test_a_low_terminal_has_the_most_important_lines(
+    height: int, facts: int, instances: list[int], servers: list[int]
+) -> None:
+    rows = [Row(f"worker-{n}", "worker", 0, "running") for n in range(40)]
+    rows[33] = Row("worker-33", "worker", 1, "ended", note="killed")
+    rows += [Row(f"ps-{n}", "ps", 0, "running", load=Load(), note="hot" * (n == 7)) for n in range(10)]
+    created = job_folder.create("train", "SELECT 1 TO TRAIN x")
+    snapshot = Snapshot("", "", epoch=1, epochs=2, instances=tuple(rows))
+    found = report(created, JobDetails(created.status(), snapshot, tuple(rows)))
+    out = io.StringIO()
+    Console(file=out, width=100).print(live_job(found, Capabilities(100, True, height=height)))
+    shown = out.getvalue().rstrip("\n")
+    assert shown.count("\n") < height
+    assert "state  " in shown
+    about, listed, loads = (each.splitlines()[1:] for each in shown.split("\n\n"))
+    assert [int(line.split()[0].partition("-")[2]) for line in listed[:-1]] == instances
+    assert [int(line.split()[0][3:]) for line in loads if "more" not in line] == servers
+    assert len([line for line in about if "more" not in line]) == facts
+    more = (7 - facts, 50 - len(instances), 10 - len(servers))
+    assert [int(found) for found in re.findall(r"(\d+) more", shown)] == [*filter(None, more)]
 
 
 def test_ctrl_c_ends_the_view_not_the_job(
