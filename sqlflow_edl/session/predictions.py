@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -186,6 +185,8 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
     ]
     if not nested:
         return rows
+    from edl.features import json_values
+
     schema = rows.schema
     for place in nested:
         schema = schema.set(place, pa.field(schema.field(place).name, pa.string()))
@@ -194,9 +195,7 @@ def with_texts(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
         for batch in rows:
             columns = batch.columns
             for place in nested:
-                cells = columns[place].to_pylist()
-                texts = [None if each is None else msgspec.json.encode(each).decode() for each in cells]
-                columns[place] = pa.array(texts, pa.string())
+                columns[place] = json_values.written(columns[place])
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())

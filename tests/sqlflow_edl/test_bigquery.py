@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from statistics import NormalDist
 
@@ -209,14 +210,21 @@ def test_explain_analyze_is_that_of_the_database(session: Session) -> None:
 
 
 def test_weights_of_categories_are_json_where_a_database_has_no_lists_of_records() -> None:
-    weights = [None, [{"category": "a", "weight": 0.5}, {"category": None, "weight": 1.0}], []]
-    found = with_texts(pa.table({"name": ["x", "y", "z"], "weights": weights}).to_reader()).read_all()
+    weights = [
+        None,
+        [{"category": "a", "weight": 0.5}, {"category": None, "weight": 1.0}],
+        [],
+        [{"category": 'NaN":NaN,"\\', "weight": math.nan}, {"category": ":NaN", "weight": -math.inf}],
+    ]
+    given = pa.table({"name": ["x", "y", "z", "NaN"], "weights": weights})
+    found = with_texts(given.to_reader(max_chunksize=3)).read_all()
     assert found["weights"].to_pylist() == [
         None,
         '[{"category":"a","weight":0.5},{"category":null,"weight":1.0}]',
         "[]",
+        r'[{"category":"NaN\":NaN,\"\\","weight":null},{"category":":NaN","weight":null}]',
     ]
-    assert found["name"].to_pylist() == ["x", "y", "z"]
+    assert found["name"].to_pylist() == given["name"].to_pylist()
 
 
 def derived(

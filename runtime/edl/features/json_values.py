@@ -1,4 +1,4 @@
-"""Values at paths of JSON texts, read by DuckDB in this process, a batch at a time."""
+"""Values at paths of JSON texts, and records as such texts, by DuckDB in this process, a batch at a time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ parts AS (SELECT *, json_type(valid, $path) AS kind, json_extract_string(valid, 
 SELECT value, CASE kind WHEN 'BOOLEAN' THEN CAST(value = 'true' AS DOUBLE) ELSE TRY_CAST(value AS DOUBLE) END AS number,
     text IS NOT NULL AND valid IS NULL AS is_bad, coalesce(kind IN ('OBJECT', 'ARRAY'), FALSE) AS is_nested
 FROM parts
+"""
+# Only the mark behind a key follows a letter: within a text there is a backslash before it, before a text a colon.
+_WRITE = r"""
+SELECT regexp_replace(to_json(value)::VARCHAR, '(\w":)(NaN|-?Infinity)', '\1null', 'g') AS text FROM records
 """
 
 _connections: dict[int, duckdb.DuckDBPyConnection] = {}  # by the process that opened it
@@ -53,6 +57,15 @@ def numbers(column: pa.Array, source: Computed) -> Floats:
         )
     values = found["number"].to_numpy()
     return np.asarray(values, dtype=np.float64)
+
+
+def written(column: pa.Array) -> pa.Array:
+    """Return records with letters at the ends of their keys, or lists of them, as JSON texts; a number that is not
+    finite is null.
+    """
+    with _cursor() as cursor:
+        cursor.register("records", pa.table({"value": column}))
+        return cursor.sql(_WRITE).to_arrow_table()["text"].combine_chunks()
 
 
 def _read(column: pa.Array, source: Computed) -> pa.Table:
