@@ -16,11 +16,8 @@ from sqlflow_edl.analysis.settings.values import Setting
 from sqlflow_edl.syntax import ast
 
 _OF_SQLFLOW = "sqlflow_models."  # package of SQLFlow's own models
-_EXAMPLES = (
-    "dnnclassifier_functional_model",
-    "RawDNNClassifier",
-    "CustomClassifier",
-)  # of it, as DNNClassifier
+# examples in it, each of which is a DNNClassifier here
+_EXAMPLES = ("dnnclassifier_functional_model", "RawDNNClassifier", "CustomClassifier")
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,9 +71,8 @@ class TrainingPlan:
     computed: Mapping[str, spec.Computed] = field(default_factory=dict)  # columns of expressions by name
     validation: spec.Query | None = None  # the query of `held_out` with its columns
     more_labels: Mapping[str, Span] = field(default_factory=dict)  # behind the first, with their places
-    more_classes: Mapping[str, labels.Values] = field(
-        default_factory=dict
-    )  # their distinct values in all rows
+    # their distinct values in all rows
+    more_classes: Mapping[str, labels.Values] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
 

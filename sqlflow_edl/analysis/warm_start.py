@@ -260,9 +260,8 @@ def signature(column: Fitted, dim: int = 0) -> str:
         return _encoded(column, inner)
     if not isinstance(column, spec.Embedding):
         return inner
-    fitted = not dim and _has_vocabulary(
-        column.category
-    )  # its size, and so the dimension, come from the rows
+    # its size, and so the dimension, come from the rows
+    fitted = not dim and _has_vocabulary(column.category)
     shared = _shared(column)
     return f"embedding({inner}{shared})" if fitted else f"embedding({inner}, {column.dim}{shared})"
 

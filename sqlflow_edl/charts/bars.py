@@ -42,15 +42,15 @@ def histogram(found: Histogram) -> str:
     bars = []
     for place, count in enumerate(found.counts):
         low, high = found.start + place * found.width, found.start + (place + 1) * found.width
-        told = title(f"{label(low)} to {label(high)}: {count:,}")
+        hint = title(f"{label(low)} to {label(high)}: {count:,}")
         left, top = x(low), y(count)
         if count:
             top = min(top, y.start - 1)  # so that a single row can be seen
-        bars.append(_bar(left, top, max(x(high) - left - 1, 1), y.start - top, told))
+        bars.append(_bar(left, top, max(x(high) - left - 1, 1), y.start - top, hint))
     ends = text(2, height - 3, number(found.start)) + text(width - 2, height - 3, number(end), "end")
     axis = element("path", d=f"M2 {y.start}H{width - 2}", stroke="currentColor", stroke_opacity=0.4)
-    told = f"Histogram of {sum(found.counts):,} numbers from {label(found.start)} to {label(end)}"
-    return drawing("".join((*bars, axis, ends)), width, height, told)
+    summary = f"Histogram of {sum(found.counts):,} numbers from {label(found.start)} to {label(end)}"
+    return drawing("".join((*bars, axis, ends)), width, height, summary)
 
 
 def top_values(counts: Sequence[tuple[object, int]], rows: int, most: int = 5) -> str:
@@ -61,12 +61,12 @@ def top_values(counts: Sequence[tuple[object, int]], rows: int, most: int = 5) -
     parts = []
     for place, (name, share) in enumerate(shown):
         y = place * bar
-        told = title(f"{name}: {percent(share)}")
+        hint = title(f"{name}: {percent(share)}")
         parts.append(text(left - 4, y + 11, shortened(name, 14), "end"))
-        parts.append(_bar(left, y + 2, share / longest * (width - left - 46), bar - 4, told))
+        parts.append(_bar(left, y + 2, share / longest * (width - left - 46), bar - 4, hint))
         parts.append(text(width, y + 11, percent(share), "end"))
-    told = "Most frequent: " + ", ".join(f"{name} {percent(share)}" for name, share in shown)
-    return drawing("".join(parts), width, len(shown) * bar, told) if shown else ""
+    summary = "Most frequent: " + ", ".join(f"{name} {percent(share)}" for name, share in shown)
+    return drawing("".join(parts), width, len(shown) * bar, summary) if shown else ""
 
 
 def bars(values: Sequence[tuple[str, float | None]], words: str, *, shares: bool = False) -> str:
@@ -80,13 +80,13 @@ def bars(values: Sequence[tuple[str, float | None]], words: str, *, shares: bool
     parts = []
     for place, (name, value) in enumerate(values):
         y = place * BAR
-        told = title(f"{name}: {written(value)}")
+        hint = title(f"{name}: {written(value)}")
         length = abs(value or 0.0) / longest * room
         parts.append(text(left - 6, y + 13, shortened(name, NAME), "end"))
-        parts.append(_bar(left, y + 3, length, BAR - 6, told))
+        parts.append(_bar(left, y + 3, length, BAR - 6, hint))
         parts.append(text(left + length + 5, y + 13, written(value)))
-    told = f"{words}: " + ", ".join(f"{name} {written(value)}" for name, value in values[:5])
-    return drawing("".join(parts), WIDTH, len(values) * BAR, told)
+    summary = f"{words}: " + ", ".join(f"{name} {written(value)}" for name, value in values[:5])
+    return drawing("".join(parts), WIDTH, len(values) * BAR, summary)
 
 
 def _bar(x: float, y: float, width: float, height: float, inside: str) -> str:

@@ -60,10 +60,10 @@ def line_chart(
     for position, (name, points) in enumerate(lines.items()):
         last = f"{name} {number(points[-1][1])} at {x_title} {points[-1][0]:g}"
         drawn += [frame.line(points, position), frame.marker(points[-1], position, words=last)]
-    told = "; ".join(
+    summary = "; ".join(
         f"{name} from {number(points[0][1])} to {number(points[-1][1])}" for name, points in lines.items()
     )
-    return drawing("".join((*drawn, legend(list(lines), WIDTH))), WIDTH, HEIGHT, f"{told}, by {x_title}")
+    return drawing("".join((*drawn, legend(list(lines), WIDTH))), WIDTH, HEIGHT, f"{summary}, by {x_title}")
 
 
 def _finite(points: Iterable[tuple[float, float | None]]) -> list[Point]:

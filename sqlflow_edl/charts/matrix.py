@@ -47,8 +47,8 @@ def confusion(classes: Sequence[object], matrix: Sequence[Sequence[float]]) -> s
         precision = _share(matrix[column][column], total)
         parts.append(_margin(layout.x(column), layout.y(count), layout, precision, data_precision=column))
     right = _share(sum(matrix[place][place] for place in range(count)), sum(map(sum, matrix)))
-    told = f"Confusion matrix of {count} classes{f', {right} right' if right else ''}"
-    return drawing("".join(parts), layout.x(count + 1), layout.y(count + 1), told)
+    summary = f"Confusion matrix of {count} classes{f', {right} right' if right else ''}"
+    return drawing("".join(parts), layout.x(count + 1), layout.y(count + 1), summary)
 
 
 def _names(names: Sequence[str], layout: _Layout) -> list[str]:
@@ -76,11 +76,11 @@ def _names(names: Sequence[str], layout: _Layout) -> list[str]:
 def _cell(names: Sequence[str], pair: tuple[int, int], count: float, total: float, layout: _Layout) -> str:
     true, predicted = pair
     share = count / total if total else 0.0
-    told = title(f"true {names[true]}, predicted {names[predicted]}: {count:,.10g}, {percent(share)}")
+    hint = title(f"true {names[true]}, predicted {names[predicted]}: {count:,.10g}, {percent(share)}")
     x, y, key = layout.x(predicted), layout.y(true), f"{true}-{predicted}"
     box = element(
         "rect",
-        told,
+        hint,
         x=x,
         y=y,
         width=layout.cell - 2,

@@ -116,9 +116,9 @@ def beeswarm(rows: Explained) -> str:
         middle = top + STRIP * (place + 0.5)
         parts.append(text(left - 6, middle + 4, shortened(name, NAME), "end"))
         parts += _strip(rows, name, scale, middle)
-    told = ", ".join(f"{name} {number(_importance(rows.effects[name]))}" for name in names[:5])
+    summary = ", ".join(f"{name} {number(_importance(rows.effects[name]))}" for name in names[:5])
     return drawing(
-        "".join(parts), WIDTH, bottom + 36, f"Effects of the columns on {rows.target}, on average {told}"
+        "".join(parts), WIDTH, bottom + 36, f"Effects of the columns on {rows.target}, on average {summary}"
     )
 
 
@@ -225,7 +225,7 @@ def dependence(rows: Explained, column: str, by: str = "") -> str:
     if names:
         x = x + _swarm_within(found, y, (frame.x.end - frame.x.start) / len(names) / 2 - DOT)
     title = text(12, 12, f"effect on {rows.target}", fill_opacity=0.75)
-    told = f"Effect of {column} on {rows.target}, {number(float(heights.min()))} to {number(float(heights.max()))}"
+    summary = f"Effect of {column} on {rows.target}, {number(float(heights.min()))} to {number(float(heights.max()))}"
     colouring = _coloured(rows, by, chosen)
     drawn = "".join(
         (
@@ -235,7 +235,7 @@ def dependence(rows: Explained, column: str, by: str = "") -> str:
             colouring.key,
         )
     )
-    return drawing(drawn, WIDTH, HEIGHT, told)
+    return drawing(drawn, WIDTH, HEIGHT, summary)
 
 
 def _swarm_within(groups: Floats, y: Floats, most: float) -> Floats:

@@ -11,16 +11,8 @@ from pygments.token import Keyword
 from sqlflow_edl.syntax.keywords import CLAUSES
 from sqlflow_edl.syntax.split import VERBS
 
-EXTENDED = (
-    *VERBS,
-    *sorted(CLAUSES),
-    "APPEND",
-    "TO",
-    "MODEL",
-    "MODELS",
-    "SHOW",
-    "DESCRIBE",
-)  # beside those of SQL
+# beside those of SQL
+EXTENDED = (*VERBS, *sorted(CLAUSES), "APPEND", "TO", "MODEL", "MODELS", "SHOW", "DESCRIBE")
 
 
 class ExtendedSqlLexer(SqlLexer):

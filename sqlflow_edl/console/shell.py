@@ -62,7 +62,7 @@ class Shell:
     def execute(self, text: str, name: str = "") -> bool:
         """Run statements; return True if all have run. name: name of the file with the text."""
         with self.connection.session():
-            self._tell_notes()
+            self._show_notes()
         return self._statements.run(text, self.connection, name)
 
     def agrees(self, question: str) -> bool:
@@ -83,12 +83,12 @@ class Shell:
             raise error.error from None
         self.connection.close()
         self.connection = fresh
-        self._tell_notes()
+        self._show_notes()
 
     def _one(self) -> None:
         written, self._written = self._written, ""
         try:
-            text = self._prompt.text(self.connection, self._tell_notes, written)
+            text = self._prompt.text(self.connection, self._show_notes, written)
         except TerminatedError:
             raise
         except KeyboardInterrupt:
@@ -128,7 +128,7 @@ class Shell:
         except SQLFlowError as error:
             self.screen.complain(render(error))
 
-    def _tell_notes(self) -> None:
+    def _show_notes(self) -> None:
         while self.connection.notes:
             self.screen.narrator.note(self.connection.notes.pop(0))
 

@@ -68,13 +68,13 @@ class Statements:
         began = time.monotonic()
         try:
             with interrupting(session.source.interrupt):
-                self._tell(session.execute(statement), began, vertical, types=_gives_data(statement))
+                self._show(session.execute(statement), began, vertical, types=_gives_data(statement))
         finally:
             if _makes(statement, session.dialect):
                 connection.refresh()
         return True
 
-    def _tell(self, result: Result, began: float, vertical: bool, *, types: bool) -> None:
+    def _show(self, result: Result, began: float, vertical: bool, *, types: bool) -> None:
         page, footer = None, ""
         if result.reader is not None:
             page, footer = self._screen.rows(result, vertical=vertical, types=types)

@@ -78,7 +78,7 @@ class Narrator:
         self._live = is_smart(out) and not quiet
         self._coloured = has_colours(out)
         self._shown = 0  # characters of the line that will be rewritten
-        self._told_at = clock()
+        self._written_at = clock()
         self._forget()
 
     def _forget(self) -> None:
@@ -90,14 +90,14 @@ class Narrator:
     # The statements of a program -------------------------------------------------------------------------
 
     def begins(self, step: Step) -> None:
-        self._told(step, "START")
+        self._status(step, "START")
 
     def ends(self, step: Step, result: Result, footer: str, seconds: float) -> None:
         """Report what was done, row count and duration; for a training also its metrics and the model's use."""
         message = "" if result.model else result.message  # a training's is long, and a line of its own
         did = "; ".join(part for part in (message, footer) if part not in ("", "OK"))
         with self._writing:  # in one piece, also among statements that run side by side
-            self._told(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
+            self._status(step, "OK", f"{': ' if did else ''}{did} ({duration(seconds)})")
             for line in final_report(result):
                 self._line(f"  {line}")
 
@@ -108,18 +108,18 @@ class Narrator:
     def fails(self, step: Step, error: str, seconds: float) -> None:
         """Report an error as it is rendered, even when quiet."""
         with self._writing:
-            self._told(step, "ERROR", f" ({duration(seconds)})")
+            self._status(step, "ERROR", f" ({duration(seconds)})")
             self.complain(error)
 
     def leaves_out(self, step: Step) -> None:
         """Report a statement that does not run because of errors reported above."""
-        self._told(step, "ERROR", ": its errors are reported above")
+        self._status(step, "ERROR", ": its errors are reported above")
 
     def skips(self, step: Step, why: str) -> None:
-        self._told(step, "SKIP", f": {why}")
+        self._status(step, "SKIP", f": {why}")
 
     def cancels(self, step: Step) -> None:
-        self._told(step, "CANCEL")
+        self._status(step, "CANCEL")
 
     def closes(self, counts: Mapping[str, int]) -> None:
         """Report the counts of the run."""
@@ -177,7 +177,7 @@ class Narrator:
             self._reached = event
         if self._live:
             self._rewrite(progress.live(self._reached, self._learnt, self._tally))
-        elif begins_to_wait or self._clock() - self._told_at >= SILENCE:
+        elif begins_to_wait or self._clock() - self._written_at >= SILENCE:
             self._line(progress.live(self._reached, self._learnt, self._tally))
 
     # Lines -----------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class Narrator:
                 self.out.write(shown_text(text, self.out) + "\n")
                 self.out.flush()
             self.also(text)
-            self._told_at = self._clock()
+            self._written_at = self._clock()
 
     def complain(self, error: str) -> None:
         """Write a rendered error even when quiet."""
@@ -200,7 +200,7 @@ class Narrator:
         if not self.quiet:
             self.say(text)
 
-    def _told(self, step: Step, word: str, more: str = "") -> None:
+    def _status(self, step: Step, word: str, more: str = "") -> None:
         padded = self._painted(word.ljust(len("START")), _STYLES[word])
         self._line(f"{step.number} of {step.total} {padded} {step.title}{more}")
 

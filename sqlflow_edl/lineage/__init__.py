@@ -113,7 +113,7 @@ def tracked(
     finally:
         for system, tracker in begun:
             if tracker is not None:
-                _told(system, partial(tracker.ends, result, error), note)
+                _noting_errors(system, partial(tracker.ends, result, error), note)
     return result
 
 
@@ -151,10 +151,10 @@ def _begun(system: _System, execution: Execution, note: Callable[[str], None]) -
         tracker.begins()
         return tracker
 
-    return _told(system, begin, note)
+    return _noting_errors(system, begin, note)
 
 
-def _told(system: _System, call: Callable[[], T], note: Callable[[str], None]) -> T | None:
+def _noting_errors(system: _System, call: Callable[[], T], note: Callable[[str], None]) -> T | None:
     try:
         return call()
     except Exception as error:  # of a client, a configuration or a network that are not ours

@@ -50,9 +50,8 @@ from sqlflow_edl.model_sql.expressions import (
 from sqlflow_edl.model_sql.stages import Stages
 
 _LARGEST = 1e30  # of a feature, as in edl.features.transform
-_SPLITTER = (
-    2.0**29 + 1
-)  # x times it, less the difference to x, is x rounded to float32's 24 bits (Veltkamp, 1968)
+# x times it, less the difference to x, is x rounded to float32's 24 bits (Veltkamp, 1968)
+_SPLITTER = 2.0**29 + 1
 
 
 @dataclass(frozen=True)

@@ -78,12 +78,12 @@ class Live:
         self._show(self._doing)
 
     def note(self, text: str) -> None:
-        self._tell(f"note: {text}")
+        self._add(f"note: {text}")
 
     def warn(self, text: str) -> None:
-        self._tell(f"warning: {text}")
+        self._add(f"warning: {text}")
 
-    def _tell(self, line: str) -> None:
+    def _add(self, line: str) -> None:
         self._notes.append(line)
         self._show(self._now())
 

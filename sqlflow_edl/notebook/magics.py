@@ -70,9 +70,9 @@ class SQLFlowMagics(Magics):
 
         {{ name }} inserts the text of a variable, :name its value as a quoted literal.
         """
-        with _told() as told:
+        with _errors_shown() as context:
             options, rest = split_options(line, OF_A_CELL)
-            told.debug = "debug" in options
+            context.debug = "debug" in options
             if "persist" in options:
                 self._persist(options, rest)
                 return None
@@ -84,7 +84,7 @@ class SQLFlowMagics(Magics):
             names = [each for each in (name, options.get("o", "")) if each]
             check_names(names)
             session = self.connections.session(options.get("source", ""))
-            result = self._run(session, text, workers, told)
+            result = self._run(session, text, workers, context)
             self._shell.user_ns.update(dict.fromkeys(names, result))
             return None if name else result
 
@@ -102,7 +102,7 @@ class SQLFlowMagics(Magics):
         --on PLACE          where jobs run: kubernetes, or kubernetes:PROFILE
         --dialect NAME      SQL dialect (default: the database's)
         """
-        with _told() as told:
+        with _errors_shown() as context:
             options, rest = split_options(line, OF_A_CONNECTION)
             url, _, rest = rest.strip().partition(" ")
             more, rest = split_options(rest, OF_A_CONNECTION)
@@ -110,14 +110,14 @@ class SQLFlowMagics(Magics):
                 raise SemanticError(
                     f"unexpected argument {rest.strip()}", hint="%sqlflow_connect URL --alias NAME"
                 )
-            told.debug = "debug" in (options := options | more)
+            context.debug = "debug" in (options := options | more)
             print("connected to", self._connected(url, options).source.url)
 
     @no_var_expand
     @line_magic
     def sqlflow_close(self, line: str) -> None:
         """Close a data source, the current one or `%sqlflow_close URL or alias`, and end its training process."""
-        with _told():
+        with _errors_shown():
             self.connections.close(line.strip())
 
     def _persist(self, options: Options, rest: str) -> None:
@@ -151,16 +151,16 @@ class SQLFlowMagics(Magics):
         )
         return self.connections.connect(settings, options.get("alias", ""))
 
-    def _run(self, session: Session, text: str, workers: int | None, told: _Told) -> ResultSet | None:
+    def _run(self, session: Session, text: str, workers: int | None, context: _Context) -> ResultSet | None:
         from sqlflow_edl.notebook import cell
         from sqlflow_edl.notebook.variables import filled
 
-        told.text = text
-        told.text = filled(text, self._shell.user_ns, session.dialect)
+        context.text = text
+        context.text = filled(text, self._shell.user_ns, session.dialect)
         of_session = session.workers
         session.workers = of_session if workers is None else workers
         try:
-            return cell.run(session, told.text, self._screen(), self._show)
+            return cell.run(session, context.text, self._screen(), self._show)
         finally:
             session.workers = of_session
 
@@ -195,7 +195,7 @@ def _workers(options: Options) -> int | None:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Context:
     """Context of a cell for reporting its error."""
 
     text: str = ""
@@ -203,15 +203,15 @@ class _Told:
 
 
 @contextmanager
-def _told() -> Iterator[_Told]:
+def _errors_shown() -> Iterator[_Context]:
     """Report errors as a notebook shows them: with the cell's text, and under --debug with a traceback."""
-    told = _Told()
+    context = _Context()
     try:
-        yield told
+        yield context
     except SQLFlowError as error:
-        if told.debug and isinstance(error, UserCodeError) and error.traceback:
+        if context.debug and isinstance(error, UserCodeError) and error.traceback:
             print(error.traceback, file=sys.stderr)
-        elif told.debug:
-            print(render(error, told.text, "<cell>"), file=sys.stderr)
+        elif context.debug:
+            print(render(error, context.text, "<cell>"), file=sys.stderr)
             raise
-        raise CellError(error, told.text) from error
+        raise CellError(error, context.text) from error

@@ -18,15 +18,8 @@ from sqlflow_edl.syntax import Statement, parse
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import Token, sql_tokens
 
-_PLAIN = (
-    str,
-    int,
-    float,
-    decimal.Decimal,
-    datetime.date,
-    datetime.time,
-    type(None),
-)  # bool is an int, datetime a date
+# bool is an int, datetime a date
+_PLAIN = (str, int, float, decimal.Decimal, datetime.date, datetime.time, type(None))
 _SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
 _PARAMETER = re.compile(r":[^\W\d]\w*")
 _BEFORE = frozenset(" \t\r\n(,=<>+-*/%|")  # characters before a parameter; else the colon belongs to the SQL

@@ -51,15 +51,8 @@ class Planned:
     warnings: tuple[DataWarning, ...] = ()
 
 
-_OF_TRAINING = (
-    "optimizer",
-    "schedule",
-    "loss",
-    "metrics",
-    "callbacks",
-    "training",
-    "size",
-)  # no sections of a transform
+# no sections of a transform
+_OF_TRAINING = ("optimizer", "schedule", "loss", "metrics", "callbacks", "training", "size")
 
 
 def training(planned: Planned) -> list[Row]:
@@ -336,9 +329,9 @@ def _why_servers(spec: JobSpec) -> str:
 
 
 def _workers(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """List the number of workers and where they run; empty for a job in one process."""
+    """List the number of workers; empty for a job in one process."""
     if spec.cluster.workers:
-        yield f"{spec.cluster.workers:,}", "with a master, as processes on this machine"
+        yield f"{spec.cluster.workers:,}", "with a master"
 
 
 def _size(spec: JobSpec) -> Rows:

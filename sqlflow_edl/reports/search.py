@@ -26,6 +26,7 @@ def _rows(plan: SearchPlan, spec: JobSpec, search: Search, warnings: Sequence[Da
         return WRITTEN if name in plan.written else default
 
     why = "no model is named" if plan.statement.kind == "auto" else "attributes have several values"
+    why = "a training in folds" if plan.is_in_folds else why
     several = search.max_members > 1 or search.folds > 1
     best = "the mean of the models that predict" if several else "the model that predicts"
     yield "model", spec.model.name, f"{best} the validation rows best", why

@@ -132,7 +132,7 @@ def placed(job: spec.JobSpec) -> Iterator[tuple[spec.Feature, list[str]]]:
 def settings(training: spec.Training) -> Iterator[tuple[str, str]]:
     """Yield name and value of each setting except those that reports show elsewhere."""
     for name, found in msgspec.structs.asdict(training).items():
-        if name not in _TOLD and (found or name not in _OPTIONAL):
+        if name not in _SHOWN_ELSEWHERE and (found or name not in _OPTIONAL):
             yield name, value(found)
 
 
@@ -173,7 +173,7 @@ def forecast(found: spec.Forecast | None) -> Iterator[tuple[str, str]]:
 
 
 _OPTIONAL = ("time_limit", "calibration", "threshold", *ROW_LIMITS)
-_TOLD = ("epochs", "batch_size", "max_steps", "validation_fraction")
+_SHOWN_ELSEWHERE = ("epochs", "batch_size", "max_steps", "validation_fraction")
 
 
 def summary(found: ColumnSummary, type_: str = "") -> str:

@@ -186,10 +186,10 @@ def _add_to_sqlite(connection: Any, model: Model, name: str) -> None:
         return json.dumps(row, ensure_ascii=False)
 
     for function, call in ((name, one), (name + ALL, every)):
-        connection.create_function(function, len(fields), _told(call), deterministic=True)
+        connection.create_function(function, len(fields), _printing_errors(call), deterministic=True)
 
 
-def _told(call: Callable[..., object]) -> Callable[..., object]:
+def _printing_errors(call: Callable[..., object]) -> Callable[..., object]:
     """Return the function with its errors on stderr: SQLite reports that there was one, and nothing else."""
 
     def function(*values: object) -> object:

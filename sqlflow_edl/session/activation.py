@@ -35,12 +35,8 @@ from sqlflow_edl.session.pinning import reader_of
 from sqlflow_edl.syntax import ast
 
 METRICS = "validation.metrics"
-_USUAL = {
-    "rmse",
-    "log_loss",
-    "ndcg@10",
-    "inertia",
-}  # of each kind of label, the metric that sees small differences
+# of each kind of label, the metric that sees small differences
+_USUAL = {"rmse", "log_loss", "ndcg@10", "inertia"}
 
 
 @dataclass(frozen=True, slots=True)

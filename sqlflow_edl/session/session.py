@@ -266,10 +266,10 @@ class Session:
     def _predicted(self, statement: Statement) -> Result:
         """Return the rows of a call in a query."""
         if about_model := models.HANDLERS.get(statement.kind):
-            told = about_model(self.registry, statement)
-            if told.reader is None:
-                raise SemanticError(told.message, span=statement.model.span if statement.model else None)
-            return told
+            answer = about_model(self.registry, statement)
+            if answer.reader is None:
+                raise SemanticError(answer.message, span=statement.model.span if statement.model else None)
+            return answer
         found = JobRunner(self.compiler, self._submitter, self.observer, self._store).run(statement)
         self.observer.doing("running the query")
         return found

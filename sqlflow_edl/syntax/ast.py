@@ -191,9 +191,8 @@ class Statement:
     select: str = ""  # the user's SELECT, byte for byte, surrounding white space removed
     select_span: Span | None = None
     plan: bool = False  # EXPLAIN query TRAIN …: show the plan, start nothing
-    model: Name | None = (
-        None  # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, SET, DROP
-    )
+    # TRAIN's model class; the model of EVALUATE, EXPLAIN, SHOW, DESCRIBE, SET, DROP
+    model: Name | None = None
     target: Name | None = None  # PREDICT's target
     append: Constant | None = None  # APPEND of PREDICT: rows are added to the target
     prefix: str = ""  # before the name of the predicted column, without a target

@@ -13,9 +13,8 @@ _UNCLOSED = {"/": "comment", "(": "parenthesis", "[": "bracket", "{": "brace", "
 _BRACKETS = {"(": ")", "[": "]", "{": "}"}
 _UNDECODED = re.compile("[\ud800-\udfff]")  # surrogates for undecodable bytes of arguments and file names
 _NUL = re.compile("\0")
-_VARIABLE = re.compile(
-    r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}"
-)  # of a template: {{ name }}, {% if … %}
+# of a template: {{ name }}, {% if … %}
+_VARIABLE = re.compile(r"\{\{-?\s*([^\W\d]\w*)[^{}]*\}\}|\{%[^%]*%\}")
 _VALUE = frozenset(("WORD", "NUMBER", "STRING", "LSQB", "TRUE"))
 _COMPARED = frozenset(("<", "<=", ">", ">=", "<>", "!=", "==", "="))
 _OPERATORS = frozenset(("SLASH", "PERCENT", "POWER", "COMPARISON"))

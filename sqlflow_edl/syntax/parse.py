@@ -21,16 +21,8 @@ from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
-_PLANNED = (
-    "train",
-    "auto",
-    "predict",
-    "evaluate",
-    "measure",
-    "explain",
-    "optimize",
-    "run",
-)  # kinds of statement whose plan EXPLAIN shows
+# kinds of statement whose plan EXPLAIN shows
+_PLANNED = ("train", "auto", "predict", "evaluate", "measure", "explain", "optimize", "run")
 
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:

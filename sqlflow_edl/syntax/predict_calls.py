@@ -48,11 +48,8 @@ _KINDS: Mapping[str, tuple[Kind, Mapping[str, str]]] = {
     "ROC_CURVE": ("evaluate", {"evaluate.report": "roc_curve"}),
     "TRANSFORM": ("predict", {"predict.report": "features"}),
 }
-_DERIVED = (
-    "DETECT_ANOMALIES",
-    "FORECAST",
-    "GLOBAL_EXPLAIN",
-)  # functions whose rows are made of those of other statements
+# functions whose rows are made of those of other statements
+_DERIVED = ("DETECT_ANOMALIES", "FORECAST", "GLOBAL_EXPLAIN")
 # functions with settings of their own; others have those of their statement
 _SETTINGS: Mapping[str, Sequence[str]] = {
     "CENTROIDS": ("standardize",),

@@ -2,12 +2,10 @@
 
 # An id: no value occurs twice.
 FEWEST_ROWS = 20  # in fewer rows texts or small numbers may all differ by chance
-UNIQUE_SAMPLE = (
-    1 << 17
-)  # distinct values kept of a column: 1 MiB; a share f of repeated values is missed at (1-f)^65536
-COINCIDENCES = (
-    10.0  # pairs of equal numbers that chance would give; then it gives none once in e^10 = 22,000 columns
-)
+# distinct values kept of a column: 1 MiB; a share f of repeated values is missed at (1-f)^65536
+UNIQUE_SAMPLE = 1 << 17
+# pairs of equal numbers that chance would give; then it gives none once in e^10 = 22,000 columns
+COINCIDENCES = 10.0
 ID_NAMES = frozenset(("id", "ids", "key", "uuid", "guid", "pk", "rowid", "rownum", "index", "idx"))
 
 # One column alone predicts the label.

@@ -55,10 +55,8 @@ def evaluation(
     renamed = columns(statement, schema, wanted, errors)
     names = trained.metrics
     if isinstance(trained.label, spec.ForecastLabel) and len(trained.label.quantiles) > 1:
-        names = (
-            *names,
-            "coverage",
-        )  # the backtest of the training has no share of its own: it calibrates them
+        # the backtest of the training has no share of its own: it calibrates them
+        names = (*names, "coverage")
     if "validation.metrics" in attributes:
         written = attributes["validation.metrics"]
         names = resolve_metrics(written.value, trained.label, written.span, errors)

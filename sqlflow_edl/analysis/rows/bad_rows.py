@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
 
-_VALID_JSON = {
-    "duckdb": "json_valid",
-    "sqlite": "json_valid",
-    "mysql": "JSON_VALID",
-}  # elsewhere it is an error
+# elsewhere it is an error
+_VALID_JSON = {"duckdb": "json_valid", "sqlite": "json_valid", "mysql": "JSON_VALID"}
 # NaN is above all other numbers where a comparison with it is not false
 _FINITE = f"{{0}} BETWEEN -{sys.float_info.max!r} AND {sys.float_info.max!r}"
 

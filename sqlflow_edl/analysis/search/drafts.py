@@ -21,9 +21,8 @@ TRIALS = 20  # points of a search space by default
 POOL = 4  # points of a search space for each trial, among which trials are chosen by the results of others
 LEAST_TRIALS = 10  # for which that pays
 SPREAD, LEAST_SPREAD = 1 / 3, 5  # share and least number of those trials that are spread over the space
-MOST_COLUMNS = (
-    100  # of the short form, up to which it goes on around the portfolio: each candidate is planned
-)
+# of the short form, up to which it goes on around the portfolio: each candidate is planned
+MOST_COLUMNS = 100
 SEED = next({row.name, *row.aliases} for row in TRAIN if row.name == "train.seed")
 
 

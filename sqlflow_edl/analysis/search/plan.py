@@ -37,10 +37,8 @@ from sqlflow_edl.syntax import ast
 MODEL = "Ensemble"
 SECONDS = ((1_000, 30.0), (10_000, 60.0), (100_000, 180.0))  # rows, and the time limit up to as many
 MOST_SECONDS = 300.0
-SCREENED_ROWS, SCREENING = (
-    50_000,
-    9,
-)  # training rows from which candidates are trained on a ninth of them first
+# training rows from which candidates are trained on a ninth of them first
+SCREENED_ROWS, SCREENING = 50_000, 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +204,7 @@ class SearchPlan:
     def _spec(self, found: list[spec.Candidate], divided: Division, ordered: int) -> spec.JobSpec:
         first = found[0].spec
         metric = self._metric(first.label)
-        usual = 0.0 if self._is_in_folds else default_seconds(divided.rows.total)
+        usual = 0.0 if self.is_in_folds else default_seconds(divided.rows.total)
         return msgspec.structs.replace(
             first,
             statement=self.statement.text,
@@ -263,10 +261,10 @@ class SearchPlan:
             return bool(given)
         if self.validates or self.held_out.query:
             return False
-        return self._is_in_folds or (self.statement.kind == "auto" and folds == 1)
+        return self.is_in_folds or (self.statement.kind == "auto" and folds == 1)
 
     @property
-    def _is_in_folds(self) -> bool:
+    def is_in_folds(self) -> bool:
         """True if one model, which the statement names, is trained in folds."""
         return self.statement.kind == "train" and not space.searched(self.statement)
 

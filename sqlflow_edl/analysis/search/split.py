@@ -9,10 +9,8 @@ import msgspec
 from edl import spec
 
 VALIDATION, TEST = 0.1, 0.1  # shares of the rows that no model is trained on, if they are not written
-SMALL, FOLDS = (
-    5_000,
-    5,
-)  # rows up to which none are tested on, and the folds of as many, if they are not written
+# rows up to which none are tested on, and the folds of as many, if they are not written
+SMALL, FOLDS = 5_000, 5
 
 
 class Division(NamedTuple):

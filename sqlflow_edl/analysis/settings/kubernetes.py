@@ -12,11 +12,12 @@ from sqlflow_edl.analysis.settings.dictionary import PLACE, Attribute
 
 USER = 10001  # of the image
 
+# label, processor request and limit, memory request; None: as the request, or by the job's size
 _ROLES = {
     "master": ("the master", "0.5", "2", "1Gi"),
     "worker": ("each worker", "1", None, None),
     "ps": ("each parameter server", "1", None, None),
-}  # label, processor request and limit, memory request; None: as the request, or by the job's size
+}
 
 
 def _resources() -> Iterator[Attribute]:

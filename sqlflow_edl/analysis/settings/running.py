@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.analysis.train_settings import Settings
 
 
+# field of spec.Cluster -> attribute
 _ATTRIBUTES = {
     "workers": "train.num_workers",
     "parameter_servers": "train.num_ps",
@@ -29,7 +30,7 @@ _ATTRIBUTES = {
     "max_staleness": "train.max_staleness",
     "priority": "train.priority",
     "task_timeout": "train.task_timeout",
-}  # field of spec.Cluster -> attribute
+}
 
 
 def cluster(settings: Settings) -> spec.Cluster:

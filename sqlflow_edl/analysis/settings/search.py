@@ -77,10 +77,8 @@ SHARED = (
     "validation.calibration", "validation.threshold",
 )  # fmt: skip
 _OWN = tuple(row for row in TRAIN if row.name in (TIME_LIMIT, ACTIVATE))
-OF_SPACE = (
-    *_OWN,
-    *(row for row in SEARCH if row.name != MODELS),
-)  # of a TRAIN statement with several values
+# of a TRAIN statement with several values
+OF_SPACE = (*_OWN, *(row for row in SEARCH if row.name != MODELS))
 ROWS = (*(row for row in TRAIN if row.name in SHARED), *_OWN, *SEARCH)
 _OF_TRAIN = Dictionary(TRAIN)
 _ONE_MODEL = "TRAIN of one model, such as TO TRAIN BoostedTreesClassifier; a search chooses it"

@@ -18,10 +18,8 @@ from sqlflow_edl.analysis.settings.values import Setting, Type
 FAMILY = "BoostedTrees"
 LIBRARIES: Mapping[str, str] = {"lightgbm": "LightGBM", "xgboost": "XGBoost"}
 RATES: Mapping[str, float] = {"lightgbm": 0.1, "xgboost": 0.3}  # learning rates of the libraries
-ROUNDS, MOST_ROUNDS = (
-    100,
-    1000,
-)  # by default: without validation rows; with them, where early stopping ends sooner
+# by default: without validation rows; with them, where early stopping ends sooner
+ROUNDS, MOST_ROUNDS = 100, 1000
 PATIENCE = 25  # rounds, if their number is not given
 BLOCK = 65_536  # rows of one call that scores
 ENOUGH_ROWS = 400  # for LightGBM's own least number of rows in a leaf, 20

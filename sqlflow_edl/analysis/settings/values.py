@@ -109,11 +109,12 @@ def convert(wanted: Type, value: Setting) -> Setting:
     return _SCALARS[wanted](value)
 
 
+# a type of several texts -> the type of each text
 _LISTS = {
     "texts": re.compile(r".+", re.DOTALL),
     "pairs": re.compile(r"[^=]+=.*", re.DOTALL),
     "taints": _TAINT,
-}  # a type of several texts -> the type of each text
+}
 
 
 def _texts(value: Setting) -> tuple[str, ...]:

@@ -43,9 +43,8 @@ from sqlflow_edl.analysis.statistics.histogram import HistogramBuilder, deciles
 
 MOST_DISTINCT = 200_000  # limit of the distinct values counted in a column
 SAMPLE_ROWS = 1_000_000
-SAMPLE_VALUES = (
-    1 << 26
-)  # of all columns together: 512 MiB; with more than 64 columns each has a smaller sample
+# of all columns together: 512 MiB; with more than 64 columns each has a smaller sample
+SAMPLE_VALUES = 1 << 26
 BINNED_ROWS = 20_000  # sample for the bins of a column that wants no quantiles
 
 

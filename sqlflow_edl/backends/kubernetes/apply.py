@@ -35,6 +35,7 @@ AT_ONCE = 8  # objects that are created at the same time
 ROLE_SECS, ROLE_POLL = 10.0, 0.1  # limit until the API server finds a new Role; poll interval
 PARTING = 10.0  # seconds to retry the clean-up
 
+# kind -> group and resource
 _PLURALS = {
     "Job": ("batch", "jobs"),
     "Service": ("", "services"),
@@ -44,7 +45,7 @@ _PLURALS = {
     "Role": (RBAC, "roles"),
     "RoleBinding": (RBAC, "rolebindings"),
     "NetworkPolicy": (NETWORKING, "networkpolicies"),
-}  # kind -> group and resource
+}
 
 
 def check(settings: Settings) -> None:

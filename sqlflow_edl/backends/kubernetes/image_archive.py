@@ -25,11 +25,12 @@ from sqlflow_edl.backends.kubernetes.images import check_tag
 
 NEEDED = ("opt/edl/bin/python", "opt/edl/code/edl/entrypoints/pod.py")  # of the folder
 EMPTIED = ("dev", "proc", "sys", "run", "tmp", "build")  # folders whose contents stay out
+# as in runtime/Dockerfile
 ENVIRONMENT = {
     "PATH": "/opt/edl/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "EDL_KERNELS": "/opt/edl/kernels",
     "SQLFLOW_MODEL_PATH": "/opt/models",
-}  # as in runtime/Dockerfile
+}
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 _OCI = "application/vnd.oci.image"
 

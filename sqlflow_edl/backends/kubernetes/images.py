@@ -22,9 +22,8 @@ STOCK = f"sqlflow-edl:{VERSION}"
 FILES = ("Dockerfile", "Containerfile")
 MODELS = "models"  # the folder of a user's modules
 
-_ASKED = {
-    "docker": ("version", "--format", "{{.Server.Version}}")
-}  # command that succeeds if the builder's daemon runs
+# command that succeeds if the builder's daemon runs
+_ASKED = {"docker": ("version", "--format", "{{.Server.Version}}")}
 _TEMPLATES = {"Dockerfile": "dockerfile.jinja", "requirements.txt": "requirements.jinja"}
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _TAG = re.compile(

@@ -43,17 +43,19 @@ NEEDED = (
     *(Right(verb, "", "pods") for verb in ("get", "list")),
     Right("get", "", "pods/log"),
 )
+# also needed without a given service account, because one is made for the job
 WITHOUT_ACCOUNT = (
     Right("create", "", "serviceaccounts"),
     Right("create", RBAC, "roles"),
     Right("create", RBAC, "rolebindings"),
-)  # also needed without a given service account, because one is made for the job
+)
 WITH_POLICY = (Right("create", NETWORKING, "networkpolicies"),)
+# to grant these, a user must have them, or the right to escalate
 OF_MASTER = (
     *(Right(verb, "", "pods") for verb in ("create", "delete", "list", "watch")),
     *(Right(verb, "", "configmaps") for verb in ("get", "update")),
     Right("get", "batch", "jobs"),
-)  # to grant these, a user must have them, or the right to escalate
+)
 ESCALATING = (Right("escalate", RBAC, "roles"), Right("bind", RBAC, "roles"))
 
 

@@ -122,16 +122,16 @@ class Editor:
             return None
         found = next((each for each in offers(where, self._names) if _is_named(each, where.word)), None)
         if found is not None and found.doc:
-            told = f"{found.text}: {found.doc}"
+            help_ = f"{found.text}: {found.doc}"
         elif forms := [
             each
             for name, each in STATEMENTS.items()
             if where.word.upper() in name.removeprefix("TO ").split()
         ]:
-            told = "\n\n".join(f"{line(each)}\n  {each.example}" for each in forms)
+            help_ = "\n\n".join(f"{line(each)}\n  {each.example}" for each in forms)
         else:
             return None
-        return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, told), _range(document, span))
+        return types.Hover(types.MarkupContent(types.MarkupKind.PlainText, help_), _range(document, span))
 
     def formatting(self, asked: types.DocumentFormattingParams) -> Sequence[types.TextEdit]:
         """Lay the program out as `sqlflow fmt` does; a program with an error stays as it is."""

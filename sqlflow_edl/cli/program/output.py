@@ -107,13 +107,13 @@ class Sheet:
 
 
 class Output:
-    """Writer of result sets. tell: callback for a line to the user."""
+    """Writer of result sets. say: callback for a line to the user."""
 
-    def __init__(self, path: Path | None, format_: str | None, tell: Callable[[str], None]) -> None:
+    def __init__(self, path: Path | None, format_: str | None, say: Callable[[str], None]) -> None:
         self._file = OutputFile(path) if path is not None else None
         self._out = self._file.out if self._file else sys.stdout
         self.format = format_ or (path and format_of(path)) or "table"
-        self._tell = tell
+        self._say = say
         self._results = 0
 
     @property
@@ -144,7 +144,7 @@ class Output:
             yield
         self._results += 1
         if self._file and self._results == 2 and self.format in _OF_ONE:
-            self._tell(f"note: {self._file.path} has several result sets, one after another")
+            self._say(f"note: {self._file.path} has several result sets, one after another")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -160,7 +160,7 @@ class Output:
             self._file.keep()
         elif failed or not self._results:
             why = "a statement failed" if failed else "no statement returned rows"
-            self._tell(f"{self._file.path} is not written: {why}")
+            self._say(f"{self._file.path} is not written: {why}")
         else:
             self._file.keep()
 

@@ -58,4 +58,12 @@ def test_a_search_shows_its_columns_and_the_split_of_its_rows(session: Session) 
     folds = explained(session, "SELECT age, income FROM people LABEL income WITH auto.folds = 3 INTO m")
     assert folds["rows", "training"] == ("800", "in each fold")
     assert folds["rows", "validation"] == ("400", "in each fold, choose the models and their length")
+
+
+def test_the_reason_of_a_search_is_what_makes_the_statement_one(session: Session) -> None:
+    query = "SELECT age, income FROM people TO TRAIN LinearRegressor WITH"
+    folds = explained(session, f"{query} validation.folds = 3 LABEL income INTO m")
+    values = explained(session, f"{query} train.epoch = CANDIDATES(2, 3) LABEL income INTO m")
+    assert folds["model", "Ensemble"][1] == "a training in folds"
+    assert values["model", "Ensemble"][1] == "attributes have several values"
     assert ("rows", "test") not in folds

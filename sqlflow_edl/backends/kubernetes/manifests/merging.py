@@ -28,10 +28,8 @@ _KEYS = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
-_DEEP = (
-    "containers",
-    "initContainers",
-)  # lists whose items are merged; in others an item replaces an item
+# lists whose items are merged; in others an item replaces an item
+_DEEP = ("containers", "initContainers")
 _APPENDED = ("tolerations",)
 
 

@@ -66,10 +66,8 @@ class Objects:
         self._first: Literal["master", "program"] = "program" if isinstance(spec, RunnableSpec) else "master"
         threads_each = threads(settings)
         if isinstance(spec, RunnableSpec):
-            how, files = (
-                RunSpec("torch", threads_each),
-                {FILE: msgspec.json.encode(spec)},
-            )  # it imports no framework
+            # it imports no framework
+            how, files = RunSpec("torch", threads_each), {FILE: msgspec.json.encode(spec)}
         else:
             worker = SCRIPT_WORKER if submission.script else WORKER
             how = RunSpec(spec.framework, threads_each, detached=True, master_timeout=timeout, worker=worker)
