@@ -225,7 +225,22 @@ def _statement(text: str, span: Span, head: _Head, select: Span, dialect: Dialec
         columns=_columns(text, span, head.transform, others, dialect),
         labels=labels,
         into=(Name(parts, name, head.name_span),),
+        warnings=tuple(_warnings(options)),
     )
+
+
+def _warnings(options: Mapping[str, Attribute]) -> Iterator[str]:
+    """Warn of a number of steps that BigQuery would not look at."""
+    by_steps = _text(options.get("optimize_strategy")).upper() == "BATCH_GRADIENT_DESCENT"
+    if (
+        _text(options.get("model_type")).casefold() == "linear_reg"
+        and "max_iterations" in options
+        and not by_steps
+    ):
+        yield (
+            "max_iterations ends the training before its default number of epochs, where BigQuery solves LINEAR_REG "
+            "exactly: leave it out to come near that"
+        )
 
 
 def _check_transform(text: str, transform: Span, model: Name | None, attributes: Sequence[Attribute]) -> None:

@@ -66,7 +66,7 @@ def _statement(piece: Piece, text: str, dialect: Dialect) -> Statement:
     if piece.clauses is None and creates_model(_slice(text, piece.span)):
         statement = created_model(text, piece.span, dialect)
         query = statement.select_span or piece.span
-        return replace(statement, warnings=_warnings(query, text, dialect))
+        return replace(statement, warnings=(*statement.warnings, *_warnings(query, text, dialect)))
     if piece.clauses is None or (
         piece.bare and piece.query and _is_ordinary(piece, piece.query, text, dialect)
     ):

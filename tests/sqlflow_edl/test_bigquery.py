@@ -40,6 +40,28 @@ def test_a_model_is_that_of_our_own_statement(case: Case, databases: Databases) 
             assert again.spec.model == candidate.spec.model, "the statement of a trial runs by itself"
 
 
+@pytest.mark.parametrize(
+    ("options", "warns"),
+    [
+        ("model_type = 'LINEAR_REG', max_iterations = 5", True),
+        (
+            "model_type = 'LINEAR_REG', max_iterations = 5, optimize_strategy = 'BATCH_GRADIENT_DESCENT'",
+            False,
+        ),
+        ("model_type = 'LINEAR_REG'", False),
+        ("model_type = 'LOGISTIC_REG', max_iterations = 5", False),
+    ],
+)
+def test_iterations_that_bigquery_would_not_count_are_told(
+    options: str, warns: bool, session: Session
+) -> None:
+    text = (
+        f"CREATE MODEL m OPTIONS({options}, input_label_cols = ['price']) AS SELECT rooms, price FROM houses"
+    )
+    [compiled] = session.compile(text)
+    assert any("BigQuery solves LINEAR_REG exactly" in note for note in compiled.notes) == warns
+
+
 def test_columns_that_transform_does_not_list_are_no_features(databases: Databases) -> None:
     text = (
         "CREATE MODEL m TRANSFORM({}, income) OPTIONS(model_type='linear_reg', input_label_cols=['income']) AS "
