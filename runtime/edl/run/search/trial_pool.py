@@ -220,7 +220,10 @@ class TrialPool:
                 if number is None:
                     return None
                 self._turns.setdefault(number, len(self._turns))
-                if needed_seconds(self._search, self._ended_seconds, number) <= self._left_to_trials:
+                needed = needed_seconds(self._search, self._ended_seconds, number)
+                if needed <= max(
+                    0.0, self._left_to_trials
+                ):  # a search has one trial, if its time is up before
                     return number
                 self.results[number] = TrialResult((), 0.0, NOT_BEGUN)
             return None
