@@ -58,7 +58,7 @@ def test_the_notebook_trains_measures_and_predicts(tmp_path: Path) -> None:
     assert "10 of 150 rows" in shown["text/html"]
     progress, trained = training
     assert progress["text/plain"].startswith("TRAIN DNNClassifier INTO sqlflow_models.iris_notebook: done (")
-    assert '<img src="data:image/svg+xml;base64,' in trained["text/html"]
+    assert 'src="data:image/svg+xml;base64,' in trained["text/html"]
     assert "TO PREDICT table.column USING sqlflow_models.iris_notebook" in trained["text/plain"]
     assert [each["text/plain"].split(":")[0] for each in measuring] == [
         "EVALUATE sqlflow_models.iris_notebook"
