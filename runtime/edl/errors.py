@@ -38,6 +38,11 @@ class SQLFlowError(Exception):
         self.span = span
         self.hint = hint
 
+    @property
+    def report(self) -> str:
+        """Message and hint as the lines that a process writes when it fails."""
+        return f"error: {self.message}" + (f"\nhint: {self.hint}" if self.hint else "")
+
 
 class StatementSyntaxError(SQLFlowError):
     """The text is not a statement of the language."""

@@ -20,5 +20,5 @@ def unstamped(line: str) -> str:
 
 
 def log(text: str) -> None:
-    """Write the line with the time to stderr at once."""
-    print(stamped(text), file=sys.stderr, flush=True)
+    """Write the lines, each with the time, to stderr at once."""
+    print("\n".join(map(stamped, text.split("\n"))), file=sys.stderr, flush=True)

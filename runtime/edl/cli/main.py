@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = _options(sys.argv[1:] if arguments is None else arguments)
     except SQLFlowError as error:
-        _complain(error)
+        print(error.report, file=sys.stderr)
         return exit_codes.USAGE
     try:
         with terminating():
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if getattr(options, "debug", False):
             traceback = getattr(error, "traceback", "") or "".join(format_exception(error))
             print(traceback.rstrip(), file=sys.stderr)
-        _complain(error)
+        print(error.report, file=sys.stderr)
         return exit_codes.INTERRUPTED if isinstance(error, JobCancelledError) else exit_codes.FAILED
     except TerminatedError:
         print("terminated", file=sys.stderr)
@@ -79,12 +79,6 @@ def _command(kind: str) -> Callable[[argparse.Namespace], None]:
     from edl.cli.commands import run_command
 
     return run_command
-
-
-def _complain(error: SQLFlowError) -> None:
-    print(f"error: {error.message}", file=sys.stderr)
-    if error.hint:
-        print(f"hint: {error.hint}", file=sys.stderr)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"job {job.id}", file=sys.stderr)
         try:
             with _printing(job, sys.stdout), SupervisedJob.start(job, how) as running:
-                running.follow(Narrator(sys.stderr))
+                running.follow(ScriptNarrator(sys.stderr))
         finally:
             script_run.forget(job.path)
 
@@ -115,7 +115,7 @@ def _run_elsewhere(script: ScriptRun, options: argparse.Namespace) -> None:
     with place.new_job("run", " ".join(("edl run", options.script))) as job:
         try:
             spec = _fill(job, script, options, where.most)
-            narrator, later = Narrator(sys.stderr), f"`sqlflow attach {job.id}` follows it"
+            narrator, later = ScriptNarrator(sys.stderr), f"`sqlflow attach {job.id}` follows it"
             if place.submit(job, spec, where, options, narrator, later=later):
                 _follow(where, job, narrator)
         finally:
@@ -135,7 +135,7 @@ def _fill(job: JobFolder, script: ScriptRun, options: argparse.Namespace, most: 
     return spec
 
 
-def _follow(where: place.Place, job: JobFolder, narrator: Narrator) -> None:
+def _follow(where: place.Place, job: JobFolder, narrator: ScriptNarrator) -> None:
     """Follow the job to its end, and print what its workers write."""
     printer = threading.Thread(target=_print_lines, args=(where, job), name="edl-logs", daemon=True)
     printer.start()
@@ -153,7 +153,7 @@ def _print_lines(where: place.Place, job: JobFolder) -> None:
                 print(f"[{name}] {line}", end="", flush=True)
 
 
-class Narrator:
+class ScriptNarrator:
     """Writer of restarts and of the ends of epochs."""
 
     def __init__(self, file: TextIO) -> None:

@@ -39,7 +39,7 @@ def main(role: str) -> NoReturn:
             place_rows(job, role)
         module, *last = _command(role, spec)
     except SQLFlowError as error:
-        print(f"error: {error.message}{error.hint and f'{chr(10)}hint: {error.hint}'}", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         if role == "master":  # whose output clients follow
             EventStream(sys.stdout.buffer).write(to_failed(error, ""))
         sys.exit(exit_codes.USAGE)

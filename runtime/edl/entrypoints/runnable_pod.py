@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         events.write(_run(Path(folder)))
     except SQLFlowError as error:
-        print(f"error: {error.message}", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         events.write(to_failed(error, ""))
         return exit_codes.JOB_FAILED
     return exit_codes.OK

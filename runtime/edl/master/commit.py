@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return exit_codes.OK
         return exit_codes.OK if commit_when_possible(job, intent) else exit_codes.FAILED
     except SQLFlowError as error:
-        log(f"error: {error.message}")
+        log(error.report)
         return exit_codes.FAILED
 
 

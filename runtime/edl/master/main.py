@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         state_store = FileStateStore(folder.state)
     except ClusterError as error:  # the other master continues, and reports the job's end
-        print(f"error: {error.message}", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         return exit_codes.FAILED
     with EventLog(folder.events) as events, contextlib.closing(state_store):
         try:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
                 return run(spec, folder, backend, options.lease_secs)
         except SQLFlowError as error:
-            print(f"error: {error.message}", file=sys.stderr)
+            print(error.report, file=sys.stderr)
             events.write(to_failed(error, folder.shown_log("master")))
             return exit_codes.JOB_FAILED
 

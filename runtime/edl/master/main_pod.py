@@ -55,10 +55,10 @@ def serve(
     try:
         return run(folder, events, options.lease_secs)
     except ClusterError as error:  # the next master may succeed
-        print(f"error: {error.message}", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         return exit_codes.FAILED
     except SQLFlowError as error:  # permanent: the job's files are wrong
-        print(f"error: {error.message}", file=sys.stderr)
+        print(error.report, file=sys.stderr)
         events.write(to_failed(error, folder.shown_log("master")))
         return exit_codes.JOB_FAILED
 

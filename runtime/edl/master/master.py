@@ -73,7 +73,7 @@ def run(spec: JobSpec, folder: ClusterFolder, backend: Backend, lease_secs: floa
     except ClusterError:
         raise
     except SQLFlowError as error:
-        log(f"error: {error.message}")
+        log(error.report)
         _end_instances(backend)
         end = backend.result_store.end(to_failed(error, folder.shown_log("master")))
         backend.events.write(end)

@@ -69,7 +69,7 @@ def _run(folder: ClusterFolder, stream: EventStream, lease_secs: float) -> int:
                 )
                 code = scripts.train(backend, lease_secs)
         except JobError as error:
-            log(f"error: {error.message}")
+            log(error.report)
             events.write(to_failed(error, folder.shown_log("master")))
             code = exit_codes.JOB_FAILED
         if code in (exit_codes.OK, exit_codes.JOB_FAILED):

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return exit_codes.OK
             return _train(scripts, folder, cluster, own_address(options.port), options.lease_secs)
         except SQLFlowError as error:
-            log(f"error: {error.message}")
+            log(error.report)
             events.write(to_failed(error, ""))
             return exit_codes.JOB_FAILED
 
@@ -74,7 +74,7 @@ def _train(
     try:
         state_store = FileStateStore(folder.state)
     except ClusterError as error:  # the other master continues
-        log(f"error: {error.message}")
+        log(error.report)
         return exit_codes.FAILED
     with contextlib.closing(state_store):
         backend = Backend(
@@ -303,7 +303,7 @@ class ScriptEnds:
             try:
                 self._await_ends({*zip(members, state.incarnations, strict=True)})
             except JobError as error:
-                log(f"error: {error.message}")
+                log(error.report)
                 end = to_failed(error, "")
         return self._result_store.end(end)
 

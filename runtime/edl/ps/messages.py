@@ -78,7 +78,7 @@ class Done(msgspec.Struct, frozen=True):
 class Pull(msgspec.Struct, frozen=True):
     """Get parameters. Arrays: for each of `tables`, distinct int64 ids, all of this server. Answer: `Pulled`.
 
-    `dense` requests the flat parameters, unless the version is still `known`. `state` requests the state, from server 0
+    `dense` requests the flat parameters. `state` requests the state, from server 0
     only, and with it the last `private` pushed by `instance`, if that is not empty. `at_least` waits for this step, at
     most `wait_secs`; then the present version is returned. A row that was never pushed has its initial value.
     """
@@ -86,7 +86,6 @@ class Pull(msgspec.Struct, frozen=True):
     generation: int
     tables: tuple[str, ...] = ()
     dense: bool = False
-    known: Version | None = None
     state: bool = False
     instance: str = ""
     at_least: int = 0

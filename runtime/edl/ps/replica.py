@@ -167,8 +167,7 @@ class Replica:
             raise JobError("the state is on server 0")
         with self.lock.shared():
             version = self.version
-            dense = pull.dense and pull.known != version
-            arrays: list[Array] = [store.flat.read()] if dense else []
+            arrays: list[Array] = [store.flat.read()] if pull.dense else []
             arrays += [
                 store.table(name).read(_ids(each)) for name, each in zip(pull.tables, ids, strict=True)
             ]
@@ -176,7 +175,7 @@ class Replica:
             if pull.state:
                 arrays.append(self.push_log.state())
                 private = self.push_log.private(pull.instance)
-        return msg.Pulled(version, dense, pull.state, private), arrays
+        return msg.Pulled(version, pull.dense, pull.state, private), arrays
 
     def push(self, push: msg.Push, arrays: Sequence[Array]) -> bool:
         """Apply the push, or stage it for its round, once. Return False if its lease is void, and nothing was done."""

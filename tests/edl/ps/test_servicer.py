@@ -139,17 +139,6 @@ def test_a_push_that_does_not_fit_moves_nothing(push: dict[str, object], arrays:
         np.testing.assert_array_equal(servers.pull(MODEL, {})["kernel"], first_values()["kernel"])
 
 
-def test_dense_that_is_known_is_not_sent_again() -> None:
-    with trained(1, MODEL) as servers:
-        pulled, _ = servers.call(0, msg.Pull(0, dense=True), msg.Pulled)
-        again = msg.Pull(0, dense=True, known=pulled.version)
-        pulled, arrays = servers.call(0, again, msg.Pulled)
-        assert not pulled.dense and not arrays
-        servers.push(MODEL, gradients(), {})
-        pulled, arrays = servers.call(0, again, msg.Pulled)
-        assert pulled.dense and arrays[0].shape == (16,)
-
-
 def test_a_push_brings_the_next_pull() -> None:
     with trained(1, MODEL) as servers:
         flat = partitioning.Placement(MODEL.dense, 1).flat(gradients(), 0)

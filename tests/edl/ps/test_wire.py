@@ -8,7 +8,7 @@ import pytest
 from edl.errors import SpecError
 from edl.ps import messages as msg
 from edl.ps import wire
-from edl.ps.checkpoint.content import Progress, Version
+from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Task
 
 PUSH = msg.Push(
@@ -23,7 +23,7 @@ PUSH = msg.Push(
     ticket=5,
     progress=Progress(Task(1, "train", 0, 512, 1, attempt=9), 512, 1, 0.5, 512.0),
     private=b"\0\xff",
-    pull=msg.Pull(2, ("a",), dense=True, known=Version(2, 0, 6)),
+    pull=msg.Pull(2, ("a",), dense=True),
 )
 
 

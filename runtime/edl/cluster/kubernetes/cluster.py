@@ -113,7 +113,9 @@ class KubernetesCluster:
     def stop(self, name: str, incarnation: int, grace: float) -> None:
         with self._lock:
             self._cache.stopping((name, incarnation))
-        pod = f"{self._deployment.name}-{name}-{incarnation}"
+        pod = names.pod(
+            self._deployment.name, Instance(name, "worker", incarnation)
+        )  # or a server of that name
         self._delete(pod, {"gracePeriodSeconds": max(LEAST_GRACE, math.ceil(grace))})
 
     def list(self) -> list[Change]:

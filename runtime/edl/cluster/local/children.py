@@ -79,10 +79,10 @@ def spawn(
     return process.pid
 
 
-def kill_group(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Signal the process and its group; do nothing if it does not exist."""
+def kill_group(pid: int) -> None:
+    """Kill the process and its group; do nothing if it does not exist."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
+        os.killpg(pid, signal.SIGKILL)
 
 
 def kill(pid: int, number: signal.Signals) -> None:

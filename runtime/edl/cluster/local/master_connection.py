@@ -27,7 +27,7 @@ from edl.cluster.local.messages import (
 from edl.errors import ClusterError
 
 
-class Link:
+class MasterConnection:
     """Server of one master after another. Between two of them, changes are dropped: the next master lists all
     instances. `heartbeats` counts those of all masters.
     """

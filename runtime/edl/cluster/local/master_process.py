@@ -20,7 +20,7 @@ from edl.cluster.exit_reason import Exit
 from edl.cluster.local.children import kill, kill_group
 from edl.cluster.local.instances import Instances
 from edl.cluster.local.launcher import LaunchSettings
-from edl.cluster.local.master_connection import Link
+from edl.cluster.local.master_connection import MasterConnection
 from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.cluster_folder import Process
 from edl.jobs.event_log import read_end
@@ -67,9 +67,11 @@ class Silence:
 class Masters:
     """Starter of masters. After `end`, no other is started."""
 
-    def __init__(self, setting: LaunchSettings, link: Link, instances: Instances, port: int) -> None:
+    def __init__(
+        self, setting: LaunchSettings, connection: MasterConnection, instances: Instances, port: int
+    ) -> None:
         self._setting = setting
-        self._link = link
+        self._connection = connection
         self._instances = instances
         self._port = port
         self._pid = 0
@@ -117,7 +119,7 @@ class Masters:
         self._setting.children.watch(self._pid, ended.set_result)
         self._setting.folder.write_process("master", Process.of(self._pid))
         self._setting.say(f"master: pid {self._pid}")
-        serving = asyncio.create_task(self._link.serve(ours, self._instances, relaunches))
+        serving = asyncio.create_task(self._connection.serve(ours, self._instances, relaunches))
         watching = asyncio.create_task(self._end_silent(self._pid))
         try:
             return await ended
@@ -129,8 +131,8 @@ class Masters:
 
     async def _end_silent(self, pid: int) -> None:
         """Kill the master when its event loop has not run for too long."""
-        silence = Silence(self._setting.spec.master_timeout, self._link.heartbeats, time.monotonic())
-        while not silence.too_long(self._link.heartbeats, time.monotonic()):
+        silence = Silence(self._setting.spec.master_timeout, self._connection.heartbeats, time.monotonic())
+        while not silence.too_long(self._connection.heartbeats, time.monotonic()):
             await asyncio.sleep(CHECK_SECONDS)
         self._setting.say(
             f"the master (pid {pid}) has not answered for {silence.seconds:.0f} s and is killed"

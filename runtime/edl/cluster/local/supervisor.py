@@ -30,7 +30,7 @@ from edl import exit_codes
 from edl.cluster.local.children import Children, kill_orphans
 from edl.cluster.local.instances import Instances
 from edl.cluster.local.launcher import LaunchSettings, launcher
-from edl.cluster.local.master_connection import Link
+from edl.cluster.local.master_connection import MasterConnection
 from edl.cluster.local.master_process import CANCEL_SECONDS, End, Masters
 from edl.cluster.local.messages import DETACH
 from edl.cluster.local.parent_watch import adopt_orphans
@@ -88,19 +88,19 @@ class Supervisor:
         """Run the job and return its end, when no process of it is left. `port` is reserved for the master."""
         reading, writing = os.pipe()  # parent pipe: no other process has its write end
         loop = asyncio.get_running_loop()
-        children, link = Children(), Link()
+        children, connection = Children(), MasterConnection()
         setting = LaunchSettings(self._job.path, self._spec, reading, children, say)
-        instances = Instances(children, link.notify, self._spec.slots or None)
+        instances = Instances(children, connection.notify, self._spec.slots or None)
         loop.add_signal_handler(signal.SIGCHLD, children.reap)
         instances.launcher = launcher(setting, instances, adopting=adopt_orphans())
-        self._masters = Masters(setting, link, instances, port)
+        self._masters = Masters(setting, connection, instances, port)
         loop.add_signal_handler(signal.SIGTERM, self._cancel)
         if not self._detached:
             loop.add_reader(0, self._watch_client)
         async with contextlib.AsyncExitStack() as slots:
             try:
                 await slots.enter_async_context(
-                    sharing(self._spec.quota, self._job.id, instances, link.notify, say)
+                    sharing(self._spec.quota, self._job.id, instances, connection.notify, say)
                 )
                 end = await self._masters.serve()
             except ClusterError as error:

@@ -98,9 +98,7 @@ class XGBoostEngine(Engine):
             what = "booster gblinear" if self._kind == "gblinear" else "tree_method exact"
             raise JobError(f"XGBoost trains {what} on one worker", hint="use gbtree with tree_method hist")
 
-    def _begin(
-        self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None = None
-    ) -> None:
+    def _begin(self, matrix: Array, labels: Array, weights: Array | None, groups: Groups | None) -> None:
         present = self.dump(self.rounds) if self._booster is not None else b""
         threads = self._params["nthread"] = threads_for(matrix, _threads, GROWING)
         quantiles = self._kind != "gblinear" and self._params.get("tree_method", "hist") in ("auto", "hist")
