@@ -38,7 +38,7 @@ from edl.master.reporting.tensorboard_copies import CurveCopies
 from edl.master.servicer import Service, serve
 from edl.master.state import MasterState
 from edl.master.state_loop import StateLoop
-from edl.master.stopping import PAUSED, Deadline, Stopper
+from edl.master.stopping import PAUSED, Deadline, Stopper, until
 from edl.master.tasks.recovery import (
     AllReduceRecovery,
     RecoveryPolicy,
@@ -385,11 +385,11 @@ class Master:
     async def _let_go(self) -> None:
         """Wait until the running workers know that the job is over; the remaining ones are stopped later."""
         seconds = LEAVE_SECS if not self._tasks.state.cancelled else 2.0
-        await _until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
+        await until(lambda: not self._state_loop.waits_for(self._instances.workers), seconds)
 
     async def _end_instances(self) -> None:
         """Wait for workers that exit by themselves and complete their logs; stop the others."""
-        await _until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
+        await until(lambda: self._state_loop.left.isdisjoint(self._instances.workers), GO_SECS)
         await asyncio.to_thread(_end_instances, self._backend)
 
 
@@ -400,14 +400,6 @@ def _end_instances(backend: Backend) -> None:
         backend.end_instances()
     except ClusterError as error:
         log(f"instances may remain: {error.message}")
-
-
-async def _until(done: Callable[[], bool], seconds: float) -> None:
-    """Wait for the condition, for `seconds` at most."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not done():
-                await asyncio.sleep(0.02)
 
 
 def mode_of(cluster: ClusterSpec) -> Mode:

@@ -23,7 +23,7 @@ from edl.master.tasks.task_manager import TaskManager
 PAUSED = Failed(JobPausedError.code, "the job was paused")
 GROUP_SECS = 30.0  # time for the group of the last worker to form
 STEP_SECS = STOP_GRACE + 10.0  # time of each other step
-POLL = 0.05
+POLL = 0.02
 
 
 class Deadline:
@@ -93,9 +93,9 @@ class Stopper:
         grouped = len(self._tasks.rendezvous.members) > 1 and not self._tasks.rendezvous.complete
         if grouped:
             self._instances.keep("one worker")
-            await _until(lambda: self._alone or not self._instances.workers, GROUP_SECS)
+            await until(lambda: self._alone or not self._instances.workers, GROUP_SECS)
         self._instances.keep("servers")
-        await _until(lambda: not self._instances.workers, STEP_SECS)
+        await until(lambda: not self._instances.workers, STEP_SECS)
         if self._servers is not None and not self._tasks.finished:
             await self._write_checkpoint(self._servers)
         self._instances.keep("none")
@@ -110,14 +110,14 @@ class Stopper:
         checkpoints = servers.checkpoints
         if checkpoints.in_memory or not (servers.ready and servers.open):
             return
-        await _until(lambda: not checkpoints.under_way, STEP_SECS)
+        await until(lambda: not checkpoints.under_way, STEP_SECS)
         checkpoints.request()
-        await _until(lambda: not checkpoints.requested, STEP_SECS)
+        await until(lambda: not checkpoints.requested, STEP_SECS)
 
 
-async def _until(true: Callable[[], bool], seconds: float) -> None:
+async def until(condition: Callable[[], bool], seconds: float) -> None:
     """Wait for the condition, for `seconds` at most."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while not true():
+            while not condition():
                 await asyncio.sleep(POLL)

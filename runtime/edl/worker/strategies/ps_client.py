@@ -148,6 +148,8 @@ class ParameterServers:
         ]
         for channel in before.values():
             channel.close()
+        for server in [server for server in self._peers if server >= len(servers.addresses)]:
+            self._peers.pop(server).gone()
         self._known = servers
 
     def _replaced(self, server: int) -> bool:
