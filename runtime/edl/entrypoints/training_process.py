@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # Unbuffered: Python aborts when it ends while a thread waits inside a buffered reader.
     requests = Requests(os.fdopen(os.dup(0), "rb", buffering=0))
-    server = Server(options.threads, os.fdopen(options.events, "wb", buffering=0))
+    server = JobServer(options.threads, os.fdopen(options.events, "wb", buffering=0))
     server.warm_up(options.framework)
     while (job := requests.next()) is not None:
         server.run(*job)
@@ -91,7 +91,7 @@ class Requests:
             self._cancelled[number].set()
 
 
-class Server:
+class JobServer:
     """Runner of jobs, which reports their events."""
 
     def __init__(self, threads: int, events: IO[bytes]) -> None:

@@ -72,7 +72,7 @@ class InFolder:
         return outcome
 
 
-class SourceResultStore:
+class InSource:
     """Storage in the job's data source, over one connection that is opened on demand."""
 
     most = 0
@@ -188,5 +188,5 @@ def storage_of(job: JobFolder, spec: JobSpec) -> Storage:
     if intent is None:
         raise SpecError(f"there is no output destination for job {job.id}")
     if intent.source:
-        return SourceResultStore(job, spec, intent)
+        return InSource(job, spec, intent)
     return ThroughMaster(job, intent, deployment.outputs * ROOM)

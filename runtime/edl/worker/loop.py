@@ -37,7 +37,7 @@ from edl.worker.input.blocks import Block, Blocks
 from edl.worker.input.prefetch import Prefetch
 from edl.worker.learning_rate import Rates
 from edl.worker.progress import Meter
-from edl.worker.steps_per_call import Pace
+from edl.worker.steps_per_call import StepsPerCall
 from edl.worker.strategies.base import Strategy, VoidError
 
 AHEAD = 2  # blocks to read ahead
@@ -102,10 +102,10 @@ class Worker:
         """
         stops = training.early_stopping > 0
         meter = Meter(self.observer, "training", total, epochs=training.epochs, may_end_early=stops)
-        pace = Pace(group=self.strategy.group)
+        calls = StepsPerCall(group=self.strategy.group)
         while not self._over:
             with self._read_ahead(training) as blocks:
-                self._train_all(blocks, training, handler, pace, meter)
+                self._train_all(blocks, training, handler, calls, meter)
             self._flush()
             meter.show()
             while self.source.over("train") and not self._over:
@@ -152,13 +152,13 @@ class Worker:
         blocks: Iterator[_ReadAhead],
         training: Training,
         handler: ControlTaskHandler,
-        pace: Pace,
+        calls: StepsPerCall,
         meter: Meter,
     ) -> None:
         """Do training tasks, and control tasks between them, until there are none."""
         for item in blocks:
             if item is not None:
-                self._attempt(item[0], partial(self._train, *item, training, pace, meter))
+                self._attempt(item[0], partial(self._train, *item, training, calls, meter))
                 self._settle(item[0])
             elif self.source.turn():
                 self._flush()
@@ -244,7 +244,7 @@ class Worker:
                 yield task, error
 
     def _train(
-        self, task: Task, block: Block | Exception, training: Training, pace: Pace, meter: Meter
+        self, task: Task, block: Block | Exception, training: Training, calls: StepsPerCall, meter: Meter
     ) -> Report:
         if isinstance(block, Exception):
             raise block
@@ -252,7 +252,7 @@ class Worker:
             self.set_learning_rate(task.round.rate, task.round.number)
         done = Report(task)
         size = training.batch_size
-        for first, last in pace.pieces(task.skip, block.rows, size):
+        for first, last in calls.pieces(task.skip, block.rows, size):
             self._check_cancelled()
             if self.draining.is_set():
                 raise _DrainedError(done)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 SHORT, LONG = 0.05, 0.2  # seconds: shorter calls grow, longer ones shrink
 
 
-class Pace:
+class StepsPerCall:
     """Adaptive number of steps per call, a multiple of `group`. It changes no result: the minibatches stay the same."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic, *, group: int = 1) -> None:

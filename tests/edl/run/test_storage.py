@@ -17,7 +17,7 @@ from edl.jobs.outcome import Outcome
 from edl.models.pending import Intent, Rival, write_intent
 from edl.models.registry.factory import open_registry
 from edl.models.registry.records import ModelRecord
-from edl.run.storage import SourceResultStore, storage_of
+from edl.run.storage import InSource, storage_of
 from edl.spec import Component, JobSpec, Query, RegressionLabel, Rows
 
 SPEC = JobSpec(
@@ -54,10 +54,10 @@ def job(tmp_path: Path) -> JobFolder:
     return found
 
 
-def storage(job: JobFolder, intent: Intent, spec: JobSpec = SPEC) -> SourceResultStore:
+def storage(job: JobFolder, intent: Intent, spec: JobSpec = SPEC) -> InSource:
     write_intent(job.path, intent)
     found = storage_of(job, spec)
-    assert isinstance(found, SourceResultStore)
+    assert isinstance(found, InSource)
     return found
 
 

@@ -21,7 +21,7 @@ from edl.cluster.local.messages import (
     Start,
     Stop,
     Want,
-    replies,
+    reply_decoder,
     to_line,
 )
 from edl.cluster.local.parent_watch import abandon
@@ -86,7 +86,7 @@ class ProcessCluster:
         line = self._lines.readline()
         if not line:
             abandon()
-        reply = replies.decode(line)
+        reply = reply_decoder.decode(line)
         if not isinstance(reply, Hello):
             raise ClusterError("the supervisor uses another protocol")
         return reply
@@ -130,7 +130,7 @@ class ProcessCluster:
 
     def _deliver(self, line: bytes) -> None:
         try:
-            reply = replies.decode(line)
+            reply = reply_decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return  # a partial line: the end follows
         if isinstance(reply, Changed):

@@ -28,7 +28,7 @@ import msgspec
 from edl import exit_codes
 from edl.cluster import Instance
 from edl.cluster.local.instance_process import live
-from edl.cluster.local.messages import Born, Forked, Ready, Refused, instances
+from edl.cluster.local.messages import Forked, FromForkserver, Ready, Refused, instance_decoder
 from edl.cluster.local.parent_watch import die_with_parent
 from edl.cluster.local.signals import dump_stacks_on_signal
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> int:
     warm_up(ClusterFolder(job).run_spec(), JobFolder(job))
     _send(supervisor, Ready(time.monotonic() - began))
     while packet := supervisor.recv(LONGEST):
-        _fork(supervisor, instances.decode(packet), job, lifeline)
+        _fork(supervisor, instance_decoder.decode(packet), job, lifeline)
     return exit_codes.OK
 
 
@@ -115,7 +115,7 @@ def _be(supervisor: socket.socket, instance: Instance, job: Path, lifeline: int)
     live(job, instance, lifeline)
 
 
-def _send(supervisor: socket.socket, message: Born) -> None:
+def _send(supervisor: socket.socket, message: FromForkserver) -> None:
     supervisor.send(msgspec.json.encode(message))
 
 

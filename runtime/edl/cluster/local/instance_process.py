@@ -19,7 +19,7 @@ import msgspec
 
 from edl import exit_codes
 from edl.cluster import Instance
-from edl.cluster.local.messages import instances
+from edl.cluster.local.messages import instance_decoder
 from edl.cluster.local.parent_watch import continue_at_end_of, follow, follow_masters
 from edl.cluster.local.signals import block_sigterm, dump_stacks_on_signal, end_on_sigterm
 from edl.cluster.logs import log_to
@@ -32,7 +32,7 @@ Entry = Callable[[Path, Instance], int | None]
 
 def main(arguments: list[str]) -> NoReturn:
     job, text, *lifeline = arguments
-    live(Path(job), instances.decode(text), int(lifeline[0]) if lifeline else None)
+    live(Path(job), instance_decoder.decode(text), int(lifeline[0]) if lifeline else None)
 
 
 def live(job: Path, instance: Instance, lifeline: int | None) -> NoReturn:

@@ -97,7 +97,7 @@ class Instances:
 
     # Results of launches, and exits ------------------------------------------------------------------------
 
-    def born(self, key: Key, pid: int) -> None:
+    def started(self, key: Key, pid: int) -> None:
         record = self._records[key]
         record.pid = pid
         self._children.watch(pid, lambda how: self._ended(record, how))

@@ -21,7 +21,7 @@ from edl.cluster.environment import environment
 from edl.cluster.exit_reason import Exit
 from edl.cluster.local.children import Children, kill, spawn
 from edl.cluster.local.forkserver import LONGEST
-from edl.cluster.local.messages import Forked, Ready, Refused, born
+from edl.cluster.local.messages import Forked, Ready, Refused, forkserver_decoder
 from edl.cluster.local.signals import DUMP_SECS, DUMP_SIGNAL
 from edl.jobs.cluster_folder import ClusterFolder, RunSpec
 
@@ -36,7 +36,7 @@ Key = tuple[str, int]
 class Parent(Protocol):
     """Receiver of the results of launches."""
 
-    def born(self, key: Key, pid: int) -> None: ...
+    def started(self, key: Key, pid: int) -> None: ...
 
     def refused(self, key: Key, why: str) -> None: ...
 
@@ -96,7 +96,7 @@ class SpawnLauncher:
         except OSError as error:
             self._parent.refused(instance.key, f"the system cannot start a process: {error.strerror}")
         else:
-            self._parent.born(instance.key, pid)
+            self._parent.started(instance.key, pid)
 
     def forget(self, key: Key) -> bool:
         return False
@@ -209,7 +209,7 @@ class ForkserverLauncher:
             if not packet:
                 self._lost()
                 return
-            self._take(born.decode(packet))
+            self._take(forkserver_decoder.decode(packet))
 
     def _take(self, message: Ready | Forked | Refused) -> None:
         if isinstance(message, Ready):
@@ -221,7 +221,7 @@ class ForkserverLauncher:
             self._asked = None
             self._calm()
             if isinstance(message, Forked):
-                self._parent.born(message.key, message.pid)
+                self._parent.started(message.key, message.pid)
             else:
                 self._parent.refused(message.key, message.why)
         self._ask()

@@ -21,7 +21,7 @@ from edl.cluster.local.messages import (
     Start,
     Stop,
     Want,
-    requests,
+    request_decoder,
     to_line,
 )
 from edl.errors import ClusterError
@@ -47,7 +47,7 @@ class MasterConnection:
         self._send(Hello(relaunches, instances.room))
         try:
             while line := await reader.readline():
-                request: Request = requests.decode(line)
+                request: Request = request_decoder.decode(line)
                 if isinstance(request, Heartbeat):
                     self.heartbeats += 1
                 else:

@@ -97,12 +97,12 @@ class Refused(msgspec.Struct, frozen=True, tag="refused"):
     why: str
 
 
-Born = Ready | Forked | Refused
+FromForkserver = Ready | Forked | Refused
 
-requests: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
-replies: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
-born: msgspec.json.Decoder[Born] = msgspec.json.Decoder(Born)
-instances: msgspec.json.Decoder[Instance] = msgspec.json.Decoder(Instance)
+request_decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
+reply_decoder: msgspec.json.Decoder[Reply] = msgspec.json.Decoder(Reply)
+forkserver_decoder: msgspec.json.Decoder[FromForkserver] = msgspec.json.Decoder(FromForkserver)
+instance_decoder: msgspec.json.Decoder[Instance] = msgspec.json.Decoder(Instance)
 
 
 def to_line(message: Request | Reply) -> bytes:

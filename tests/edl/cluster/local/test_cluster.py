@@ -15,7 +15,7 @@ from edl import exit_codes
 from edl.cluster import Change, Cluster, Instance, NoRoomError
 from edl.cluster.local import cluster as processes
 from edl.cluster.local.cluster import ProcessCluster
-from edl.cluster.local.messages import Answer, Changed, Hello, List, Start, requests, to_line
+from edl.cluster.local.messages import Answer, Changed, Hello, List, Start, request_decoder, to_line
 from edl.errors import ClusterError
 
 WORKER = Instance("worker-0", "worker")
@@ -38,7 +38,7 @@ def answering(theirs: socket.socket, **answer: object) -> threading.Thread:
     """Answers one request."""
 
     def answer_one() -> None:
-        request = requests.decode(theirs.makefile().readline())
+        request = request_decoder.decode(theirs.makefile().readline())
         theirs.sendall(to_line(msgspec.convert({"number": request.number, **answer}, Answer)))
 
     thread = threading.Thread(target=answer_one)
@@ -101,7 +101,7 @@ def test_a_closed_cluster_says_so(both: Ends) -> None:
 
 def test_requests_are_lines_that_are_read_as_they_were_written() -> None:
     for request in (Start(1, WORKER), List(2)):
-        assert requests.decode(to_line(request)) == request
+        assert request_decoder.decode(to_line(request)) == request
 
 
 @pytest.mark.parametrize("greeted", [True, False])

@@ -28,7 +28,7 @@ class Parent:
         self.done = asyncio.Event()
         self._wanted = wanted
 
-    def born(self, key: Key, pid: int) -> None:
+    def started(self, key: Key, pid: int) -> None:
         raise AssertionError("no process can be started here")
 
     def refused(self, key: Key, why: str) -> None:
