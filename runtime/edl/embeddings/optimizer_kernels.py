@@ -1,8 +1,8 @@
 """Compiled optimizer updates of rows, one kernel per formula; `edl.embeddings.optimizers` maps optimizers to kernels.
 
 `data` is float32 (rows, dim x (1 + slots)), each row followed by its slots. `numbers` has distinct row numbers,
-int64 (n,). `gradients` is float32 (n, dim). `c` has the constants of this step, float32, in the order of `rules`.
-Arithmetic is float32, in the same order of operations as the framework's.
+int64 (n,). `gradients` is float32 (n, dim). `c` has the constants of this step, float32, in the order that the rule of
+the optimizer gives. Arithmetic is float32, in the same order of operations as the framework's.
 """
 
 from __future__ import annotations

@@ -173,7 +173,8 @@ def _relaying(files: Keeper | None, token: str) -> Iterator[None]:
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(answer()), name="edl-relay", daemon=True)
     thread.start()
-    ready.wait(READY_SECS)
+    if not ready.wait(READY_SECS):
+        failed.append(TimeoutError(f"its port is not open after {READY_SECS:g} s"))
     if failed:
         raise ClusterError(f"the master cannot answer its workers: {failed[0]}")
     try:
