@@ -221,9 +221,7 @@ class TrialPool:
                     return None
                 self._turns.setdefault(number, len(self._turns))
                 needed = needed_seconds(self._search, self._ended_seconds, number)
-                if needed <= max(
-                    0.0, self._left_to_trials
-                ):  # a search has one trial, if its time is up before
+                if needed <= max(0.0, self._left_to_trials):  # a search waits for its first result
                     return number
                 self.results[number] = TrialResult((), 0.0, NOT_BEGUN)
             return None
