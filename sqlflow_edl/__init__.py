@@ -58,11 +58,7 @@ def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
 
 
 def register(
-    connection: Connection,
-    model: str | Path,
-    *,
-    name: str = "",
-    source: Session | Registry | None = None,
+    connection: Connection, model: str | Path, *, name: str = "", source: Session | Registry | None = None
 ) -> tuple[str, ...]:
     """Add functions that predict to a DuckDB or SQLite connection, and return their names.
 

@@ -81,7 +81,7 @@ PLANNED_ATTRIBUTES = {
     **dict.fromkeys(
         (f"{prefix}{part}_optimizer" for prefix in ("", "model.") for part in ("linear", "dnn")),
         "one optimizer trains both parts: write optimizer = adam",
-    ),
+    )
 }
 
 
@@ -209,10 +209,7 @@ _WARMUP = _schedule_parameter(
 _FALL = (
     _WARMUP,
     _schedule_parameter(
-        "decay_steps",
-        None,
-        "Steps until the final rate; by default all steps after the warm-up.",
-        "integer",
+        "decay_steps", None, "Steps until the final rate; by default all steps after the warm-up.", "integer"
     ),
     _schedule_parameter("end", 0.0, "Final rate, as a share of the learning rate.", "number", 1),
 )

@@ -381,24 +381,17 @@ def plan(
     notes: list[str] = list(statement.warnings)
     settings = check_settings(statement, errors, notes, parent)
     errors += running.problems(settings, workers)
-    found = labels.named(statement, settings.model, schema, errors)
-    for each, span in found.items():
-        if error := labels.check_type(schema, each, settings.model):
-            error.span = error.span or span
-            errors.append(error)
-    several_labels.check(statement, settings, found, errors)
-    label, label_span = next(iter(found.items()), ("", None))
+    found = _labels(statement, settings, schema, errors)
+    label = next(iter(found), "")
     weight = weights.column(settings, schema, label, errors)
     bad_rows.check(settings, label, errors)
     growing = increments.column(settings, schema, {*found, weight}, errors)
     held_out = held_out_rows(statement, settings.resolved, errors, none=settings.only_fits)
     group = row_groups.column(settings, schema, label, statement, held_out, errors)
     forecast = forecasts.written(settings, schema, label, statement, errors)
-    splitting = (
-        Splitting()
-        if forecast or settings.only_fits
-        else splits.choose(settings, schema, label, held_out, errors, group)
-    )
+    splitting = Splitting()
+    if not (forecast or settings.only_fits):
+        splitting = splits.choose(settings, schema, label, held_out, errors, group)
     reserved = {weight: "the weight of the rows", label: "the label", growing: "what tells new rows"}
     reserved[splitting.mark] = "what marks the validation rows"
     reserved |= dict.fromkeys(found, "a label" if len(found) > 1 else "the label")
@@ -412,24 +405,37 @@ def plan(
     kept = warm_start.inputs(parent, statement, schema, errors) if parent else {}
     raise_all(errors)
     return TrainingPlan(
-        statement,
-        increments.since(query, growing, last),
-        schema,
-        settings,
-        label,
-        label_span,
-        weight,
-        group,
-        tuple(drafts),
-        held_out,
-        splitting,
-        forecast,
-        parent,
-        kept,
-        resolver.computed | warm_start.computed(kept),
+        statement=statement,
+        query=increments.since(query, growing, last),
+        schema=schema,
+        settings=settings,
+        label=label,
+        label_span=found.get(label),
+        weight=weight,
+        group=group,
+        drafts=tuple(drafts),
+        held_out=held_out,
+        splitting=splitting,
+        forecast=forecast,
+        parent=parent,
+        kept=kept,
+        computed=resolver.computed | warm_start.computed(kept),
         more_labels={each: span for each, span in found.items() if each != label},
         notes=notes,
     )
+
+
+def _labels(
+    statement: ast.Statement, settings: Settings, schema: Schema, errors: list[SQLFlowError]
+) -> dict[str, Span]:
+    """Return the columns of the labels with their places; none for models without a label and after an error."""
+    found = labels.named(statement, settings.model, schema, errors)
+    for column, span in found.items():
+        if error := labels.check_type(schema, column, settings.model):
+            error.span = error.span or span
+            errors.append(error)
+    several_labels.check(statement, settings, found, errors)
+    return found
 
 
 def _written(statement: ast.Statement, settings: Settings, resolver: Resolver) -> list[Draft]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edl import metrics, spec
@@ -101,34 +101,24 @@ def check_settings(
     if choice.own and statement.model:
         user_model.check(choice.own, written_parameters(choice, resolved), statement.model.span, errors)
     if framework in NETWORKS and framework not in optimizer.frameworks:
-        errors.append(
-            SemanticError(
-                f"{framework} has no optimizer {optimizer.name}",
-                span=resolved["optimizer"].span,
-                hint="there are "
-                + ", ".join(e.name for e in catalog.OPTIMIZERS.entries.values() if framework in e.frameworks),
-            )
-        )
+        known = [each.name for each in catalog.OPTIMIZERS.entries.values() if framework in each.frameworks]
+        message, hint = f"{framework} has no optimizer {optimizer.name}", f"there are {', '.join(known)}"
+        errors.append(SemanticError(message, span=resolved["optimizer"].span, hint=hint))
     steps.check_clipping(resolved, errors)
-    if not statement.select:
-        errors.append(
-            SemanticError(
-                "there is no SELECT to learn from",
-                span=statement.span,
-                hint="write SELECT … FROM … before TO TRAIN",
-            )
-        )
-    if not statement.into:
-        errors.append(
-            SemanticError(
-                "the model has no name",
-                span=Span(statement.span.end - 1, statement.span.end),
-                hint="end the statement with INTO my_model",
-            )
-        )
+    errors += _missing(statement)
     named_loss = loss.name if loss else None
     functions = user_model.functions(choice.own, framework, resolved) if choice.own else ()
     return Settings(choice, framework, optimizer, schedule, named_loss, resolved, functions)
+
+
+def _missing(statement: ast.Statement) -> Iterator[SQLFlowError]:
+    """Yield errors for a query and a name of the model that the statement lacks."""
+    if not statement.select:
+        hint = "write SELECT … FROM … before TO TRAIN"
+        yield SemanticError("there is no SELECT to learn from", span=statement.span, hint=hint)
+    if not statement.into:
+        end = Span(statement.span.end - 1, statement.span.end)
+        yield SemanticError("the model has no name", span=end, hint="end the statement with INTO my_model")
 
 
 def _check_metrics(

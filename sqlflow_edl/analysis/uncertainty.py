@@ -152,10 +152,7 @@ def _missing(model: Archive, reference: str, coverage: float) -> tuple[str, str]
         )
     if isinstance(label, spec.Unlabelled):
         found = "clusters" if isinstance(label, spec.ClusterLabel) else "anomalies"
-        return (
-            f"an interval is of a number, and {reference} finds {found}",
-            "leave predict.interval out",
-        )
+        return (f"an interval is of a number, and {reference} finds {found}", "leave predict.interval out")
     if isinstance(label, spec.ForecastLabel):
         return (
             f"{reference} forecasts quantiles instead of an interval",

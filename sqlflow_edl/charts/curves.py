@@ -41,10 +41,7 @@ def metric_curve(epochs: Sequence[EpochEnd], name: str) -> str:
 
 
 def line_chart(
-    series: Mapping[str, Iterable[tuple[float, float | None]]],
-    x_title: str,
-    *,
-    whole: bool = False,
+    series: Mapping[str, Iterable[tuple[float, float | None]]], x_title: str, *, whole: bool = False
 ) -> str:
     """Draw a line for each series, in one scale; empty if no two points have different x.
 

@@ -38,12 +38,7 @@ def add_command(commands: Commands) -> None:
         "--target", metavar="STAGE", default="", help="stage of the Dockerfile (default: the last)"
     )
     build.add_argument(
-        "--build-arg",
-        metavar="NAME=VALUE",
-        type=setting,
-        action="append",
-        default=[],
-        help="build argument",
+        "--build-arg", metavar="NAME=VALUE", type=setting, action="append", default=[], help="build argument"
     )
     pack = _action(actions, "pack", "make an image of a file system, without a builder")
     pack.add_argument(

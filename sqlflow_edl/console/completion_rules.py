@@ -275,11 +275,7 @@ RULES = (
     ),
     Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),
     Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
-    Rule(
-        "label",
-        lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item,
-        _columns,
-    ),
+    Rule("label", lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item, _columns),
     Rule("column", _names_a_column, _items),
     Rule("table", _names_a_table, _tables),
     Rule(

@@ -19,10 +19,7 @@ class ExtendedSqlLexer(SqlLexer):
     """SQL lexer with more keywords. It ignores context, as SqlLexer does."""
 
     tokens = {  # noqa: RUF012 - read by Pygments
-        "root": [
-            (rf"(?i)\b(?:{'|'.join(EXTENDED)})\b", Keyword),
-            inherit,
-        ]
+        "root": [(rf"(?i)\b(?:{'|'.join(EXTENDED)})\b", Keyword), inherit]
     }
 
 

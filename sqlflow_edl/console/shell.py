@@ -22,13 +22,7 @@ class Shell:
     """Console. opener: function that opens the session of a data source. debug: show errors with tracebacks."""
 
     def __init__(
-        self,
-        opener: Opener,
-        source: str,
-        screen: Screen,
-        config: Config = DEFAULTS,
-        *,
-        debug: bool = False,
+        self, opener: Opener, source: str, screen: Screen, config: Config = DEFAULTS, *, debug: bool = False
     ) -> None:
         self.screen = screen
         self._opener = opener

@@ -94,9 +94,7 @@ def negative(expression: Expression) -> Expression:
 
 
 def case(
-    branches: Iterable[tuple[Any, Any]],
-    default: Expression | None = None,
-    of: Expression | None = None,
+    branches: Iterable[tuple[Any, Any]], default: Expression | None = None, of: Expression | None = None
 ) -> Expression:
     """Return CASE: the value of the first condition that holds, or of the first value that `of` equals."""
     ifs = [exp.If(this=condition, true=value) for condition, value in branches]

@@ -26,13 +26,7 @@ if TYPE_CHECKING:
     from sqlflow_edl.notebook.result_set import ResultSet
     from sqlflow_edl.session.session import Session
 
-OF_A_CELL = {
-    "source": "URL or alias",
-    "o": "NAME",
-    "workers": "N",
-    "persist": "FRAME",
-    "debug": "",
-}
+OF_A_CELL = {"source": "URL or alias", "o": "NAME", "workers": "N", "persist": "FRAME", "debug": ""}
 OF_A_CONNECTION = {
     "alias": "NAME",
     "create": "",

@@ -51,10 +51,7 @@ class Model:
         return self.predictor.predict(nothing).schema
 
     def settings(
-        self,
-        interval: float | None = None,
-        threshold: float | None = None,
-        extra_outputs: Sequence[str] = (),
+        self, interval: float | None = None, threshold: float | None = None, extra_outputs: Sequence[str] = ()
     ) -> Results:
         """Return the format of predictions with an interval of this coverage, a threshold of the second class, or
         extra outputs.

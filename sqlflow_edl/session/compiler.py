@@ -45,6 +45,8 @@ from sqlflow_edl.session.pinning import look
 from sqlflow_edl.syntax.ast import Name, Statement
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
 KINDS = ("train", "auto", "predict", "evaluate", "explain")
@@ -215,10 +217,9 @@ class Compiler:
                 transform.check_predicts(trained.spec, model.reference)
         schema, query = self.describe(statement)
         planned = specify(statement, trained, model.reference, query, schema)
-        if target := planned.output.name:
-            with at(target_span(statement)):
-                appended = results_of(planned, target_of(planned.label)) if statement.append else None
-                self.source.check_target(target, appended and appended.empty(schema.arrow).schema)
+        appended = results_of(planned, target_of(planned.label)) if statement.append else None
+        rows = appended.empty(schema.arrow).schema if appended is not None else None
+        self._check_target(statement, planned.output.name, rows)
         return Use(model.reference, trained.spec, self.with_workers(planned))
 
     # MAXIMIZE, MINIMIZE --------------------------------------------------------------------------------------
@@ -231,9 +232,7 @@ class Compiler:
             )
         schema, query = self.describe(statement)
         found = optimization.plan(statement, query, schema)
-        if found.target:
-            with at(target_span(statement)):
-                self.source.check_target(found.target)
+        self._check_target(statement, found.target)
         return found
 
     # EVALUATE without a model --------------------------------------------------------------------------------
@@ -243,9 +242,7 @@ class Compiler:
         measurement.check(statement)
         schema, query = self.describe(statement)
         found = measurement.plan(statement, query, schema)
-        if found.target:
-            with at(target_span(statement)):
-                self.source.check_target(found.target)
+        self._check_target(statement, found.target)
         return found
 
     # All job statements --------------------------------------------------------------------------------------
@@ -276,6 +273,12 @@ class Compiler:
         arrow = self.source.schema(select)
         fields = tuple(spec.Field(field.name, str(field.type)) for field in arrow)
         return Schema(arrow, self.dialect), spec.Query(select, self.dialect, self.source.url, fields)
+
+    def _check_target(self, statement: Statement, target: str, appended: pa.Schema | None = None) -> None:
+        """Raise SourceError, at the table's name, if the table could not take the result of the statement."""
+        if target:
+            with at(target_span(statement)):
+                self.source.check_target(target, appended)
 
     def with_workers(self, job_spec: spec.JobSpec) -> spec.JobSpec:
         """Set the number of workers and the priority, and resolve the choices left to the compiler."""

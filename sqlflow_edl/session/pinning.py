@@ -222,10 +222,7 @@ def _numbered(
 
 
 def _with_disorder(
-    plan: AnyPlan,
-    checks: DataChecks,
-    statistics: dict[str, ColumnStatistics],
-    classes: labels.Values,
+    plan: AnyPlan, checks: DataChecks, statistics: dict[str, ColumnStatistics], classes: labels.Values
 ) -> dict[str, ColumnStatistics]:
     """Return the statistics with the disorder of the whole numbers that may be names of groups."""
     found = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, classes))

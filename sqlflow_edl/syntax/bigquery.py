@@ -249,9 +249,7 @@ def _check_transform(text: str, transform: Span, model: Name | None, attributes:
     if model is None or searches or model.text == MODELS["arima_plus"]:
         what = "a search" if model is None or searches else "a forecast"
         raise StatementSyntaxError(
-            f"TRANSFORM is not available with {what}",
-            span=transform,
-            hint="compute columns in the SELECT",
+            f"TRANSFORM is not available with {what}", span=transform, hint="compute columns in the SELECT"
         )
 
 

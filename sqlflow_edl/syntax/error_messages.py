@@ -267,10 +267,9 @@ def in_parentheses(to: Token, verb: Token) -> StatementSyntaxError:
 
 def query_of_create(first: Token, to: Token, verb: Token) -> StatementSyntaxError:
     """Return the error of an extended statement as the query of CREATE TABLE … AS."""
-    names = {
-        "TRAIN": "INTO names the model",
-        "PREDICT": "TO PREDICT my_table.my_column names the table",
-    }.get(verb.word, "INTO names the table")
+    names = {"TRAIN": "INTO names the model", "PREDICT": "TO PREDICT my_table.my_column names the table"}.get(
+        verb.word, "INTO names the table"
+    )
     return StatementSyntaxError(
         f"{first.word} … TO {verb.word} is not a statement",
         span=Span(to.start, verb.end),

@@ -13,11 +13,7 @@ from sqlflow_edl.syntax.lexer import Token
 CLAUSES = frozenset(("WITH", "COLUMN", "LABEL", "TARGET", "VALIDATE", "USING", "INTO", "CMD", "CONSTRAINT"))
 
 _NAMES = frozenset(("word", "quoted", "string", "path"))
-_ALSO_BEGINS = {
-    "COLUMN": frozenset("*-"),
-    "VALIDATE": frozenset("+-"),
-    "CONSTRAINT": frozenset("+-("),
-}
+_ALSO_BEGINS = {"COLUMN": frozenset("*-"), "VALIDATE": frozenset("+-"), "CONSTRAINT": frozenset("+-(")}
 
 
 class LazyTokens:

@@ -105,10 +105,7 @@ def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) ->
 
     tree = parse_clauses(clauses, dialect)
     statement = replace(
-        build_statement(tree, text, dialect),
-        text=_slice(text, piece.span),
-        span=piece.span,
-        plan=piece.plan,
+        build_statement(tree, text, dialect), text=_slice(text, piece.span), span=piece.span, plan=piece.plan
     )
     if piece.plan and statement.kind not in _PLANNED:
         raise StatementSyntaxError(

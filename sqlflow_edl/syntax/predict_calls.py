@@ -217,36 +217,9 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
     if function:
         name, form = f"ML.{function}", _FORM_OF_ML.replace("{}", function)
         arguments, written = _plain(arguments)
-        known = [*_KINDS, *_OF_MODELS, *_DERIVED]
-        if function not in known:
-            hint = _INSTEAD.get(function) or did_you_mean(function, known)
-            raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
-        only_model = function in _OF_MODELS and function not in _KINDS
-        if only_model and len(arguments) + len(written) * (function not in _SETTINGS) > 1:
-            raise StatementSyntaxError(
-                f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
-            )
-        if not all(written):
-            raise StatementSyntaxError(
-                f"{name} has a comma without a setting", span=place, hint="write STRUCT(0.3 AS threshold)"
-            )
-        needs_none = function in _NO_QUERY or only_model or (function in _OF_MODELS and not written)
-        if needs_none and len(arguments) == 1 and arguments[0]:
-            model, end = _model(arguments[0], text, start), Span(found.span.end, found.span.end)
-            settings = _settings(function, written, text, start)
-            kind = _OF_MODELS.get(function, "predict")
-            is_derived = function in _DERIVED
-            return PredictCall(
-                found.span,
-                model,
-                "",
-                end,
-                is_table=False,
-                attributes=() if is_derived else settings,
-                kind=kind,
-                function=function,
-                settings=settings,
-            )
+        _check_function(name, function, arguments, written, place)
+        if _is_of_model_alone(function, arguments, written):
+            return _call_of_model(found, arguments[0], written, text, start)
     if len(arguments) < 2 or not all((*arguments, *written)):
         what = "a model and a query" if not found.inside else "a query behind the model"
         raise StatementSyntaxError(f"{name} needs {what}", span=place, hint=form)
@@ -256,9 +229,8 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
         query = query[1:-1]
     span = Span(query[0].start, query[-1].end)
     is_table = query[0].word not in _QUERIES and query[0].text != "("
-    if is_table and any(
-        token.kind not in ("word", "name", "string") and token.text != "." for token in query
-    ):
+    of_name = (token.kind in ("word", "name", "string") or token.text == "." for token in query)
+    if is_table and not all(of_name):
         raise StatementSyntaxError(
             f"{name} takes a query or the name of a table", span=span.shifted(start), hint=form
         )
@@ -273,6 +245,52 @@ def _call(found: _Found, text: str, start: int) -> PredictCall:
     attributes += (Attribute(key, Constant(value, place), place) for key, value in fixed.items())
     prefix = "predicted_" if function else ""
     return PredictCall(found.span, model, select, span, is_table, tuple(attributes), kind, prefix, function)
+
+
+def _check_function(
+    name: str, function: str, arguments: Sequence[list[Token]], written: Sequence[list[Token]], place: Span
+) -> None:
+    """Raise StatementSyntaxError for an unknown function of BigQuery ML, or for arguments that it does not take."""
+    known = [*_KINDS, *_OF_MODELS, *_DERIVED]
+    if function not in known:
+        hint = _INSTEAD.get(function) or did_you_mean(function, known)
+        raise StatementSyntaxError(f"there is no {name}", span=place, hint=hint)
+    takes_only_model = function in _OF_MODELS and function not in _KINDS
+    if takes_only_model and len(arguments) + len(written) * (function not in _SETTINGS) > 1:
+        raise StatementSyntaxError(
+            f"{name} takes a model alone", span=place, hint=f"write {name}(MODEL my_model)"
+        )
+    if not all(written):
+        raise StatementSyntaxError(
+            f"{name} has a comma without a setting", span=place, hint="write STRUCT(0.3 AS threshold)"
+        )
+
+
+def _is_of_model_alone(
+    function: str, arguments: Sequence[list[Token]], written: Sequence[list[Token]]
+) -> bool:
+    """Return True for a function of BigQuery ML without a query; ML.EVALUATE may have one or none."""
+    needs_none = function in _OF_MODELS and (function not in _KINDS or not written)
+    return len(arguments) == 1 and bool(arguments[0]) and (function in _NO_QUERY or needs_none)
+
+
+def _call_of_model(
+    found: _Found, model: list[Token], written: Sequence[list[Token]], text: str, start: int
+) -> PredictCall:
+    """Return the call of a function of a model alone."""
+    function = found.function
+    settings = _settings(function, written, text, start)
+    return PredictCall(
+        found.span,
+        _model(model, text, start),
+        "",
+        Span(found.span.end, found.span.end),
+        is_table=False,
+        attributes=() if function in _DERIVED else settings,
+        kind=_OF_MODELS.get(function, "predict"),
+        function=function,
+        settings=settings,
+    )
 
 
 def _settings(function: str, written: Sequence[list[Token]], text: str, start: int) -> tuple[Attribute, ...]:

@@ -62,12 +62,7 @@ class DataChecks:
     """
 
     def __init__(
-        self,
-        label: str,
-        columns: Sequence[str],
-        schema: Schema,
-        seed: int,
-        more_labels: Iterable[str] = (),
+        self, label: str, columns: Sequence[str], schema: Schema, seed: int, more_labels: Iterable[str] = ()
     ) -> None:
         self._labels = [label, *more_labels] if label else []
         self._columns = [each for each in columns if each not in self._labels]
@@ -110,10 +105,7 @@ class DataChecks:
         return self._sample.disorders([each for each in columns if each in self._columns], classes=classes)
 
     def warnings(
-        self,
-        statistics: Statistics,
-        job: spec.JobSpec,
-        named: Collection[str],
+        self, statistics: Statistics, job: spec.JobSpec, named: Collection[str]
     ) -> list[DataWarning]:
         """Return all findings of the checks.
 

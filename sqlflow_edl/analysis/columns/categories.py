@@ -22,10 +22,7 @@ CHARACTERS, RUNS = 3, 4096  # of NGRAMS(x)
 
 
 def of_values(
-    cells: Cells,
-    want: Want,
-    fit: Callable[[ColumnStatistics], spec.ItemCategory],
-    span: Span | None = None,
+    cells: Cells, want: Want, fit: Callable[[ColumnStatistics], spec.ItemCategory], span: Span | None = None
 ) -> Draft:
     """Return a category of each row's value, or of each item if the cells are lists.
 

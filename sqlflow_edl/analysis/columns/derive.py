@@ -185,10 +185,7 @@ def calendar(
             column, span, why="" if span else f"{kind}, from the first to the last of the training rows"
         )
     )
-    return [
-        trend,
-        *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring),
-    ]
+    return [trend, *(date_part(column, part, span, why=f"{kind}, its {part}") for part in recurring)]
 
 
 def _is_free_text(found: ColumnStatistics) -> bool:

@@ -420,9 +420,7 @@ def _check_required(call: ast.Call, function: Function, arguments: Mapping[str, 
     for parameter in function.parameters:
         if parameter.required and parameter.name not in arguments:
             raise SemanticError(
-                f"{function.name} lacks its {parameter.name}",
-                span=call.span,
-                hint=f"write {function.usage}",
+                f"{function.name} lacks its {parameter.name}", span=call.span, hint=f"write {function.usage}"
             )
 
 

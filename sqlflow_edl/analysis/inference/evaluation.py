@@ -37,20 +37,18 @@ def evaluation(
     """Return the JobSpec of an EVALUATE statement, without its rows."""
     _, attributes = check_evaluation(statement)
     trained, errors = _with_known_anomalies(model.spec, statement, schema), list[SQLFlowError]()
-    label = statement.labels[0] if statement.labels else None
+    column = ""
     try:
         if isinstance(trained.label, spec.SeveralLabels):
-            trained, column = _with_labels(trained, trained.label, statement, schema), ""
+            trained = _with_labels(trained, trained.label, statement, schema)
         elif isinstance(trained.label, spec.Unlabelled):
             errors.extend(refused(statement, reference))
-            column = ""
+        elif statement.labels:
+            column = schema.resolve(statement.labels[0])
         else:
-            column = (
-                schema.resolve(label) if label else _label_column(statement, schema, trained.label.column)
-            )
+            column = _label_column(statement, schema, trained.label.column)
     except SQLFlowError as error:
         errors.append(error)
-        column = ""
     wanted = [name for name in columns_read(trained) if name != trained.label.column]
     renamed = columns(statement, schema, wanted, errors)
     names = trained.metrics

@@ -39,10 +39,7 @@ def column(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowE
 
 
 def of_rows(
-    settings: Settings,
-    column: str,
-    statistics: Mapping[str, ColumnStatistics],
-    errors: list[SQLFlowError],
+    settings: Settings, column: str, statistics: Mapping[str, ColumnStatistics], errors: list[SQLFlowError]
 ) -> spec.Weights | None:
     """Return the weights of a JobSpec, or None if all rows weigh the same."""
     if not column:

@@ -108,8 +108,7 @@ REGIONS = (
     Region(
         Variant("BoostedTrees", "xgboost", ROUNDS),
         _trees(
-            Axis("model.max_depth", 2, 12, whole=True),
-            Axis("model.min_child_weight", 0.5, 30.0, log=True),
+            Axis("model.max_depth", 2, 12, whole=True), Axis("model.min_child_weight", 0.5, 30.0, log=True)
         ),
         16,
     ),
@@ -119,9 +118,7 @@ REGIONS = (
         16,
     ),
     Region(
-        Variant("RealMLP", "torch"),
-        _network(0.005, 0.05, (128, 128, 128), (256, 256, 256), (512, 512)),
-        8,
+        Variant("RealMLP", "torch"), _network(0.005, 0.05, (128, 128, 128), (256, 256, 256), (512, 512)), 8
     ),
 )
 

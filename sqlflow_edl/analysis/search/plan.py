@@ -331,35 +331,41 @@ def plan(
         for draft, plan in zip(drafts, plans, strict=True)
     ]
     trials = value_of(written, settings.TRIALS) or (len(drafts) if statement.kind == "auto" else TRIALS)
-    own, folds = plans[0].held_out, value_of(written, settings.FOLDS)
+    folds = value_of(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
     found = SearchPlan(
-        statement,
-        drafts,
-        tuple(plans),
-        own,
-        plans[0].splitting,
-        written,
-        trials,
-        ordered,
-        folds,
+        statement=statement,
+        drafts=drafts,
+        plans=tuple(plans),
+        held_out=plans[0].held_out,
+        splitting=plans[0].splitting,
+        written=written,
+        trials=trials,
+        ordered=ordered,
+        folds=folds,
         notes=notes,
         models=models,
     )
-    if own.query and value_of(written, settings.REFIT):
-        raise SemanticError(
-            f"{written[settings.REFIT].written.key} trains on the validation rows, which a query of their own selects",
-            span=written[settings.REFIT].written.span,
-            hint="keep one of them",
-        )
-    if folds not in (None, 1) and (own.query or found.validates):
-        raise SemanticError(
-            f"{written[settings.FOLDS].written.key} divides the query's rows, and the validation rows are given",
-            span=written[settings.FOLDS].written.span,
-            hint="keep one of them",
-        )
+    _check_validation(found)
     return found
+
+
+def _check_validation(plan: SearchPlan) -> None:
+    """Raise SemanticError for a refit or for folds that the written validation rows contradict."""
+    own = bool(plan.held_out.query)
+    if own and value_of(plan.written, settings.REFIT):
+        raise _contradiction(
+            plan.written[settings.REFIT], "trains on the validation rows, which a query of their own selects"
+        )
+    if plan.folds not in (None, 1) and (own or plan.validates):
+        raise _contradiction(
+            plan.written[settings.FOLDS], "divides the query's rows, and the validation rows are given"
+        )
+
+
+def _contradiction(found: Resolved, why: str) -> SemanticError:
+    return SemanticError(f"{found.written.key} {why}", span=found.written.span, hint="keep one of them")
 
 
 def _texts(schema: Schema, plan: train.TrainingPlan) -> list[str]:

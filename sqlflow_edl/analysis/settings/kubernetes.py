@@ -32,19 +32,13 @@ def _resources() -> Iterator[Attribute]:
             most,
         )
         yield Attribute(
-            f"{PLACE}{role}_memory_limit",
-            "memory or none",
-            f"Memory limit of {who}; by default the request.",
+            f"{PLACE}{role}_memory_limit", "memory or none", f"Memory limit of {who}; by default the request."
         )
 
 
 KUBERNETES = (
     Attribute(f"{PLACE}context", "text", "Context of the kubeconfig; by default the current one."),
-    Attribute(
-        f"{PLACE}namespace",
-        "text",
-        "Namespace of the job's objects; by default that of the context.",
-    ),
+    Attribute(f"{PLACE}namespace", "text", "Namespace of the job's objects; by default that of the context."),
     Attribute(
         f"{PLACE}image",
         "text",
@@ -120,9 +114,7 @@ KUBERNETES = (
         "PersistentVolumeClaim that every pod mounts (ReadWriteMany); checkpoints are stored there.",
     ),
     Attribute(
-        f"{PLACE}volume_code",
-        "text",
-        "Folder of the volume from which your own modules are imported.",
+        f"{PLACE}volume_code", "text", "Folder of the volume from which your own modules are imported."
     ),
     Attribute(
         f"{PLACE}checkpoints",

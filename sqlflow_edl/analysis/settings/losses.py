@@ -21,11 +21,7 @@ LABEL_WEIGHTS = "train.label_weights"
 
 
 def loss(
-    settings: Settings,
-    model: Entry,
-    label: spec.Label,
-    found: ColumnStatistics,
-    errors: list[SQLFlowError],
+    settings: Settings, model: Entry, label: spec.Label, found: ColumnStatistics, errors: list[SQLFlowError]
 ) -> spec.Component:
     """Return the loss with its parameters and the class weights. found: the statistics of the label."""
     if isinstance(label, spec.SeveralLabels):

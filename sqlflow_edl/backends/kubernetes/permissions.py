@@ -129,10 +129,7 @@ def explained(refused: RefusedError, right: Right, namespace: str) -> ClusterErr
 
 
 def _cannot_give() -> ClusterError:
-    return ClusterError(
-        "you may not grant the job's master permissions that you do not have",
-        hint=GIVEN,
-    )
+    return ClusterError("you may not grant the job's master permissions that you do not have", hint=GIVEN)
 
 
 def _not_allowed(lacking: list[Right], namespace: str) -> ClusterError:

@@ -22,10 +22,7 @@ def add_options(command: argparse.ArgumentParser, port: int, sends: str) -> None
         "--port", type=int, default=port, help=f"port to listen on; 0 takes a free one (default: {port})"
     )
     command.add_argument(
-        "--token-file",
-        metavar="FILE",
-        type=Path,
-        help=f"file with the token that {sends} (default: {TOKEN})",
+        "--token-file", metavar="FILE", type=Path, help=f"file with the token that {sends} (default: {TOKEN})"
     )
 
 
