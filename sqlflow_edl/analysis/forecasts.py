@@ -18,12 +18,9 @@ from edl.spec.forecast import DAY, LAG, LEVEL, SCALE, STEP, Step
 from sqlflow_edl.analysis.columns.derive import calendar
 from sqlflow_edl.analysis.columns.drafts import Draft
 from sqlflow_edl.analysis.columns.inputs import ModelInputs
-from sqlflow_edl.analysis.models.forecast import ATTRIBUTES, OF_ROWS
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
-
-__all__ = ["ATTRIBUTES", "OF_ROWS", "drafts", "examples", "inputs", "series_of", "written"]
 
 if TYPE_CHECKING:
     from sqlflow_edl.analysis.train import TrainingPlan
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
 
 TIME, SERIES, HORIZON = "forecast.time", "forecast.series", "forecast.horizon"
 QUANTILES = "forecast.quantiles"
-PARAMETERS = tuple(each.name.removeprefix("forecast.") for each in ATTRIBUTES)
 WHY_NOT = (
     "models of rows; a forecast runs in one process, and its backtest is the last horizon of each series"
 )

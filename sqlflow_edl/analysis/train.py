@@ -250,22 +250,12 @@ class TrainingPlan:
     def _model_parameters(
         self, model: Model, inputs: ModelInputs, rows: int
     ) -> dict[str, spec.job.Parameter]:
-        """Return the parameters without those that the label or the length of the training determines."""
+        """Return the parameters of the model itself, without those that its label has."""
         entry = model.with_defaults(_of_width(model, inputs))
         choice = self.settings.choice
-        hidden = (
-            ()
-            if choice.own
-            else (
-                "n_classes",
-                "n_clusters",
-                "num_boost_round",
-                "tolerance",
-                "group_column",
-                *forecasts.PARAMETERS,
-            )
-        )
-        written = {name: value for name, value in self._parameters(entry).items() if name not in hidden}
+        names = {row.name.removeprefix("model.") for row in entry.params if row.name.startswith("model.")}
+        names -= set() if choice.own else {"n_classes", "n_clusters"}
+        written = {name: value for name, value in self._parameters(entry).items() if name in names}
         if not choice.own and (written.get("batch_norm") or self.more_labels):
             written.pop("members", None)  # a single network
         found = {**choice.params, **written}

@@ -11,7 +11,7 @@ from sqlflow_edl.analysis import catalog, forecasts, user_model, warm_start
 from sqlflow_edl.analysis.choice import Choice, choose, with_loss
 from sqlflow_edl.analysis.entries import NETWORKS, Entry
 from sqlflow_edl.analysis.losses import LOSSES
-from sqlflow_edl.analysis.models import transform
+from sqlflow_edl.analysis.models import forecast, transform
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
@@ -157,8 +157,8 @@ def _dictionary(choice: Choice, chosen: Sequence[Entry]) -> Dictionary:
         return Dictionary(fits, {**elsewhere, **dict.fromkeys(trains, transform.WHY_NOT)})
     shared: Sequence[Attribute] = TRAIN
     if choice.example.task == "forecasting":
-        shared = [row for row in shared if row.name not in forecasts.OF_ROWS]
-        elsewhere |= dict.fromkeys(forecasts.OF_ROWS, forecasts.WHY_NOT)
+        shared = [row for row in shared if row.name not in forecast.OF_ROWS]
+        elsewhere |= dict.fromkeys(forecast.OF_ROWS, forecasts.WHY_NOT)
     if not choice.is_trees:
         return Dictionary((*shared, *KUBERNETES, *rows), elsewhere)
     shared = [row for row in shared if row.name not in trees.OF_NETWORKS]

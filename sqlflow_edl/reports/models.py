@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from edl.errors import SemanticError
@@ -312,9 +310,7 @@ def _archive(registry: Registry, statement: Statement) -> Archive:
 def _opened(registry: Registry, of: Statement | Name, reference: str) -> Iterator[Archive]:
     """Open the archive of the statement's model, or of a name, from which weights can be read."""
     place = at(of.span) if isinstance(of, Name) else _at_model(of)
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder, place:
-        file = Path(folder) / "model.zip"
-        registry.load(reference, file)
+    with place, registry.fetched(reference) as (_, file):
         yield read_archive(file)
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from inspect import Parameter, Signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -79,9 +78,8 @@ def register_model(
 
 
 def _loaded(model: str, registry: Registry) -> Model:
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        archive = Path(folder) / "model.zip"
-        return load_model(archive, registry.load(model, archive).reference)
+    with registry.fetched(model) as (found, archive):
+        return load_model(archive, found.reference)
 
 
 def _own(connection: Connection, model: str) -> Model:

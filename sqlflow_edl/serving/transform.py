@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -54,9 +53,8 @@ def load_transform(model: str | Path, registry: Registry | None) -> Transform:
     if registry is None:
         found = Transform(str(model), read_archive(Path(model)).spec)
     else:
-        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-            file = Path(folder) / "model.zip"
-            found = Transform(registry.load(str(model), file).reference, read_archive(file).spec)
+        with registry.fetched(str(model)) as (version, file):
+            found = Transform(version.reference, read_archive(file).spec)
     if found.spec.forecast is not None or not found.spec.features:
         kind = "a forecast" if found.spec.forecast is not None else "an ensemble"
         raise SemanticError(f"{found.reference} is {kind}, which has no features of single rows")

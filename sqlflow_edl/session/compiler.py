@@ -189,9 +189,7 @@ class Compiler:
 
     def _stored(self, name: str) -> tuple[str, spec.JobSpec]:
         """Return the reference and the JobSpec of a model."""
-        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-            archive = Path(folder) / "model.zip"
-            model = self.registry.load(name, archive)
+        with self.registry.fetched(name) as (model, archive):
             return model.reference, read_archive(archive).spec
 
     def _with_held_out(self, plan: AnyPlan) -> AnyPlan:

@@ -9,8 +9,6 @@ import argparse
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from edl.errors import SemanticError, SQLFlowError
 from edl.models.archive import Archive, read_archive
@@ -85,14 +83,12 @@ def _conditions(session: Session, options: argparse.Namespace) -> Iterator[tuple
     drifts = options.if_drift or options.drift_limit is not None
     if options.if_rows is None and not drifts:
         return
-    with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
-        file = Path(folder) / "model.zip"
-        reference = session.registry.load(options.model, file).reference
+    with session.registry.fetched(options.model) as (model, file):
         archive = read_archive(file)
         if options.if_rows is not None:
-            yield _growth(session, archive, reference, options.if_rows)
+            yield _growth(session, archive, model.reference, options.if_rows)
         if drifts:
-            yield _drift(session, archive, reference, options.drift_limit or DRIFTED)
+            yield _drift(session, archive, model.reference, options.drift_limit or DRIFTED)
 
 
 def _growth(session: Session, archive: Archive, reference: str, wanted: int) -> tuple[str, bool]:

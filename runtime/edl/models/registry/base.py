@@ -14,9 +14,10 @@ import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from edl.errors import SemanticError, SourceError, SpecError, did_you_mean
 from edl.models.registry.records import (
@@ -172,6 +173,13 @@ class Registry(ABC):
         finally:
             partial.unlink(missing_ok=True)
         return found
+
+    @contextmanager
+    def fetched(self, reference: str) -> Iterator[tuple[ModelVersion, Path]]:
+        """Yield the version and its archive, a temporary file; see `load`."""
+        with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
+            file = Path(folder) / "model.zip"
+            yield self.load(reference, file), file
 
     # Steps specific to a storage ---------------------------------------------------------------------------
 
