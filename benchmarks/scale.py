@@ -25,15 +25,15 @@ from edl.rpc import codec
 from edl.rpc.channel import OPTIONS, TOKEN
 from edl.rpc.control_pb2_grpc import MasterStub
 from edl.tasks.job_state import Plan
-from edl.tasks.protocol import Answer, Flag, Held, Request, WorkerGroup
-from edl.tasks.task import Task
+from edl.tasks.protocol import Answer, Flag, Request, WorkerGroup
+from edl.tasks.task import Report, Task
 from tests.edl.master.simulated import MODES, Setting, SimulatedJob, job_spec
 
 WORKERS, ROWS, SECONDS = 10_000, 10**9, 120.0
 GROUP_DEATH_SECS = 300.0  # a group forms anew after each death, which takes longest
 CALLS, AT_ONCE = 4000, 32
 CORE = 0.5
-HELD = Held(Task(3, "predict", 0, 65_536, attempt=7), 1024, 2, 1.0, 1024.0)
+HELD = Report(Task(3, "predict", 0, 65_536, attempt=7), 1024, 2, 1.0, 1024.0)
 ROOT = Path(__file__).parent.parent
 
 
