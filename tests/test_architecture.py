@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -55,3 +57,39 @@ def test_no_folder_has_more_modules_than_a_reader_takes_in(repository: Path) -> 
     modules = [*(repository / "sqlflow_edl").rglob("*.py"), *(repository / "runtime" / "edl").rglob("*.py")]
     counts = Counter(path.parent.relative_to(repository) for path in modules)
     assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+@cache
+def names_in(module: Path) -> set[str]:
+    """What can be imported from the module, and a star if nobody knows that."""
+    source = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
+    found = {path.stem for path in module.glob("*")}
+    if not source.exists():
+        return found
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name for alias in node.names}
+    return found | {"*"} if "__getattr__" in found or module.name.endswith("_pb2") else found
+
+
+@pytest.mark.parametrize("folder", ["tests", "benchmarks"])
+def test_what_is_imported_is_there(repository: Path, folder: str) -> None:
+    """Also in modules that no run of the tests reads, of the soak and of benchmarks; mypy reads the packages only."""
+    roots = {
+        "edl": repository / "runtime",
+        **dict.fromkeys(("sqlflow_edl", "tests", "benchmarks"), repository),
+    }
+    missing = []
+    for path in (repository / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            if (root := roots.get(module.partition(".")[0])) is not None:
+                names = names_in(root.joinpath(*module.split(".")))
+                missing += [
+                    f"{path}: {module}.{each.name}" for each in node.names if not {each.name, "*"} & names
+                ]
+    assert missing == []

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from edl.jobs.events import Progress
 from edl.jobs.outcome import Outcome
 from edl.spec import Checkpoints
-from edl.worker.strategies.allreduce.strategy import LEAST_TIMEOUT
+from edl.worker.strategies.allreduce.member import LEAST_TIMEOUT
 from tests.edl.end_to_end import test_allreduce as groups
 from tests.edl.end_to_end.distributed import Event, table
 from tests.edl.end_to_end.slow import SlowJob

@@ -15,7 +15,7 @@ import pytest
 from edl.jobs.events import Figures
 from edl.spec import Rows
 from edl.worker import loop, trainer
-from edl.worker.steps_per_call import Pace
+from edl.worker.steps_per_call import StepsPerCall
 from tests.edl.programs import FRAMEWORKS, Events, loaded, rows_of, simple
 
 RATE = "\n\ndef learning_rate(steps):\n    return 0.01 * 0.98 ** steps\n"
@@ -83,7 +83,7 @@ def train(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         )
         reader = rows_of(folder / "rows", data)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop, "Pace", partial(Pace, clock))
+            patch.setattr(loop, "StepsPerCall", partial(StepsPerCall, clock))
             outcome, adapter = trainer.train(
                 program, reader, rows, observer=Events(), cancelled=threading.Event()
             )
