@@ -11,7 +11,8 @@ from sqlflow_edl.analysis.settings.attributes import BY_VERB, TRAIN
 from sqlflow_edl.analysis.settings.dictionary import Attribute, Dictionary
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
-from sqlflow_edl.console.context import Context
+from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
+from sqlflow_edl.console.context import OPTIMIZES, Context
 
 _USES = ("PREDICT", "EVALUATE", "EXPLAIN")
 _OF_TRAINING = (("optimizer", OPTIMIZERS), ("optimizer.schedule", SCHEDULES), ("loss", LOSSES))
@@ -28,6 +29,9 @@ def attribute(where: Context) -> Attribute | None:
 
 
 def _rows(where: Context) -> Iterator[Attribute]:
+    if where.verb in OPTIMIZES:
+        yield from OPTIMIZATION
+        return
     if where.verb in _USES:
         yield from BY_VERB[where.verb]
         if where.verb == "EVALUATE":

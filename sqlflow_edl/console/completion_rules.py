@@ -11,7 +11,7 @@ from sqlflow_edl.analysis.entries import Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.settings.measurement import COLUMNS
 from sqlflow_edl.console.catalog import Names
-from sqlflow_edl.console.context import QUERIES, Context, words
+from sqlflow_edl.console.context import OPTIMIZES, QUERIES, Context, words
 from sqlflow_edl.syntax.dialects import dialect_named
 
 # SQL keywords to offer; a database may have more.
@@ -57,12 +57,13 @@ _SECOND = {
     "INSERT": ("INTO",),
     "DELETE": ("FROM",),
 }
-_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "RUN")
+_TO = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", *OPTIMIZES, "RUN")
 _CLAUSES = {
     "TRAIN": ("WITH", "COLUMN", "LABEL", "VALIDATE", "USING", "INTO"),
     "PREDICT": ("WITH", "USING", "APPEND"),
     "EVALUATE": ("WITH", "LABEL", "INTO"),
     "EXPLAIN": ("WITH", "USING", "INTO"),
+    **dict.fromkeys(OPTIMIZES, ("CONSTRAINT", "WITH", "USING", "INTO")),
     "RUN": ("CMD", "INTO"),
     "LABEL": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
     "TARGET": ("WITH", "COLUMN", "VALIDATE", "USING", "INTO"),
@@ -128,6 +129,10 @@ def _names_an_explainer(where: Context) -> bool:
     return (where.verb, where.clause) == ("EXPLAIN", "USING") and not where.inside
 
 
+def _names_a_solver(where: Context) -> bool:
+    return where.verb in OPTIMIZES and where.clause == "USING" and not where.inside
+
+
 def _names_a_model(where: Context) -> bool:
     two = tuple(where.before[-2:])
     if not where.verb:
@@ -148,9 +153,14 @@ def _names_a_program(where: Context) -> bool:
 
 def _names_a_table(where: Context) -> bool:
     if where.verb:
-        into_table = where.clause == "INTO" and where.verb in ("EVALUATE", "EXPLAIN", "RUN")
+        into_table = where.clause == "INTO" and where.verb in ("EVALUATE", "EXPLAIN", "RUN", *OPTIMIZES)
         return (into_table or (where.verb, where.clause) == ("PREDICT", "")) and not where.inside
     return where.last in _BEFORE_A_TABLE
+
+
+def _names_an_operand(where: Context) -> bool:
+    is_formula = where.verb in OPTIMIZES and where.clause in ("", "CONSTRAINT")
+    return is_formula and (not where.inside or where.last in (",", "(", *"+-*/<>="))
 
 
 def _names_a_column(where: Context) -> bool:
@@ -195,6 +205,12 @@ def _explainers(where: Context, names: Names) -> Offers:
     from sqlflow_edl.analysis.inference.explanation import EXPLAINERS
 
     return (Offer(name, "value", "Accepted without effect.") for name in EXPLAINERS.values())
+
+
+def _solvers(where: Context, names: Names) -> Offers:
+    from sqlflow_edl.analysis.settings.optimization import SOLVERS
+
+    return (Offer(name, "value", "HiGHS solves the problem.") for name in SOLVERS)
 
 
 def _programs(where: Context, names: Names) -> Offers:
@@ -266,6 +282,7 @@ RULES = (
         _estimators,
     ),
     Rule("explainer", _names_an_explainer, _explainers),
+    Rule("solver", _names_a_solver, _solvers),
     Rule("model", _names_a_model, _models),
     Rule("program", _names_a_program, _programs),
     Rule(
@@ -277,6 +294,7 @@ RULES = (
     Rule("attribute", lambda where: where.clause == "WITH" and where.begins_item, _attributes),
     Rule("label", lambda where: where.clause in ("LABEL", "TARGET") and where.begins_item, _columns),
     Rule("column", _names_a_column, _items),
+    Rule("operand", _names_an_operand, _columns),
     Rule("table", _names_a_table, _tables),
     Rule(
         "clause",

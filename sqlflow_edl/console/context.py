@@ -15,6 +15,7 @@ from sqlflow_edl.syntax.lexer import Token, sql_tokens
 from sqlflow_edl.syntax.split import VERBS, split
 
 QUERIES = ("SELECT", "WITH", "FROM", "EXPLAIN", "(")
+OPTIMIZES = ("MAXIMIZE", "MINIMIZE")
 _BARE = ("TRAIN", "PREDICT", "LABEL", "TARGET")  # without TO
 _SAME_VERB = {"ANALYZE": "EXPLAIN"}
 

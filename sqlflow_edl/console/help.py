@@ -15,7 +15,7 @@ def _words(form: str) -> list[str]:
 
 
 _CLAUSES = (
-    *("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "RUN", "SHOW", "DESCRIBE"),
+    *("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "MAXIMIZE", "MINIMIZE", "RUN", "SHOW", "DESCRIBE"),
     *("WITH", "COLUMN", "LABEL", "VALIDATE"),
 )
 TOPICS = tuple(
@@ -54,7 +54,7 @@ def _functions() -> Iterator[str]:
 
 
 def _attributes() -> Iterator[str]:
-    from sqlflow_edl.analysis.settings.measurement import OF_STATEMENTS
+    from sqlflow_edl.analysis.settings.reference import OF_STATEMENTS
 
     for verb, rows in OF_STATEMENTS.items():
         yield verb

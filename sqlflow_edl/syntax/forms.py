@@ -52,6 +52,14 @@ STATEMENTS = {
         "a Python program of your own",
         'SELECT * FROM iris TO RUN samples/runnables/binning.py CMD "--columns=sepal_length" INTO lengths;',
     ),
+    "TO MAXIMIZE": Form(
+        "query TO MAXIMIZE|MINIMIZE objective [CONSTRAINT condition, …] WITH variables = …, var_type = … "
+        "[USING solver] [INTO table]",
+        "a number for each row, under linear constraints",
+        "SELECT species, count(*) AS flowers FROM iris GROUP BY species "
+        "TO MAXIMIZE SUM(picked) CONSTRAINT picked <= flowers, SUM(picked) <= 60 "
+        "WITH variables = 'picked(species)', var_type = NonNegativeIntegers;",
+    ),
     "LABEL": Form(
         "query LABEL name [WITH …] INTO model_name",
         "the short form: a search for the best models",

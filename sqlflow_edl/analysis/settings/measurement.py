@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import Attribute
 from sqlflow_edl.analysis.settings.uses import EVALUATE
 
@@ -41,5 +40,3 @@ MEASUREMENT = (
     ),
     *(row for row in EVALUATE if row.name in _SHARED),
 )
-
-OF_STATEMENTS = {**BY_VERB, "EVALUATE without a model": MEASUREMENT}

@@ -13,11 +13,19 @@ from sqlflow_edl.analysis.entries import NETWORKS, Catalog, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models.base import WIDE, Model
 from sqlflow_edl.analysis.settings import trees
+from sqlflow_edl.analysis.settings.attributes import BY_VERB
 from sqlflow_edl.analysis.settings.dictionary import WITHOUT_EFFECT, Attribute
 from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
-from sqlflow_edl.analysis.settings.measurement import OF_STATEMENTS
+from sqlflow_edl.analysis.settings.measurement import MEASUREMENT
+from sqlflow_edl.analysis.settings.optimization import OPTIMIZATION
 from sqlflow_edl.analysis.settings.search import ACTIVATE, SEARCH, SHARED, TIME_LIMIT
 from sqlflow_edl.analysis.settings.values import Setting, bound
+
+OF_STATEMENTS = {
+    **BY_VERB,
+    "EVALUATE without a model": MEASUREMENT,
+    "MAXIMIZE and MINIMIZE": OPTIMIZATION,
+}
 
 _HEAD = """\
 # Models and attributes

@@ -15,6 +15,7 @@ KINDS = {
     "EVALUATE": "evaluate",
     "EVALUATE WITH": "measure",
     "TO EXPLAIN": "explain",
+    "TO MAXIMIZE": "optimize",
     "LABEL": "auto",
     "EXPLAIN": "train",
     "SHOW MODELS": "show_models",

@@ -1,0 +1,48 @@
+"""WITH attributes of MAXIMIZE and MINIMIZE, and the sets of numbers that a variable may be taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from edl.spec.optimization import Domain
+from sqlflow_edl.analysis.settings.dictionary import Attribute
+
+VARIABLES, DOMAIN, TIME_LIMIT = "variables", "var_type", "solver.time_limit"
+
+DOMAINS: Mapping[str, Domain] = {
+    each.name: each
+    for each in (
+        Domain("Binary", 0, 1, whole=True),
+        Domain("Integers", None, None, whole=True),
+        Domain("PositiveIntegers", 1, None, whole=True),
+        Domain("NegativeIntegers", None, -1, whole=True),
+        Domain("NonNegativeIntegers", 0, None, whole=True),
+        Domain("NonPositiveIntegers", None, 0, whole=True),
+        Domain("Reals", None, None, whole=False),
+        Domain("PositiveReals", 0, None, whole=False),
+        Domain("NegativeReals", None, 0, whole=False),
+        Domain("NonNegativeReals", 0, None, whole=False),
+        Domain("NonPositiveReals", None, 0, whole=False),
+    )
+}
+SOLVERS = ("highs", "glpk", "cbc", "baron")
+
+OPTIMIZATION = (
+    Attribute(
+        VARIABLES,
+        "text",
+        "Name of the variable and, in parentheses, columns that name a row: amount(product). A column alone is both.",
+    ),
+    Attribute(DOMAIN, "text", "Numbers that the variable may be taken from.", choices=tuple(DOMAINS)),
+    Attribute(
+        TIME_LIMIT,
+        "number",
+        "Seconds after which the best solution so far is the result; by default there is no limit.",
+        low=0.001,
+    ),
+)
+# Attributes of SQLFlow.
+WITHOUT_EFFECT = dict.fromkeys(
+    ("data.enable_slice", "data.batch_size", "worker.num", "worker.core", "worker.memory"),
+    "the problem is solved in this process",
+)
