@@ -12,79 +12,47 @@ import argparse
 import shutil
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
-from benchmarks import (
-    allreduce,
-    click_log,
-    compiling,
-    elastic,
-    embeddings,
-    encryption,
-    first_step,
-    flights,
-    forecasts,
-    gpu,
-    interrupted,
-    lost_member,
-    maxcompute,
-    modes,
-    mysql,
-    pod_start,
-    pods,
-    postgresql,
-    predicting,
-    preempting,
-    quality,
-    quota,
-    replacing,
-    rest,
-    rows,
-    scale,
-    servers,
-    serving,
-    steps,
-    traffic,
-    training,
-)
 from benchmarks.table import Row, show
 
-CASES = {
-    "training": training.measure,
-    "embeddings": embeddings.measure,
-    "click_log": click_log.measure,
-    "rows": rows.measure,
-    "predict": predicting.measure,
-    "compile": compiling.measure,
-    "startup": compiling.startup,
-    "first_step": first_step.measure,
-    "serving": serving.measure,
-    "rest": rest.measure,
-    "elastic": elastic.measure,
-    "servers": servers.measure,
-    "encryption": encryption.measure,
-    "steps": steps.measure,
-    "gpu": gpu.measure,
-    "flights": flights.measure,
-    "quality": quality.measure,
-    "forecasts": forecasts.measure,
-    "modes": modes.measure,
-    "traffic": traffic.measure,
-    "allreduce": allreduce.measure,
-    "lost_member": lost_member.measure,
-    "interrupted": interrupted.measure,
-    "replacing": replacing.measure,
-    "quota": quota.measure,
-    "mysql": mysql.measure,
-    "postgresql": postgresql.measure,
-    "maxcompute": maxcompute.measure,
-    "pod_start": pod_start.measure,
-    "pods": pods.measure,
-    "preempting": preempting.measure,
-    "scale": scale.measure,
-    "queued": preempting.measure_queued,
+CASES = {  # a module is loaded when it is measured: each has packages of its own
+    "training": "training.measure",
+    "embeddings": "embeddings.measure",
+    "click_log": "click_log.measure",
+    "rows": "rows.measure",
+    "predict": "predicting.measure",
+    "compile": "compiling.measure",
+    "startup": "compiling.startup",
+    "first_step": "first_step.measure",
+    "serving": "serving.measure",
+    "rest": "rest.measure",
+    "elastic": "elastic.measure",
+    "servers": "servers.measure",
+    "encryption": "encryption.measure",
+    "steps": "steps.measure",
+    "gpu": "gpu.measure",
+    "flights": "flights.measure",
+    "quality": "quality.measure",
+    "forecasts": "forecasts.measure",
+    "modes": "modes.measure",
+    "traffic": "traffic.measure",
+    "allreduce": "allreduce.measure",
+    "lost_member": "lost_member.measure",
+    "interrupted": "interrupted.measure",
+    "replacing": "replacing.measure",
+    "quota": "quota.measure",
+    "mysql": "mysql.measure",
+    "postgresql": "postgresql.measure",
+    "maxcompute": "maxcompute.measure",
+    "pod_start": "pod_start.measure",
+    "pods": "pods.measure",
+    "preempting": "preempting.measure",
+    "scale": "scale.measure",
+    "queued": "preempting.measure_queued",
 }
-LONG = {"goodput": interrupted.measure_published}  # only by name
+LONG = {"goodput": "interrupted.measure_published"}  # only by name
 
 
 def main() -> int:
@@ -107,9 +75,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in options.names or CASES:
             print(f"{name} …", file=sys.stderr, flush=True)
-            table += {**CASES, **LONG}[name](
-                Path(folder), options.rounds, 100_000 if options.quick else 1_000_000
-            )
+            module, _, function = (CASES | LONG)[name].partition(".")
+            measure = getattr(import_module(f"benchmarks.{module}"), function)
+            table += measure(Path(folder), options.rounds, 100_000 if options.quick else 1_000_000)
         if options.keep:
             for drawn in Path(folder).glob("drawn/*"):
                 shutil.copyfile(drawn, options.keep / drawn.name)

@@ -80,12 +80,19 @@ def make_tables(session: Session, rows: int) -> None:
     flights = TABLES["flights"]("flights")
     session.source.stage("flights", "bench", 0, 0, flights.to_batches(65_536))
     session.source.commit("flights", "bench", 1)
-    # Zipf-like ids: few of them often, most of them seldom, like words.
-    ids = ", ".join(f"floor({IDS} * random() ^ 4)::BIGINT AS c{i}" for i in range(CATEGORIES))
     for _ in session.run(
         "CREATE TABLE departures AS SELECT hour AS dep_hour, distance, sched_arr_time, tailnum AS plane, flight, dest, "
-        f"carrier, arr_delay FROM flights WHERE arr_delay IS NOT NULL LIMIT {rows // 10};"
+        f"carrier, arr_delay FROM flights WHERE arr_delay IS NOT NULL LIMIT {rows // 10}"
+    ):
+        pass
+    make_clicks(session, rows // 20)
+
+
+def make_clicks(session: Session, rows: int) -> None:
+    """Make the table `clicks`. Its ids are Zipf-like: few of them often, most of them seldom, like words."""
+    ids = ", ".join(f"floor({IDS} * random() ^ 4)::BIGINT AS c{i}" for i in range(CATEGORIES))
+    for _ in session.run(
         f"SELECT setseed(0.5); CREATE TABLE clicks AS SELECT random() AS x, {ids}, "
-        f"(random() < 0.3)::INTEGER AS y FROM range({rows // 20})"
+        f"(random() < 0.3)::INTEGER AS y FROM range({rows})"
     ):
         pass

@@ -2,9 +2,10 @@
 
     python -m benchmarks gpu [--quick]
 
-It needs no other machine than the one it runs on. Without a CUDA device it measures the CPU alone, and says so. With
-one it also trains twice from one seed on the device: the weights are to be equal in all bits, and near those of the
-CPU. Only float32 is measured on the CPU; one without instructions for bfloat16 is a hundred times slower in it.
+It needs no other machine than the one it runs on. A framework that is not installed is left out, and said. Without a
+CUDA device it measures the CPU alone, and says so. With one it also trains twice from one seed on the device: the
+weights are to be equal in all bits, and their way from the initial ones near that of the CPU. Only float32 is measured
+on the CPU; one without instructions for bfloat16 is a hundred times slower in it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,7 @@ from benchmarks import embeddings
 from benchmarks.jobs import COLUMNS, dense_session, job_of
 from benchmarks.steps import created
 from benchmarks.table import Row
+from edl.arrays import Array
 from edl.frameworks import Minibatches
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
@@ -39,15 +42,19 @@ NETWORKS = {
     f"COLUMN {', '.join(f'x{i}' for i in range(COLUMNS))} VALIDATE 0 LABEL y INTO m",
     "deepfm": embeddings.STATEMENTS["clicks"],
 }
+FRAMEWORKS = {"torch": "torch", "keras": "tensorflow"}  # and the packages that they need
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "float16")
-CLOSE = 1e-2  # largest difference of a weight of the CPU and of a GPU after a round
+CLOSE = 5e-2  # difference of a round's way to that of the CPU; with other threads the CPU itself has 6e-3
 
 
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     table = []
     with dense_session(folder, SIZE * STEPS) as session:
-        embeddings.make_tables(session, 20 * SIZE * STEPS)
-        for framework in ("torch", "keras"):
+        embeddings.make_clicks(session, SIZE * STEPS)
+        for framework, package in FRAMEWORKS.items():
+            if find_spec(package) is None:
+                table.append(Row(f"gpu: {framework}", f"left out: {package} is not installed"))
+                continue
             for name, statement in NETWORKS.items():
                 job = job_of(
                     session, folder / f"{name}-{framework}", embeddings.in_framework(statement, framework)
@@ -77,7 +84,7 @@ def _rows(name: str, found: dict[str, Any]) -> list[Row]:
     table.append(Row(f"{name}, equal trainings on cuda", f"{repeats} of 2", value=repeats, least=2))
     return [
         *table,
-        Row(f"{name}, largest difference to cpu", f"{difference:.1e}", value=difference, most=CLOSE),
+        Row(f"{name}, difference to cpu", f"{difference:.1e}", value=difference, most=CLOSE),
     ]
 
 
@@ -111,19 +118,23 @@ def _steps(job: JobFolder, rounds: int, steps: int) -> None:
                     seconds[name].append((time.perf_counter() - began) / steps)
         found: dict[str, Any] = {"seconds": seconds}
         if on_gpu:
-            weights = [_trained(made(device, "float32"), rows) for device in ("cuda", "cuda", "cpu")]
-            equal = all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
-            found["repeats"] = 1 + equal
-            found["difference"] = float(
-                max(np.abs(weights[0][name] - weights[2][name]).max() for name in weights[0])
+            initial = _flat(made("cpu", "float32"))
+            one, again, other = (
+                _trained(made(device, "float32"), rows) for device in ("cuda", "cuda", "cpu")
             )
+            found["repeats"] = 1 + np.array_equal(one, again)
+            found["difference"] = float(np.linalg.norm(one - other) / np.linalg.norm(other - initial))
     print(json.dumps(found))
 
 
-def _trained(adapter: Any, rows: Minibatches) -> dict[str, Any]:
+def _trained(adapter: Any, rows: Minibatches) -> Array:
     adapter.train(rows)
-    trained: dict[str, Any] = adapter.get_trainable()
-    return trained
+    return _flat(adapter)
+
+
+def _flat(adapter: Any) -> Array:
+    """Return a copy of the weights, float32, one after another."""
+    return np.concatenate([np.ravel(each) for each in adapter.get_trainable().values()])
 
 
 def _sees_gpu(framework: str) -> bool:

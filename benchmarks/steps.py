@@ -49,7 +49,7 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     table = []
     steps = max(rows // 10_000, 20)
     with sqlflow_edl.connect("duckdb:") as session:
-        embeddings.make_tables(session, 20 * SIZE * (steps + 1))
+        embeddings.make_clicks(session, SIZE * (steps + 1))
         for framework in ("keras", "torch"):
             statement = embeddings.in_framework(embeddings.STATEMENTS["clicks"], framework)
             job = job_of(session, folder / f"steps-{framework}", statement)

@@ -38,7 +38,7 @@ STEPS = 64
 def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """Count bytes; `rounds` and `rows` are ignored, since bytes are the same each time."""
     with sqlflow_edl.connect("duckdb:") as session:
-        embeddings.make_tables(session, 20 * SIZE * (STEPS + 1))
+        embeddings.make_clicks(session, SIZE * (STEPS + 1))
         statement = embeddings.in_framework(embeddings.STATEMENTS["clicks"], "torch")
         job = job_of(session, folder / "traffic", statement)
     command = [sys.executable, "-m", "benchmarks.traffic", str(job)]

@@ -6,15 +6,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from edl import tls
 from edl.data import Source, connect
-from tests.certificates import identity_of_a_job
-from tests.mariadb import Server
-from tests.maxcompute.process import Running
-from tests.postgresql import Server as PostgreSQL
+
+if TYPE_CHECKING:
+    from tests.mariadb import Server
+    from tests.maxcompute.process import Running
+    from tests.postgresql import Server as PostgreSQL
 
 GIVEN = "a,k\n1,x\n2,y\n"  # the file of a source of files
 
@@ -35,6 +37,8 @@ def sqlite() -> Iterator[Source]:
 def calls(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls of this process, and of those that it starts, are plain, and encrypted in the next test."""
     if request.param == "encrypted":
+        from tests.certificates import identity_of_a_job  # needs a package that a machine with a GPU may lack
+
         monkeypatch.setenv(tls.VARIABLE, identity_of_a_job(tmp_path / "identity"))
 
 

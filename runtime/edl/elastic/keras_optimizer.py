@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from edl.arrays import Array
+from edl.collectives.base import Group
+from edl.elastic.collective import STEP, summed
 from edl.elastic.gradients import Gradients, Take
 from edl.errors import JobError, SemanticError
 
@@ -46,10 +48,12 @@ class KerasGradients(Gradients):
         self._numbers = {id(each): number for number, each in enumerate(self._variables)}
         self.present: list[Any] = [None] * len(self._variables)
         double = any(str(each.dtype) == "float64" for each in (*self._variables, *self._statistics))
-        sizes = (
-            [int(np.prod(each.shape)) for each in found] for found in (self._variables, self._statistics)
-        )
-        super().__init__(*sizes, double=double)
+        sizes = [int(np.prod(each.shape)) for each in (*self._variables, *self._statistics)]
+        # The flat array begins with the mark of `summed`, and with 1 for each variable that has a gradient.
+        self._has = slice(1, 1 + len(self._variables))
+        self._ends = np.cumsum([self._has.stop, *sizes])
+        self._flat: Array = np.zeros(self._ends[-1], np.float64 if double else np.float32)
+        self.keep()
 
     def given(self, gradients: Sequence[Any], variables: Sequence[Any] | None) -> None:
         """Take the gradients of a call of `apply`. Raises SemanticError for variables of another model."""
@@ -62,24 +66,47 @@ class KerasGradients(Gradients):
                 )
             self.present[number] = gradient
 
+    def keep(self) -> None:
+        self._kept = [np.array(each) for each in self._present_statistics()]
+
     def clear(self) -> None:
         self.present = [None] * len(self._variables)
 
-    def _gradient(self, number: int) -> Array | None:
-        gradient = self.present[number]
-        return None if gradient is None else _flat(gradient)
+    def _add(self, share: float) -> None:
+        for number, (gradient, place) in enumerate(zip(self.present, self._places(), strict=False)):
+            if gradient is not None:
+                self._flat[1 + number] = 1
+                place += share * _flat(gradient)
 
-    def _set_gradient(self, number: int, flat: Array | None) -> None:
-        variable = self._variables[number]
-        self.present[number] = (
-            None if flat is None else flat.astype(str(variable.dtype)).reshape(variable.shape)
-        )
+    def _sum(self, group: Group | None, share: float) -> None:
+        places = self._places()
+        gradients, means = places[: len(self._variables)], places[len(self._variables) :]
+        for place, values in zip(means, self._present_statistics(), strict=True):
+            place[:] = share * values if share else 0
+        if group is not None:
+            summed(group, STEP, self._flat)
+        self.present = [
+            flat.astype(str(variable.dtype)).reshape(variable.shape) if has else None
+            for variable, flat, has in zip(self._variables, gradients, self._flat[self._has], strict=True)
+        ]
+        self._assign(means)
 
-    def _buffer(self, number: int) -> Array:
-        return _flat(self._statistics[number].value)
+    def _restore(self) -> None:
+        self._assign(self._kept)
 
-    def _set_buffers(self, flat: Sequence[Array]) -> None:
-        for variable, values in zip(self._statistics, flat, strict=True):
+    def _forget(self) -> None:
+        super()._forget()
+        self._flat[:] = 0
+
+    def _places(self) -> list[Array]:
+        """Return the places of gradients and statistics in the flat array."""
+        return np.split(self._flat, self._ends[:-1])[1:]
+
+    def _present_statistics(self) -> list[Array]:
+        return [_flat(each.value) for each in self._statistics]
+
+    def _assign(self, statistics: Sequence[Array]) -> None:
+        for variable, values in zip(self._statistics, statistics, strict=True):
             variable.assign(values.reshape(variable.shape))
 
 

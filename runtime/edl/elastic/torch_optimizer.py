@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from edl.arrays import Array
+from edl.collectives.base import Group
+from edl.elastic.collective import STEP, summed
 from edl.elastic.gradients import Gradients, Take
 from edl.errors import SemanticError
 
@@ -14,39 +18,105 @@ from edl.errors import SemanticError
 class TorchGradients(Gradients):
     """Gradients of a torch.optim.Optimizer, and the floating-point buffers of a torch.nn.Module.
 
-    Raises SemanticError for parameters in shards.
+    They are added up in one tensor where the model is, which is copied to the CPU and back at once:
+
+        mark of `summed` | whether each parameter has a gradient | gradients of the parameters | buffers
+
+    A step has a tensor of its own: the gradients that it leaves are views of that. Raises SemanticError for parameters
+    in shards.
     """
 
     def __init__(self, model: Any, optimizer: Any) -> None:
-        self._tensors = [each for group in optimizer.param_groups for each in group["params"]]
-        if any(hasattr(each, "placements") for each in self._tensors):  # a torch.distributed.tensor.DTensor
+        import torch
+
+        self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        if any(
+            hasattr(each, "placements") for each in self._parameters
+        ):  # a torch.distributed.tensor.DTensor
             raise SemanticError(
                 "edl.elastic.checkpoint: the parameters are shards of FSDP, and a lost worker's would be gone",
                 hint="without edl.elastic, edl run restarts the script, which reads its own checkpoint",
             )
-        self._buffer_tensors = [each for each in model.buffers() if each.is_floating_point()]
-        double = any(each.element_size() > 4 for each in (*self._tensors, *self._buffer_tensors))
-        sizes = ([each.numel() for each in found] for found in (self._tensors, self._buffer_tensors))
-        super().__init__(*sizes, double=double)
+        self._buffers = [each for each in model.buffers() if each.is_floating_point()]
+        own = (*self._parameters, *self._buffers)
+        self._dtype = torch.float64 if any(each.element_size() > 4 for each in own) else torch.float32
+        self._head = 1 + len(self._parameters)
+        self._flat: Any = None  # of the present step, from its first gradients on
+        self._places: list[Any] = []  # of gradients and buffers in it
+        self._host: Any = None  # memory of the CPU for it, if it is on another device
+        self._has: Array = np.zeros(len(self._parameters), bool)
+        self.keep()
+
+    def keep(self) -> None:
+        self._kept = [each.detach().clone() for each in self._buffers]
 
     def clear(self) -> None:
-        for tensor in self._tensors:
-            tensor.grad = None
+        for parameter in self._parameters:
+            parameter.grad = None
 
-    def _gradient(self, number: int) -> Array | None:
-        gradient = self._tensors[number].grad
-        return None if gradient is None else _numpy(gradient)
+    def _add(self, share: float) -> None:
+        import torch
 
-    def _set_gradient(self, number: int, flat: Array | None) -> None:
-        tensor = self._tensors[number]
-        tensor.grad = None if flat is None else _like(flat, tensor)
+        self._begin()
+        there = [number for number, each in enumerate(self._parameters) if each.grad is not None]
+        if there:
+            self._has[there] = True
+            places = [self._places[number] for number in there]
+            gradients = [self._parameters[number].grad.to(self._flat) for number in there]
+            with torch.no_grad():
+                torch._foreach_add_(places, gradients, alpha=share)
 
-    def _buffer(self, number: int) -> Array:
-        return _numpy(self._buffer_tensors[number])
+    def _sum(self, group: Group | None, share: float) -> None:
+        import torch
 
-    def _set_buffers(self, flat: Sequence[Array]) -> None:
-        for tensor, values in zip(self._buffer_tensors, flat, strict=True):
-            tensor.detach().copy_(_like(values, tensor))
+        self._begin()
+        gradients, means = self._places[: self._head - 1], self._places[self._head - 1 :]
+        with torch.no_grad():
+            if share:
+                for place, buffer in zip(means, self._buffers, strict=True):
+                    place.copy_(buffer).mul_(share)
+            if group is not None:
+                self._sum_over(group)
+            for parameter, gradient, has in zip(self._parameters, gradients, self._has, strict=True):
+                parameter.grad = gradient.to(parameter) if has else None
+            for buffer, place in zip(self._buffers, means, strict=True):
+                buffer.copy_(place)
+
+    def _sum_over(self, group: Group) -> None:
+        import torch
+
+        there = self._flat.device.type != "cpu"
+        if there and self._host is None:  # pinned memory is copied several times as fast
+            self._host = torch.empty(len(self._flat), dtype=self._dtype, pin_memory=self._flat.is_cuda)
+        flat = self._host if there else self._flat
+        if there:
+            flat.copy_(self._flat)
+        numbers = flat.numpy()
+        numbers[1 : self._head] = self._has
+        summed(group, STEP, numbers)
+        self._has = numbers[1 : self._head] > 0
+        if there:
+            self._flat.copy_(flat)
+
+    def _restore(self) -> None:
+        for buffer, values in zip(self._buffers, self._kept, strict=True):
+            buffer.detach().copy_(values)
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._flat, self._places = None, []
+        self._has[:] = False
+
+    def _begin(self) -> None:
+        """Make the tensor of a step, if there is none."""
+        import torch
+
+        if self._flat is None:
+            own = (*self._parameters, *self._buffers)
+            sizes = [self._head, *(each.numel() for each in own)]
+            self._flat = torch.zeros(sum(sizes), dtype=self._dtype, device=self._parameters[0].device)
+            _, *places = self._flat.split_with_sizes(sizes)
+            self._places = [place.view(each.shape) for place, each in zip(places, own, strict=True)]
 
 
 def hook(optimizer: Any, others: tuple[Any, ...], take: Take) -> None:
@@ -82,15 +152,3 @@ def _hook_scheduler(scheduler: Any, taken: Callable[[], bool]) -> None:
             of.step(self, *arguments, **named)
 
     scheduler.__class__ = type(of.__name__, (of,), {"step": step})
-
-
-def _numpy(tensor: Any) -> Array:
-    flat = tensor.detach().cpu().reshape(-1)
-    found: Array = (flat.double() if flat.element_size() > 4 else flat.float()).numpy()
-    return found
-
-
-def _like(flat: Array, tensor: Any) -> Any:
-    import torch
-
-    return torch.from_numpy(flat.copy()).reshape(tensor.shape).to(tensor)

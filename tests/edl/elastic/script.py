@@ -1,7 +1,8 @@
 """A training loop of a user: `script.py FOLDER KILLS PAUSE LOADERS MICRO`.
 
 KILLS are [rank, restart, epoch] at which a worker kills itself, in the third step of that epoch, before it takes it.
-FOLDER gets the rows of each part whose step was taken, the pids, and the final weights of rank 0.
+FOLDER gets the rows of each part whose step was taken, the pids, and the final weights of rank 0. The environment
+variable DEVICE says where the model is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ ROWS, EPOCHS = 610, int(os.environ.get("EPOCHS", "5"))
 FOLDER, KILLS, PAUSE = Path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3])
 LOADERS, MICRO = map(int, sys.argv[4:])
 RANK, RESTART = (int(os.environ.get(name, "0")) for name in ("RANK", "TORCHELASTIC_RESTART_COUNT"))
+DEVICE = os.environ.get("DEVICE", "cpu")
 WORKERS = int(os.environ.get("WORLD_SIZE", "1"))
 
 features = torch.randn(ROWS, 4, generator=torch.Generator().manual_seed(0))
@@ -31,6 +33,7 @@ data = TensorDataset(features, labels, torch.arange(ROWS))
 model = nn.Linear(4, 1)
 nn.init.constant_(model.weight, 0.1 if RESTART == 0 else 7.0)  # a replacement must get them from a peer
 nn.init.zeros_(model.bias)
+model.to(DEVICE)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.8)
 sampler = edl.elastic.sampler(len(data), batch_size=50, epochs=EPOCHS, micro_batch=MICRO)
@@ -51,7 +54,7 @@ def train() -> None:
             missing = epoch == 0 and edl.elastic.world_size() < WORKERS
             threading.Event().wait(0.5 if missing else PAUSE)  # time for another worker to join
             optimizer.zero_grad()
-            nn.functional.mse_loss(model(x), y).backward()
+            nn.functional.mse_loss(model(x.to(DEVICE)), y.to(DEVICE)).backward()
             if step >= 2 and [RANK, RESTART, epoch] in KILLS:
                 os.kill(os.getpid(), signal.SIGKILL)
             optimizer.step()

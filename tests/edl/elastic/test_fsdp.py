@@ -20,27 +20,28 @@ from edl.errors import SemanticError
 SCRIPT = Path(__file__).with_name("fsdp_script.py")
 
 
-@pytest.mark.soak
-def test_a_sharded_model_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
-    weights = []
+def weights(folder: Path, *way: str) -> list[float]:
+    """Weights after a worker was killed, which are to be those of an undisturbed run."""
+    found = []
     for name in ("undisturbed", "kill"):
-        (tmp_path / name).mkdir()
-        command = [
-            sys.executable,
-            "-m",
-            "edl.cli.main",
-            "run",
-            "--workers",
-            "2",
-            str(SCRIPT),
-            str(tmp_path / name),
-        ]
+        (folder / name).mkdir()
+        command = [sys.executable, "-m", "edl.cli.main", "run", "--workers", "2", str(SCRIPT)]
         said = subprocess.run(
-            [*command, name], capture_output=True, text=True, check=True, timeout=120
+            [*command, str(folder / name), name, *way],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
         ).stdout
         assert ("from step 5" in said) == (name == "kill")
-        weights.append(json.loads((tmp_path / name / "weights").read_text()))
-    assert weights[0] == weights[1]
+        found.append(json.loads((folder / name / "weights").read_text()))
+    assert found[0] == found[1]
+    return found[0]
+
+
+@pytest.mark.soak
+def test_a_sharded_model_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+    weights(tmp_path)
 
 
 def test_a_sharded_model_is_refused(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from edl import frameworks
 from edl.errors import JobError
-from edl.frameworks import Minibatches
+from edl.frameworks import Adapter, Minibatches
 from edl.frameworks import device as devices
 from edl.frameworks.torch import device as torch_device
 from edl.frameworks.torch.clusters import squared_distances
@@ -92,6 +92,35 @@ def test_cuda_gives_the_weights_of_the_cpu_up_to_rounding(tmp_path: Path) -> Non
 
 
 @NO_CUDA
+def test_cuda_computes_float32_with_all_its_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """TF32 has an error of 3e-4 here."""
+    kept = [(each, each.fp32_precision) for each in (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)]
+    monkeypatch.setattr(devices, "_own_process", True)
+    device = torch_device.chosen("cuda")
+    rows, weights = torch.randn(8, 64, 256), torch.randn(64, 64, 3)
+    for function, given in ((torch.matmul, (rows, rows.mT)), (torch.conv1d, (rows, weights))):
+        exact = function(*(each.double() for each in given))
+        found = function(*(each.to(device) for each in given)).cpu()
+        assert ((found - exact).norm() / exact.norm()).item() < 1e-5
+    for each, precision in kept:
+        each.fp32_precision = precision
+
+
+@NO_CUDA
+@pytest.mark.parametrize("devices", [("cuda", "cpu"), ("cpu", "cuda")])
+def test_a_checkpoint_goes_on_on_the_other_device(tmp_path: Path, devices: tuple[Device, Device]) -> None:
+    rows = Minibatches(FEATURES, LABELS, 16)
+    first, second, alone = (on(tmp_path, device) for device in (*devices, "cpu"))
+    for adapter in (first, alone, alone):
+        adapter.train(rows)
+    second.set_weights(first.get_weights())
+    second.set_state(first.get_state())
+    second.train(rows)
+    for name, value in alone.get_weights().items():
+        np.testing.assert_allclose(second.get_weights()[name], value, rtol=1e-4, atol=1e-6)
+
+
+@NO_CUDA
 @pytest.mark.parametrize("precision", get_args(Precision))
 def test_two_trainings_on_cuda_are_equal(tmp_path: Path, precision: Precision) -> None:
     assert same(*(trained(tmp_path, "cuda", precision) for _ in range(2)))
@@ -99,11 +128,16 @@ def test_two_trainings_on_cuda_are_equal(tmp_path: Path, precision: Precision) -
 
 def trained(folder: Path, device: Device, precision: Precision = "float32") -> dict[str, Any]:
     """The weights after an epoch."""
-    subject = program(folder, "torch")
-    changed = msgspec.structs.replace(subject.spec, device=device, precision=precision)
-    adapter = create(dataclasses.replace(subject, spec=changed))
+    adapter = on(folder, device, precision)
     adapter.train(Minibatches(FEATURES, LABELS, 16))
     return adapter.get_weights()
+
+
+def on(folder: Path, device: Device, precision: Precision = "float32") -> Adapter:
+    """The program's adapter on a device."""
+    subject = program(folder, "torch")
+    changed = msgspec.structs.replace(subject.spec, device=device, precision=precision)
+    return create(dataclasses.replace(subject, spec=changed))
 
 
 def test_equal_seeds_give_equal_weights_in_each_precision(tmp_path: Path) -> None:

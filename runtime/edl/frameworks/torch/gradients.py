@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from edl.arrays import Array
 from edl.frameworks.adapter import GradientPart, is_buffer
 from edl.frameworks.base import dtype_of
 from edl.frameworks.torch.device import array_of
@@ -29,6 +30,7 @@ class GradientParts:
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         self._device = device
+        self._host: torch.Tensor | None = None  # memory of the CPU for parts of a GPU
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._places = [
             (module, name)
@@ -51,11 +53,11 @@ class GradientParts:
                 place.copy_(buffer).mul_(share)
             for place, row in zip(of_rows, rows, strict=True):
                 place.zero_() if row.grad is None else place.copy_(row.grad)
-        return GradientPart(array_of(flat))
+        return GradientPart(self._on_cpu(flat))
 
     def nothing(self, rows: Tensors) -> GradientPart:
         """Return the part of no rows."""
-        return GradientPart(array_of(self._of(rows)[0].zero_()))
+        return GradientPart(self._on_cpu(self._of(rows)[0].zero_()))
 
     def spread(self, total: GradientPart, rows: Mapping[str, torch.Tensor]) -> float:
         """Set the gradients of parameters and rows, and the buffers; return the loss. A total in this object's own
@@ -113,6 +115,14 @@ class GradientParts:
         flat = self._room[:size]
         parts = flat[self._least :].split_with_sizes([row.numel() for row in rows])
         return flat, [part.view_as(row) for part, row in zip(parts, rows, strict=True)]
+
+    def _on_cpu(self, flat: torch.Tensor) -> Array:
+        """Return the numbers of a part, which pinned memory gets several times as fast."""
+        if self._device.type != "cuda":
+            return array_of(flat)
+        if self._host is None or len(self._host) < len(flat):
+            self._host = torch.empty(len(self._room), pin_memory=True)
+        return array_of(self._host[: len(flat)].copy_(flat))
 
     def _make_room(self, size: int) -> None:
         """Allocate `size` floats; the fields that every part has come first."""
