@@ -21,7 +21,7 @@ from edl.program import read_spec
 from edl.rpc.channel import MasterChannel
 from edl.spec import Training
 from edl.tasks.task import Report
-from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, keep_only, read_checkpoint
+from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, resumed
 from edl.worker.master_client import RemoteTasks
 from edl.worker.strategies.allreduce.task_source import GroupTasks
 
@@ -106,10 +106,9 @@ class _Parameters:
         self._resume = resume
 
     def begin(self) -> int:
-        keep_only(self._store, self._resume)
-        if not self._resume:
+        checkpoint = resumed(self._store, self._resume)
+        if checkpoint is None:
             return 0
-        checkpoint = read_checkpoint(self._store.fetch(self._resume))
         self._state.set_weights(checkpoint.weights)
         self._state.set_state(checkpoint.state)
         self._member.step = checkpoint.position.step

@@ -28,7 +28,7 @@ from edl.run.storage import Storage
 from edl.spec import TREES
 from edl.spec.precision import FLOAT16_ON_SERVERS
 from edl.tasks.task import Report, TaskSource
-from edl.worker.checkpointing import keep_only, read_checkpoint
+from edl.worker.checkpointing import resumed
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.evaluation.measuring import training_metrics
 from edl.worker.evaluation.reports import finding
@@ -116,9 +116,8 @@ class WorkerJob:
 
     def _train_alone(self) -> None:
         trainer, store = self._trainer(self.tasks, weights=self._fresh_weights()), self._store
-        keep_only(store, self.resume)
-        if self.resume:
-            trainer.resume(read_checkpoint(store.fetch(self.resume)))
+        if (checkpoint := resumed(store, self.resume)) is not None:
+            trainer.resume(checkpoint)
         self._write_checkpoints(trainer, store, self.tasks.begin_checkpoint)
         self._train(trainer)
 

@@ -120,11 +120,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     instances: tuple[Row, ...] = ()
     generation: int = 0
     master_relaunches: int = 0
-    checkpoint: str = msgspec.field(default="", name="cut")
+    checkpoint: str = ""
     step: int = 0
     loss: float | None = None
     rate: float = 0.0
-    group: int = msgspec.field(default=0, name="ring")
+    group: int = 0
     members: tuple[str, ...] = ()
     lost_updates: int = 0
     lost_rows: int = 0

@@ -66,7 +66,7 @@ class Checkpoint(msgspec.Struct):
     folder: str
     job: JobState
     manifest: Manifest | None = None
-    epochs: list[int] = msgspec.field(default_factory=list, name="lives")
+    epochs: list[int] = msgspec.field(default_factory=list)
 
 
 class ServerRecord(msgspec.Struct, array_like=True):
@@ -165,14 +165,14 @@ class MasterState(msgspec.Struct):
     members: dict[str, Member] = {}
     failures: dict[str, Failure] = {}
     done: dict[TaskType, int] = {}
-    checkpoint: Checkpoint | None = msgspec.field(default=None, name="cut")
-    pending_checkpoints: list[Checkpoint] = msgspec.field(default_factory=list, name="cutting")
+    checkpoint: Checkpoint | None = None
+    pending_checkpoints: list[Checkpoint] = msgspec.field(default_factory=list)
     failed: Failed | None = None
     cancelled: str = ""
     metric_kinds: dict[str, str] = {}
     revoking: dict[int, Lease] = {}
     servers: list[ServerRecord] = []
-    rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState, name="rings")
+    rendezvous: RendezvousState = msgspec.field(default_factory=RendezvousState)
     losses: list[ServerLoss] = []
     workers: int | None = None
     began: float = 0.0

@@ -74,7 +74,7 @@ class Round(msgspec.Struct, frozen=True):
     trained: Summary = msgspec.field(default_factory=Summary)
     measured: Summary = msgspec.field(default_factory=Summary)
     measured_on: MeasuredOn = ""
-    progress: JobProgress | None = msgspec.field(default=None, name="course")
+    progress: JobProgress | None = None
     curve: tuple[EpochEnd, ...] = ()
     rate: float | None = None
     standing: Standing = Standing()

@@ -33,7 +33,7 @@ from edl.models import weights as weight_files
 from edl.spec import Checkpoints
 
 Arrays = Mapping[str, Array]
-VERSION = 2
+VERSION = 3
 _PARTIAL = ".partial"
 
 
@@ -46,7 +46,7 @@ class Position(msgspec.Struct, frozen=True):
     """
 
     step: int
-    notified: tuple[tuple[int, dict[str, float]], ...] = msgspec.field(default=(), name="heard")
+    notified: tuple[tuple[int, dict[str, float]], ...] = ()
     best: int = 0
     unconcluded: int = 0
     version: int = VERSION
@@ -176,14 +176,15 @@ def complete(store: CheckpointStore) -> list[str]:
     return [name for name in store.names(POSITION) if not name.endswith(_PARTIAL)]
 
 
-def keep_only(store: CheckpointStore, name: str) -> None:
-    """Remove the checkpoints of earlier trainers except that of `name`, the one to resume from ("" for none).
+def resumed(store: CheckpointStore, name: str) -> TrainerCheckpoint | None:
+    """Return the checkpoint to resume from, None if `name` is "", and remove the others of earlier trainers.
 
     They may be of later steps than this trainer's first checkpoints, and would be taken for the newest.
     """
     for found in store.names():
         if found != name:
             store.remove(found)
+    return read_checkpoint(store.fetch(name)) if name else None
 
 
 def read_checkpoint(folder: Path) -> TrainerCheckpoint:

@@ -216,7 +216,7 @@ def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(mo
     job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
     job.cluster.path.mkdir()
     (job.cluster.path / "state").write_bytes(MAGIC.replace(b"1", b"9"))
-    with pytest.raises(SpecError, match="the state of this job is of another version: edl-ledger 9"):
+    with pytest.raises(SpecError, match="the state of this job is of another version: edl-state 9"):
         job.run()
 
 

@@ -275,7 +275,6 @@ def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
                 assert {start.step for start in restored} == {taken.version.step}
                 assert {start.store.flat.steps for start in restored} == {taken.version.step}
                 assert sum(told.rows for told in taken.progress) == taken.version.step
-                assert manifest.consistent
         finally:
             stopped.set()
             thread.join(SECONDS)

@@ -21,8 +21,8 @@ from edl.worker.checkpointing import (
     Position,
     TrainerCheckpoint,
     complete,
-    keep_only,
     read_checkpoint,
+    resumed,
 )
 
 
@@ -106,9 +106,11 @@ def test_who_goes_on_from_a_checkpoint_removes_the_others_and_halves_of_them(tmp
         writer.take(step)
     (tmp_path / "000000000009-1.partial").mkdir()
     first = complete(SharedFolder(tmp_path))[0]
-    keep_only(SharedFolder(tmp_path), first)
+    checkpoint = resumed(SharedFolder(tmp_path), first)
+    assert checkpoint is not None
+    assert checkpoint.position.step == 1
     assert [path.name for path in tmp_path.iterdir()] == [first]
-    keep_only(SharedFolder(tmp_path / "none yet"), "")
+    assert resumed(SharedFolder(tmp_path / "none yet"), "") is None
 
 
 def test_a_checkpoint_that_cannot_be_written_stops_nothing_and_leaves_nothing(
@@ -176,5 +178,5 @@ def test_a26_a_checkpoint_of_another_version_is_named(tmp_path: Path) -> None:
     [name] = complete(SharedFolder(tmp_path))
     other = msgspec.structs.replace(cut(7).position, version=9)
     (tmp_path / name / POSITION).write_bytes(msgspec.msgpack.encode(other))
-    with pytest.raises(SpecError, match="is of version 9, not 2"):
+    with pytest.raises(SpecError, match="is of version 9, not 3"):
         read_checkpoint(tmp_path / name)

@@ -6,7 +6,7 @@ from edl.master.rendezvous import RendezvousManager
 from edl.tasks.protocol import Request, TaskUpdate
 from edl.tasks.task import TaskType
 
-GROUP = "ring"  # owner of a group's training tasks; no instance has this name
+GROUP = "group"  # owner of a group's training tasks; no instance has this name
 
 
 class Ownership:

@@ -105,12 +105,9 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """Description of a complete checkpoint. `at` is the version of server 0. `consistent` is True if all servers were
-    copied at the same version.
-    """
+    """Description of a complete checkpoint. `at` is the version of server 0."""
 
     at: Version
     mode: Mode
     shards: tuple[Shard, ...]
-    consistent: bool
     version: int = 1

@@ -43,7 +43,7 @@ def manifest_of(name: str, at: Version, mode: Mode, shards: Sequence[Shard]) -> 
             raise SpecError(f"the checkpoint {name} lacks {shard.file}: {shard.error}")
     ordered = tuple(sorted(shards, key=lambda shard: shard.index))
     version = 2 if any(shard.earlier for shard in ordered) else 1
-    return Manifest(at, mode, ordered, consistent=mode.kind == "sync", version=version)
+    return Manifest(at, mode, ordered, version)
 
 
 def write_manifest(store: CheckpointStore, name: str, manifest: Manifest) -> None:

@@ -49,7 +49,7 @@ class Header(msgspec.Struct, frozen=True):
     definition: Definition
     flat_steps: int
     table_steps: tuple[int, ...]
-    push_log: PushLogState = msgspec.field(name="page")
+    push_log: PushLogState
     states: tuple[str, ...]
     version: Literal[1] = 1
 
@@ -262,9 +262,7 @@ class ShardFile:
         """Return the table with that index in the definition."""
         ids, data = self._arrays[f"table.{number}.ids"], self._arrays[f"table.{number}.data"]
         steps = self.header.table_steps[number]
-        used, counts = (self._arrays.get(f"table.{number}.{part}") for part in ("used", "counts"))
-        if used is None or counts is None:  # of an earlier version
-            used, counts = np.zeros(len(ids), np.int64), np.empty(0, np.uint8)
+        used, counts = self._arrays[f"table.{number}.used"], self._arrays[f"table.{number}.counts"]
         return Copied(ids, data, steps, used, counts)
 
     def gone(self, number: int) -> Ids:

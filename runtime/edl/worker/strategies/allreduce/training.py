@@ -6,7 +6,7 @@ from typing import cast
 
 from edl.checkpoints import CheckpointStore
 from edl.frameworks import Minibatches
-from edl.worker.checkpointing import keep_only, read_checkpoint
+from edl.worker.checkpointing import resumed
 from edl.worker.strategies.allreduce.member import GroupMember
 from edl.worker.trainer import Trainer
 
@@ -33,10 +33,9 @@ class GroupParameters:
         self._strategy.warm_up(Minibatches(examples.features, examples.labels, EXAMPLES, examples.weights))
 
     def begin(self) -> int:
-        keep_only(self._store, self._resume)
-        if not self._resume:
+        checkpoint = resumed(self._store, self._resume)
+        if checkpoint is None:
             return 0
-        checkpoint = read_checkpoint(self._store.fetch(self._resume))
         self._trainer.resume(checkpoint)
         return checkpoint.position.unconcluded
 
