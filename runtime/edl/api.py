@@ -41,8 +41,8 @@ from edl.scripting.options import Options, checked
 from edl.spec import JobSpec, Rows
 from edl.spec.strategy import chosen
 from edl.tasks.ranges import LEAST_ROWS, partition
+from edl.worker.callbacks import program_callbacks
 from edl.worker.input.blocks import Blocks
-from edl.worker.trainer import program_callbacks
 from edl.worker.trainer import train as train_here
 
 

@@ -61,10 +61,9 @@ class Connection:
             store,
             read_spec(JobFolder(worker.job).program).checkpoints,
             writer=f"{instance.name}-{instance.incarnation}",
-            begin=lambda name: self.source.begin_checkpoint(name, self._open),
+            begin=self.source.begin_checkpoint,
             written=self._tasks.end_checkpoint,
         )
-        self._open: Report
 
     @property
     def over(self) -> bool:
@@ -73,10 +72,9 @@ class Connection:
 
     def stepped(self, done: Report) -> None:
         """Write a checkpoint if one is due, on the first member of the group. `done` is the progress of the task."""
-        self._open = done
         step = self.member.step
         if self.source.leads and self._checkpointer.due(step) and self.steps.report_settled():
-            self._checkpointer.take(self._checkpoint, step)
+            self._checkpointer.take(self._checkpoint, step, done)
 
     def give_up(self, error: Failed) -> None:
         """Fail the job."""

@@ -28,7 +28,7 @@ from edl.run.storage import Storage
 from edl.spec import TREES
 from edl.spec.precision import FLOAT16_ON_SERVERS
 from edl.tasks.task import Report, TaskSource
-from edl.worker.checkpointing import resumed
+from edl.worker.checkpointing import Checkpointer, resumed
 from edl.worker.evaluation.inference import Measuring, scoring_worker, wanted_results
 from edl.worker.evaluation.measuring import training_metrics
 from edl.worker.evaluation.reports import finding
@@ -118,7 +118,7 @@ class WorkerJob:
         trainer, store = self._trainer(self.tasks, weights=self._fresh_weights()), self._store
         if (checkpoint := resumed(store, self.resume)) is not None:
             trainer.resume(checkpoint)
-        self._write_checkpoints(trainer, store, self.tasks.begin_checkpoint)
+        trainer.write_checkpoints(self._checkpointer(store, self.tasks.begin_checkpoint))
         self._train(trainer)
 
     def _train_on_servers(self) -> None:
@@ -159,10 +159,8 @@ class WorkerJob:
             store = self._store
             tasks.parameters = GroupParameters(trainer, store, self.resume)
             tasks.parameters.warm_up()
-            self._write_checkpoints(
-                trainer,
-                store,
-                tasks.begin_checkpoint,
+            trainer.write_checkpoints(
+                self._checkpointer(store, tasks.begin_checkpoint),
                 may=lambda: tasks.leads,
                 unconcluded=lambda: tasks.unconcluded,
             )
@@ -203,27 +201,18 @@ class WorkerJob:
         trainer.worker.draining = self.draining
         trainer.run()
 
-    def _write_checkpoints(
-        self,
-        trainer: Trainer,
-        store: CheckpointStore,
-        begin: Callable[[str, Report], None],
-        *,
-        may: Callable[[], bool] = lambda: True,
-        unconcluded: Callable[[], int] = lambda: 0,
-    ) -> None:
-        """Let the trainer write checkpoints, see `Trainer.write_checkpoints`."""
+    def _checkpointer(self, store: CheckpointStore, begin: Callable[[str, Report], None]) -> Checkpointer:
+        """Return the writer of this worker's checkpoints; `begin` reports to the master."""
         # If they are on the master's disk, another master may have another one.
         with_master = factory.are_with_master(self._job.path)
-        trainer.write_checkpoints(
+        return Checkpointer(
             store,
+            self.program.spec.checkpoints,
             # Two incarnations of an instance may write at the same time.
             writer=f"{self.instance.name}-{self.instance.incarnation}",
             disk=lambda: self.tasks.master_epoch if with_master else 0,
             begin=begin,
             written=self.tasks.end_checkpoint,
-            may=may,
-            unconcluded=unconcluded,
         )
 
     def _fresh_weights(self) -> Mapping[str, Array] | None:

@@ -31,6 +31,7 @@ from edl.files import sync
 from edl.logs import log
 from edl.models import weights as weight_files
 from edl.spec import Checkpoints
+from edl.tasks.task import Report
 
 Arrays = Mapping[str, Array]
 VERSION = 3
@@ -64,9 +65,10 @@ class TrainerCheckpoint(msgspec.Struct, frozen=True):
 class Checkpointer:
     """Writer of checkpoints into `store`, one at a time; removes old ones.
 
-    `writer` distinguishes the names from those of other trainers. `disk` returns a number that changes when earlier
-    checkpoints may have been lost with their disk; a checkpoint is then due. `begin` is called with the name of a
-    checkpoint once its arrays are copied, `written` once it is readable by others.
+    It begins when it is first called, since another worker may have written those before. `writer` distinguishes the
+    names from those of other trainers. `disk` returns a number that changes when earlier checkpoints may have been lost
+    with their disk; a checkpoint is then due. `begin` is called with the name of a checkpoint and the progress of the
+    open task once its arrays are copied, `written` once it is readable by others.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class Checkpointer:
         *,
         writer: str,
         disk: Callable[[], int] = lambda: 0,
-        begin: Callable[[str], None],
+        begin: Callable[[str, Report], None],
         written: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -87,32 +89,42 @@ class Checkpointer:
         self._begin = begin
         self._written = written
         self._clock = clock
-        self._at, self._step, self._on = clock(), 0, disk()
+        self._at, self._step, self._on = 0.0, 0, 0
         self._kept: list[str] = []  # written by this trainer, oldest first; to be removed
-        self._thread = self._start(self._look)
+        self._thread: threading.Thread | None = None
 
     def due(self, step: int) -> bool:
         """Return True if a checkpoint is due and the previous one is written."""
-        if self._thread.is_alive():
+        if self._begun().is_alive():
             return False
         if self._on != self._disk():
             return True
         by_step = self._when.steps and step - self._step >= self._when.steps
         return bool(by_step or (self._when.secs and self._clock() - self._at >= self._when.secs))
 
-    def take(self, checkpoint: Callable[[], Callable[[], TrainerCheckpoint]], step: int) -> None:
+    def take(
+        self, checkpoint: Callable[[], Callable[[], TrainerCheckpoint]], step: int, done: Report
+    ) -> None:
         """Call `checkpoint` now; write in the background what the function reads that it returns."""
-        self.wait()
+        self._begun().join()
         name = f"{step:012d}-{self._writer}"
         disk = self._disk()
         taken = checkpoint()
-        self._begin(name)
+        self._begin(name, done)
         self._thread = self._start(lambda: self._write(name, taken))
         self._at, self._step, self._on = self._clock(), step, disk
 
     def wait(self, seconds: float | None = None) -> None:
         """Wait until the last checkpoint is written, at most `seconds`."""
-        self._thread.join(seconds)
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _begun(self) -> threading.Thread:
+        """Return the present thread, which at first looks for earlier checkpoints."""
+        if self._thread is None:
+            self._at, self._on = self._clock(), self._disk()
+            self._thread = self._start(self._look)
+        return self._thread
 
     def _start(self, work: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(target=work, name="edl-checkpoint", daemon=True)

@@ -1,18 +1,15 @@
-"""Training of a model that one worker holds: callbacks, the best epoch and the export around the worker loop."""
+"""Training of a model: callbacks, the best epoch, checkpoints and the export around the worker loop."""
 
 from __future__ import annotations
 
-import math
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from functools import partial
 
 import msgspec
 
 from edl.arrays import Array
-from edl.callbacks import Callback
-from edl.checkpoints import CheckpointStore, GoneError
+from edl.checkpoints import GoneError
 from edl.data import Reader
 from edl.errors import JobError
 from edl.frameworks import Adapter, create
@@ -20,15 +17,15 @@ from edl.jobs.events import Figures, Observer
 from edl.jobs.outcome import Outcome
 from edl.logs import log
 from edl.models.weights import Weights
-from edl.program import Program, user_code
+from edl.program import Program
 from edl.spec import TREES, AnomalyLabel, ClusterLabel, Rows
-from edl.tasks.curve import Thinned
 from edl.tasks.job_state import plan
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Conclusion, JobProgress, Report, Round, Task, TaskSource
+from edl.worker.callbacks import Callbacks
 from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
 from edl.worker.evaluation.calibrating import calibration_notes
-from edl.worker.evaluation.measuring import LOSS, measured, training_metrics, uncertainty
+from edl.worker.evaluation.measuring import measured, training_metrics, uncertainty
 from edl.worker.evaluation.scoring import Scorer
 from edl.worker.input.blocks import Blocks
 from edl.worker.input.cache import ArrayCache
@@ -109,21 +106,14 @@ class Trainer:
         if weights is not None:
             self.adapter.set_weights(weights)
         self._strategy = strategy(self.adapter)
-        self._callbacks = program_callbacks(program)
+        self._callbacks = Callbacks(program, self)
         self._stop = ""
         self._first_rate = self.adapter.learning_rate(0)
         self._rate: float | None = None
         self._round = 0  # number of the round that is being concluded
-        self._notified: Thinned[tuple[int, dict[str, float]]] = Thinned()
-        self._notified_to = 0  # last epoch in it
-        # Epoch logs of the checkpoint that training resumed from.
-        self._before: tuple[tuple[int, dict[str, float]], ...] = ()
         self._checkpointer: Checkpointer | None = None
-        self._make_checkpointer: Callable[[], Checkpointer] | None = None
         self._may_checkpoint: Callable[[], bool] = lambda: True
         self._unconcluded: Callable[[], int] = lambda: 0
-        self._began = False
-        self._open = Report(Task(0, "train"))  # progress of the open task
         self.worker = Worker(
             blocks,
             Scorer(program, self.adapter, program.spec.batch_size),
@@ -138,9 +128,7 @@ class Trainer:
     def run(self) -> None:
         """Train until the job is over."""
         training = self._program.spec.training
-        self._notify_callbacks(lambda callback: callback.on_train_begin(self))
-        self._began = True
-        self._replay_epochs()
+        self._callbacks.begin()
         total = self._rows.training * training.epochs
         limit = training.max_steps * training.batch_size or total
         self.worker.train(training, self, min(total, limit))
@@ -153,29 +141,16 @@ class Trainer:
 
     def write_checkpoints(
         self,
-        store: CheckpointStore,
+        checkpointer: Checkpointer,
         *,
-        writer: str,
-        disk: Callable[[], int],
-        begin: Callable[[str, Report], None],
-        written: Callable[[str], None],
         may: Callable[[], bool] = lambda: True,
         unconcluded: Callable[[], int] = lambda: 0,
     ) -> None:
-        """Write checkpoints into `store` as the JobSpec says.
+        """Write checkpoints when they are due and before leaving.
 
-        `begin` is called with a checkpoint's name and the progress of the open task. For `writer` and `disk` see
-        `Checkpointer`. `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
+        `may` returns True if this worker is the one to write. For `unconcluded` see `Position`.
         """
-        self._make_checkpointer = partial(
-            Checkpointer,
-            store,
-            self._program.spec.checkpoints,
-            writer=writer,
-            disk=disk,
-            begin=lambda name: begin(name, self._open),
-            written=written,
-        )
+        self._checkpointer = checkpointer
         self._may_checkpoint, self._unconcluded = may, unconcluded
         self.worker.after_steps = self._after_steps
 
@@ -186,33 +161,26 @@ class Trainer:
         local = self._local()
         local.step = checkpoint.position.step
         local.kept = {} if checkpoint.best is None else {checkpoint.position.best: checkpoint.best}
-        self._before = checkpoint.position.notified
-        if self._began:
-            self._replay_epochs()
+        self._callbacks.resume(checkpoint.position.notified)
 
     def _after_steps(self, done: Report) -> None:
-        if self._make_checkpointer is None or not self._may_checkpoint():
+        checkpointer = self._checkpointer
+        if checkpointer is None or not self._may_checkpoint():
             return
-        checkpointer = self._checkpointer = self._checkpointer or self._make_checkpointer()
         if checkpointer.due(self._strategy.step) and len(self._best) <= 1 and self.worker.report_settled():
-            self._take_checkpoint(checkpointer, done)
+            checkpointer.take(self._checkpoint, self._strategy.step, done)
 
     def _leave(self) -> None:
         """Write a checkpoint before leaving, in case no other worker holds the weights."""
-        if self._make_checkpointer is None or not self._strategy.step:
+        if self._checkpointer is None or not self._strategy.step:
             return
         self.worker.report_settled()
         if self._may_checkpoint() and len(self._best) <= 1:
-            self._checkpointer = self._checkpointer or self._make_checkpointer()
-            self._take_checkpoint(self._checkpointer, Report(Task(0, "train")))
-
-    def _take_checkpoint(self, checkpointer: Checkpointer, done: Report) -> None:
-        self._open = done
-        checkpointer.take(self._checkpoint, self._strategy.step)
+            self._checkpointer.take(self._checkpoint, self._strategy.step, Report(Task(0, "train")))
 
     def _checkpoint(self) -> Callable[[], TrainerCheckpoint]:
         epoch, best = next(iter(self._best.items()), (0, None))
-        position = Position(self._local().step, tuple(self._notified.items), epoch, self._unconcluded())
+        position = Position(self._local().step, self._callbacks.logs, epoch, self._unconcluded())
         cut = self.adapter.cut()
         return lambda: TrainerCheckpoint(position, *cut(), best)
 
@@ -251,7 +219,7 @@ class Trainer:
         wanted = progress.standing.best if self._program.spec.training.keep == "best" else 0
         kept, weights = self._weights(wanted)
         of_model = progress.standing if kept else progress  # figures and uncertainty of the exported weights
-        self._notify_callbacks(lambda callback: callback.on_train_end(_known(of_model.figures)))
+        self._callbacks.end(of_model.figures)
         outcome = Outcome(
             kind="train",
             rows=progress.rows,
@@ -280,41 +248,14 @@ class Trainer:
 
     def _end_epoch(self, round_: Round, values: Figures) -> None:
         training = self._program.spec.training
-        for row in round_.curve:  # epochs that other workers concluded
-            if row.final and row.epoch > self._notified_to:
-                self._pass_logs(row.epoch, row.loss, row.metrics)
+        self._callbacks.end_epochs(round_.curve)
         if values:
             now = round_.standing.after(round_.epoch, values, training.min_delta)
             if training.keep == "best" and now.best == round_.epoch:
                 self._strategy.keep(round_.epoch)
             if 0 < training.early_stopping <= now.since:
                 self.stop_training(f"no lower validation loss in {now.since} epochs")
-        self._pass_logs(round_.epoch, round_.trained.mean_loss, values)
-
-    def _pass_logs(self, epoch: int, loss: float | None, values: Figures) -> None:
-        """Pass the logs of an epoch to the callbacks."""
-        if not self._callbacks:
-            return
-        renamed = {
-            ("validation_loss" if name == LOSS else name): value for name, value in _known(values).items()
-        }
-        self._notify_epoch_end(epoch, {**_known({LOSS: loss}), **renamed})
-
-    def _replay_epochs(self) -> None:
-        """Repeat to the callbacks the epoch logs from the checkpoint."""
-        for epoch, logs in self._before:
-            if epoch > self._notified_to:
-                self._notify_epoch_end(epoch, logs)
-
-    def _notify_epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        self._notified.add((epoch, logs))
-        self._notified_to = max(self._notified_to, epoch)
-        self._notify_callbacks(lambda callback: callback.on_epoch_end(epoch, logs, self))
-
-    def _notify_callbacks(self, notify: Callable[[Callback], None]) -> None:
-        with user_code(self._program.file, "a callback"):
-            for callback in self._callbacks:
-                notify(callback)
+        self._callbacks.end_epoch(round_.epoch, round_.trained.mean_loss, values)
 
     # Control of the callbacks ----------------------------------------------------------------------------
 
@@ -340,21 +281,3 @@ def _blocks(program: Program, reader: Reader, rows: int, part: Callable[[], tupl
 def _examples(program: Program) -> int:
     """Return the number of rows from which the model is built: two show the shapes, more give centres or trees."""
     return FIRST_ROWS.get(type(program.spec.label), 2)
-
-
-def _known(values: Figures) -> dict[str, float]:
-    return {name: math.nan if value is None else value for name, value in values.items()}
-
-
-def program_callbacks(program: Program) -> list[Callback]:
-    """Return the program's callbacks. Raises JobError if one is not an edl.Callback."""
-    if not program.has("callbacks"):
-        return []
-    given = program.call("callbacks")
-    for callback in given:
-        if not isinstance(callback, Callback):
-            raise JobError(
-                f"callbacks in {program.file} gives a {type(callback).__name__}, which is not an edl.Callback",
-                hint="from edl import Callback, and derive from it",
-            )
-    return list(given)

@@ -15,6 +15,7 @@ from edl.ps import messages as msg
 from edl.ps.checkpoint import manifests
 from edl.run import initial_weights
 from edl.spec import Checkpoints
+from edl.tasks.task import Report, Task
 from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint
 from tests.edl.ps.servers import ADAM, definition, trained
 
@@ -32,13 +33,18 @@ def servers_checkpoints(folder: Path) -> Path:
 def trainers_checkpoints(folder: Path) -> Path:
     """Two cuts of a trainer."""
     writer = Checkpointer(
-        SharedFolder(folder), Checkpoints(), writer="w", begin=lambda name: None, written=lambda name: None
+        SharedFolder(folder),
+        Checkpoints(),
+        writer="w",
+        begin=lambda name, done: None,
+        written=lambda name: None,
     )
     for step in (3, 12):
         weights = {"w": np.full(2, step, np.float32)}
         writer.take(
             lambda weights=weights, step=step: lambda: TrainerCheckpoint(Position(step), weights, weights),
             step,
+            Report(Task(0, "train")),
         )  # type: ignore[misc]
         writer.wait()
     return folder

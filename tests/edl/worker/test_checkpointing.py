@@ -15,6 +15,7 @@ from edl.checkpoints import POSITION
 from edl.checkpoints.folder import SharedFolder
 from edl.errors import SpecError
 from edl.spec import Checkpoints
+from edl.tasks.task import Report, Task
 from edl.worker import checkpointing
 from edl.worker.checkpointing import (
     Checkpointer,
@@ -44,14 +45,17 @@ class Writer:
             when,
             writer=writer,
             disk=lambda: self.disk,
-            begin=lambda name: self.told.append(f"begin {name}"),
+            begin=lambda name, done: self.told.append(f"begin {name}"),
             written=lambda name: self.told.append(f"written {name}"),
             clock=lambda: self.now,
         )
+
+    def begin(self) -> None:
+        self.checkpointer.due(0)
         self.checkpointer.wait()
 
     def take(self, step: int, *, best: bool = False) -> None:
-        self.checkpointer.take(lambda: partial(cut, step, best=best), step)
+        self.checkpointer.take(lambda: partial(cut, step, best=best), step, Report(Task(0, "train")))
         self.checkpointer.wait()
 
 
@@ -91,6 +95,8 @@ def test_only_own_checkpoints_are_removed_whatever_a_trainer_that_was_given_up_s
     tmp_path: Path,
 ) -> None:
     late, writer = Writer(tmp_path, Checkpoints(keep=1)), Writer(tmp_path, Checkpoints(keep=1))
+    late.begin()
+    writer.begin()
     for step in (1, 2):
         writer.take(step)
     for step in (100, 101, 102):
@@ -98,6 +104,16 @@ def test_only_own_checkpoints_are_removed_whatever_a_trainer_that_was_given_up_s
     writer.take(3)
     steps = [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
     assert steps == [2, 3, 101, 102]
+
+
+def test_a_worker_that_writes_after_another_one_removes_the_checkpoints_of_that(tmp_path: Path) -> None:
+    later, writer = (Writer(tmp_path, Checkpoints(keep=2), name) for name in ("worker-1-0", "worker-0-0"))
+    for step in (1, 2):
+        writer.take(step)
+    for step in (3, 4):
+        later.take(step)
+    steps = [read_checkpoint(tmp_path / name).position.step for name in complete(SharedFolder(tmp_path))]
+    assert steps == [3, 4]
 
 
 def test_who_goes_on_from_a_checkpoint_removes_the_others_and_halves_of_them(tmp_path: Path) -> None:
@@ -130,9 +146,11 @@ def test_a_checkpoint_that_cannot_be_written_stops_nothing_and_leaves_nothing(
 
 
 def test_checkpoints_are_due_by_steps_and_by_seconds(tmp_path: Path) -> None:
-    by_steps = Writer(tmp_path / "steps", Checkpoints(steps=10, secs=0)).checkpointer
-    assert [by_steps.due(step) for step in (0, 9, 10)] == [False, False, True]
+    by_steps = Writer(tmp_path / "steps", Checkpoints(steps=10, secs=0))
+    by_steps.begin()
+    assert [by_steps.checkpointer.due(step) for step in (0, 9, 10)] == [False, False, True]
     by_time = Writer(tmp_path / "time", Checkpoints(secs=30.0))
+    by_time.begin()
     assert not by_time.checkpointer.due(1_000_000)
     by_time.now = 30.0
     assert by_time.checkpointer.due(1)

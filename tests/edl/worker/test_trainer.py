@@ -19,12 +19,12 @@ from edl.frameworks.adapter import Floats
 from edl.jobs.events import EpochEnd, Progress
 from edl.jobs.outcome import JobCancelledError
 from edl.program import UserCodeError
-from edl.spec import Calibration, ClassLabel, Residuals, Rows
+from edl.spec import Calibration, Checkpoints, ClassLabel, Residuals, Rows
 from edl.spec.calibration import THRESHOLD_METRICS
 from edl.tasks.curve import Standing
 from edl.tasks.local import LocalTasks
 from edl.tasks.task import Report, Round, Summary
-from edl.worker.checkpointing import Position, TrainerCheckpoint, complete, read_checkpoint
+from edl.worker.checkpointing import Checkpointer, Position, TrainerCheckpoint, complete, read_checkpoint
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import Local, Strategy
 from edl.worker.trainer import Trainer, plan, split, train
@@ -473,14 +473,14 @@ def test_a_checkpoint_between_the_end_of_an_epoch_and_its_conclusion_keeps_the_b
     earlier = {name: value + 1 for name, value in now.items()}
     strategy.step, strategy.kept = 7, {1: earlier, 2: now}
     store = SharedFolder(tmp_path / "cuts")
-    trainer.write_checkpoints(
+    checkpointer = Checkpointer(
         store,
+        Checkpoints(),
         writer="worker-0-0",
-        disk=lambda: 0,
         begin=lambda name, done: None,
         written=lambda name: None,
-        unconcluded=lambda: 2,
     )
+    trainer.write_checkpoints(checkpointer, unconcluded=lambda: 2)
     trainer.worker.draining.set()
     trainer.run()
     [name] = complete(store)
