@@ -111,7 +111,7 @@ class Cluster(Protocol):
         Raises NoRoomError if there is no room for it at present; it may be requested again.
         """
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
+    def stop(self, instance: Instance, grace: float) -> None:
         """Ask the instance to leave, kill it after `grace` seconds, and return at once.
 
         Instances that have ended or are unknown are ignored.

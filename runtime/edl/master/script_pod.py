@@ -113,8 +113,8 @@ class Pods:
             self._no_room_until = time.monotonic() + ROOM_SECS
             self._note(f"{instance.name} waits for room: {error.message}")
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self._cluster.stop(name, incarnation, grace)
+    def stop(self, instance: Instance, grace: float) -> None:
+        self._cluster.stop(instance, grace)
 
     def list(self) -> list[Change]:
         if time.monotonic() >= self._due:

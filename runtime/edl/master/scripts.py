@@ -99,7 +99,7 @@ class Workers(Protocol):
 
     def start(self, instance: Instance) -> None: ...
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None: ...
+    def stop(self, instance: Instance, grace: float) -> None: ...
 
     def list(self) -> list[Change]: ...
 
@@ -153,7 +153,7 @@ class ScriptMaster:
                 return self._outcome()
             for instance, stop in gang.actions(changes):
                 if stop:
-                    self._cluster.stop(*instance.key, GRACE)
+                    self._cluster.stop(instance, GRACE)
                 else:
                     self._begin(instance)
             time.sleep(LOOK_SECS)

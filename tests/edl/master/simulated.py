@@ -184,8 +184,8 @@ class _Cluster:
     def start(self, instance: Instance) -> None:
         asyncio.get_running_loop().call_later(self._job.setting.start_secs, self._job.started, instance)
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self._job.end(name, incarnation, "stopped")
+    def stop(self, instance: Instance, grace: float) -> None:
+        self._job.end(*instance.key, "stopped")
 
     def list(self) -> list[Change]:
         return []

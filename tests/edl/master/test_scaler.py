@@ -28,8 +28,8 @@ class Cluster:
         if instance.name == "worker-9":
             raise ClusterError("no")
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self.asked.append((name, incarnation, "stop"))
+    def stop(self, instance: Instance, grace: float) -> None:
+        self.asked.append((*instance.key, "stop"))
         if self._deaf:
             self._deaf -= 1
             raise ClusterError("it does not answer")

@@ -53,7 +53,7 @@ def test_a_pod_that_someone_deletes_is_lost(place: Site, pods: Pods) -> None:
 
 
 def test_a_pod_that_is_stopped_has_stopped(pods: Pods) -> None:
-    pods.stop(*WORKER.key, 0.0)
+    pods.stop(WORKER, 0.0)
     assert ended(pods) == "stopped"
 
 

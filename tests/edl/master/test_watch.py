@@ -44,7 +44,7 @@ class Cluster:
     def start(self, instance: Instance) -> None:
         """Nothing comes of it here."""
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
+    def stop(self, instance: Instance, grace: float) -> None:
         """Nothing comes of it here."""
 
     def close(self) -> None:

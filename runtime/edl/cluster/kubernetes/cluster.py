@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -110,13 +111,11 @@ class KubernetesCluster:
         self._told = set(found)
         return found
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
+    def stop(self, instance: Instance, grace: float) -> None:
         with self._lock:
-            self._cache.stopping((name, incarnation))
-        pod = names.pod(
-            self._deployment.name, Instance(name, "worker", incarnation)
-        )  # or a server of that name
-        self._delete(pod, {"gracePeriodSeconds": max(LEAST_GRACE, math.ceil(grace))})
+            self._cache.stopping(instance.key)
+        options: dict[str, object] = {"gracePeriodSeconds": max(LEAST_GRACE, math.ceil(grace))}
+        self._delete(names.pod(self._deployment.name, instance), options)
 
     def list(self) -> list[Change]:
         pods, version = _read_all(self._calls, self._path, self._selector)
@@ -169,12 +168,8 @@ class KubernetesCluster:
         deleted.
         """
         there = [change.instance for change in self.list() if change.state != "ended"]
-
-        def stop(instance: Instance) -> None:
-            self.stop(instance.name, instance.incarnation, grace)
-
         with ThreadPoolExecutor(AT_ONCE, "edl-stop") as stopping:
-            for _ in stopping.map(stop, there):
+            for _ in stopping.map(partial(self.stop, grace=grace), there):
                 pass
 
     def close(self) -> None:

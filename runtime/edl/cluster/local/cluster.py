@@ -54,8 +54,8 @@ class ProcessCluster:
     def start(self, instance: Instance) -> None:
         self._ask(Start(self._next(), instance))
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self._ask(Stop(self._next(), name, incarnation, grace))
+    def stop(self, instance: Instance, grace: float) -> None:
+        self._ask(Stop(self._next(), instance, grace))
 
     def want(self, least: int, most: int) -> None:
         """Ask the job's quota, if any, for so many slots."""

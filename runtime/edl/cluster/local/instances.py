@@ -69,15 +69,15 @@ class Instances:
         self._notify(self._records[instance.key].change)
         self.launcher.launch(instance)
 
-    def stop(self, name: str, incarnation: int, grace: float) -> None:
-        record = self._records.get((name, incarnation))
+    def stop(self, instance: Instance, grace: float) -> None:
+        record = self._records.get(instance.key)
         if record is None or record.change.state == "ended":
             return
         record.grace = min(grace, record.grace) if record.asked else grace
         record.asked = True
         if record.pid:
             self._terminate(record)
-        elif self.launcher.forget((name, incarnation)):
+        elif self.launcher.forget(instance.key):
             self._end(record, "stopped", None, "before it started")
 
     @property
@@ -90,8 +90,8 @@ class Instances:
 
     async def end_all(self, grace: float) -> None:
         """Stop launching, stop every instance, and wait for their ends."""
-        for name, incarnation in [*self._records]:
-            self.stop(name, incarnation, grace)
+        for change in self.list():
+            self.stop(change.instance, grace)
         self.launcher.close()
         await self._all_ended.wait()
 

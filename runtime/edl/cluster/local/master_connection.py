@@ -74,7 +74,7 @@ def _answer(request: Start | Stop | Want | List, instances: Instances) -> Answer
         if isinstance(request, Start):
             instances.start(request.instance)
         else:
-            instances.stop(request.name, request.incarnation, request.grace)
+            instances.stop(request.instance, request.grace)
     except ClusterError as error:
         return Answer(request.number, refused=error.message, no_room=isinstance(error, NoRoomError))
     return Answer(request.number)

@@ -24,8 +24,7 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
     number: int
-    name: str
-    incarnation: int
+    instance: Instance
     grace: float
 
 

@@ -75,6 +75,6 @@ class Scaler:
     def _carry_out(self, action: ScaleAction) -> None:
         instance = action.instance
         if action.stop:
-            self._cluster.stop(instance.name, instance.incarnation, action.grace)
+            self._cluster.stop(instance, action.grace)
         else:
             self._cluster.start(instance)

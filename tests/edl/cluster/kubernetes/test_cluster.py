@@ -63,10 +63,10 @@ def test_one_that_is_stopped_has_its_grace_and_was_stopped(site: Sites, followed
     cluster.start(worker())
     following.comes_to("running", worker())
     place.up(worker())
-    cluster.stop("worker-0", 0, 20.0)
+    cluster.stop(worker(), 20.0)
     [ended] = following.comes_to("ended", worker())
     assert (ended.reason, ended.exit_code) == ("stopped", 4)
-    cluster.stop("worker-0", 0, 20.0)  # it may be said again
+    cluster.stop(worker(), 20.0)  # it may be said again
 
 
 def test_one_that_somebody_else_deletes_was_preempted_where_it_gave_back(

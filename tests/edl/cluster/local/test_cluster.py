@@ -96,7 +96,7 @@ def test_a_closed_cluster_says_so(both: Ends) -> None:
     cluster.close()
     assert list(cluster.watch()) == []
     with pytest.raises(ClusterError, match="closed"):
-        cluster.stop("worker-0", 0, 1.0)
+        cluster.stop(Instance("worker-0", "worker"), 1.0)
 
 
 def test_requests_are_lines_that_are_read_as_they_were_written() -> None:

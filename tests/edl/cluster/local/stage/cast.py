@@ -102,7 +102,7 @@ class Master(Actor):
         return ""
 
     def stop(self, name: str, incarnation: int, grace: float) -> None:
-        self.cluster.stop(name, incarnation, grace)
+        self.cluster.stop(Instance(name, "worker", incarnation), grace)
 
     def want(self, least: int, most: int) -> None:
         self.cluster.want(least, most)
