@@ -17,7 +17,7 @@ from typing import Protocol
 from edl.errors import ClusterError, JobError, SpecError
 from edl.files import sync
 
-MAGIC = b"edl-state 1\n"
+MAGIC = b"edl-state 2\n"
 
 
 class StateStore(Protocol):
