@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from edl.elastic.session import Session
 
 POLL_SECS = 0.05  # between two looks at the latest offsets
-LONGEST = (
-    30.0  # seconds that a step may wait for records; a member that waits longer for others gives them up
-)
+# Seconds that a step may wait for records; a member that waits longer for others gives them up.
+LONGEST = 30.0
 
 Key = str | int
 Range = tuple[Key, int, int]  # partition, and its offsets [m, n)

@@ -32,9 +32,8 @@ BOUNDARY_SECS = 2.0  # the same when the group was to end: members may be in the
 JOIN_SECS = 1.0  # time for further workers before the first group, and for others after a joiner
 PAUSE_SECS, LONGEST_PAUSE = 10.0, 300.0
 
-ADDRESSED = (
-    1000  # members of a group whose addresses all are told; they only serve to say which are not reached
-)
+# Members of a group whose addresses all are told; they only serve to say which are not reached.
+ADDRESSED = 1000
 LONGEST_STEP = 10.0  # seconds; a longer interval is no step
 
 Key = tuple[str, int]  # name and incarnation

@@ -43,9 +43,8 @@ class Metric(abc.ABC):
     """Figure over labels and scores, computed from a mergeable state. The object itself holds no data."""
 
     higher_is_better: ClassVar[bool]
-    of_decision: ClassVar[bool] = (
-        False  # of the predicted class alone, and not of how probable the classes are
-    )
+    # Of the predicted class alone, and not of how probable the classes are.
+    of_decision: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

@@ -393,9 +393,8 @@ class JobSpec(Struct, frozen=True):
     interval: Interval | None = None  # of PREDICT
     threshold: float | None = None  # of PREDICT, EVALUATE: from it on the second of two classes
     temperature: float = 1.0  # of PREDICT, EVALUATE, EXPLAIN: divides the logits of classes
-    split: Split | None = (
-        None  # of the query's rows; None: the last of the query's order, or a query of their own
-    )
+    # Of the query's rows; None: the last of the query's order, or a query of their own.
+    split: Split | None = None
     validation: Query | None = None  # of the validation rows, unless they are the last rows of the query
     forecast: Forecast | None = None  # series whose rows are examples of the model
     own: Own | None = None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 
 WINDOW = 30.0  # seconds
-SHARE = (
-    0.2  # of the time so far; the window grows with it, so that it spans several epochs with their measuring
-)
+# Share of the time so far; the window grows with it, so that it spans several epochs with their measuring.
+SHARE = 0.2
 SAMPLES = 32  # kept of a window
 
 

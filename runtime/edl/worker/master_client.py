@@ -77,9 +77,8 @@ class RemoteTasks:
         self._draining = draining or threading.Event()
         self._log = log
         self._end_hung = end_hung
-        self._unreachable_since: float | None = (
-            None  # time since which this worker has to leave without a master
-        )
+        # Time since which this worker has to leave without a master.
+        self._unreachable_since: float | None = None
         self.changed = threading.Condition()
         self._waiting: list[tuple[TaskType, ...]] = []  # types that threads in `next` wait for
         self._awaiting = 0  # threads that wait for something other than tasks

@@ -18,9 +18,8 @@ from edl.reachability import LIMIT
 
 START_SECS = 30.0  # time until the cluster must know a requested instance
 SILENT_LEASES = 3  # lease times of silence after which a given-up process is killed and replaced
-LEAST_SERVER_SECS = (
-    5.0  # least silence after which a server is replaced, otherwise after one lease: all wait for it
-)
+# Least silence after which a server is replaced, otherwise after one lease: all wait for it.
+LEAST_SERVER_SECS = 5.0
 LONGEST_LOOK = 1.0  # seconds between two looks; during a longer interval this process was suspended
 REGISTER_SECS = 120.0  # time for a running process to register; a worker does before it loads anything
 Kept = Literal["all", "one worker", "servers", "none"]  # instances that a job has while it stops

@@ -51,9 +51,8 @@ class SQLiteSource(CursorSource[Column]):
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_DQS_DML, False)
         self._results = SQLiteResults(self)
         self._changes = 0  # statements of this connection that may have changed something
-        self._seen: tuple[object, list[Column]] | None = (
-            None  # the last query's columns, and the state in which they were determined
-        )
+        # The last query's columns, and the state in which they were determined.
+        self._seen: tuple[object, list[Column]] | None = None
 
     @classmethod
     def connect(cls, url: SourceURL, *, create: bool = False) -> SQLiteSource:
