@@ -118,8 +118,8 @@ class Results(Protocol):
         """Make the staged rows of tasks 0 … tasks-1, in that order, the table `target`, in one step; idempotent.
 
         `append`: add them to that table instead, whoever made it; without one, it is made. Return the number of rows.
-        Raises SourceError if a table of that name exists that was not made by a job, or is
-        a sample table and `job` is not one that makes them.
+        Raises SourceError if a table of that name exists that was not made by a job, or is a sample table and `job` is
+        not one that makes them.
         """
         ...
 

@@ -12,8 +12,7 @@ from edl.errors import SQLFlowError
 
 @dataclass
 class Worker:
-    """Worker of a job. `at_end` are called with the exit code of its script, and our error
-    that has ended it."""
+    """Worker of a job. `at_end` are called with the exit code of its script, and our error that has ended it."""
 
     job: Path
     instance: Instance

@@ -78,9 +78,9 @@ class Done(msgspec.Struct, frozen=True):
 class Pull(msgspec.Struct, frozen=True):
     """Get parameters. Arrays: for each of `tables`, distinct int64 ids, all of this server. Answer: `Pulled`.
 
-    `dense` requests the flat parameters. `state` requests the state, from server 0
-    only, and with it the last `private` pushed by `instance`, if that is not empty. `at_least` waits for this step, at
-    most `wait_secs`; then the present version is returned. A row that was never pushed has its initial value.
+    `dense` requests the flat parameters. `state` requests the state, from server 0 only, and with it the last `private`
+    pushed by `instance`, if that is not empty. `at_least` waits for this step, at most `wait_secs`; then the present
+    version is returned. A row that was never pushed has its initial value.
     """
 
     generation: int
@@ -375,12 +375,12 @@ class Figures(msgspec.Struct, frozen=True):
     """Content of a server, and counters since its start.
 
     `rows` are counted by table. `evicted` are rows that were evicted, `refused` gradients of ids that had no row yet.
-    `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in
-    calls of workers. `written` are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and
-    `lost_rows` are the pushes that workers had made to the process before this one, and that are not in the checkpoint
-    which this one has restored, and their rows. `staleness` is that of asynchronous gradients, `logged` the size of the
-    update log since the last checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty.
-    `leaving`: the server is to end, and another one may follow it.
+    `bytes` are those of parameters, rows and slots. `busy` is the time in seconds spent in calls of workers. `written`
+    are the shards of the last checkpoints, on disk or replicated, by folder. `lost` and `lost_rows` are the pushes that
+    workers had made to the process before this one, and that are not in the checkpoint which this one has restored, and
+    their rows. `staleness` is that of asynchronous gradients, `logged` the size of the update log since the last
+    checkpoint. `sealed` is the last checkpoint that the server is sealed for, or empty. `leaving`: the server is to
+    end, and another one may follow it.
     """
 
     index: int = -1

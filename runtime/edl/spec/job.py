@@ -282,10 +282,9 @@ class Explanation(Struct, frozen=True):
 class Output(Struct, frozen=True):
     """Destination of results: a model name for train, a table for the others, empty for a result set.
 
-    `column` is the column into which PREDICT, and EXPLAIN of rows, predict, or of several labels what precedes the
-    name of each; `keep` lists input columns that are
-    copied to the result. `probabilities`: PREDICT adds a column for each class; by default, unless there are many.
-    `extra` names further outputs of the model, see `edl.spec.extra_outputs`.
+    `column` is the column into which PREDICT, and EXPLAIN of rows, predict, or of several labels what precedes the name
+    of each; `keep` lists input columns that are copied to the result. `probabilities`: PREDICT adds a column for each
+    class; by default, unless there are many. `extra` names further outputs of the model, see `edl.spec.extra_outputs`.
     """
 
     name: str = ""

@@ -98,9 +98,8 @@ class ForecastLabel(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag
     """Value of a time series at a later time.
 
     Labels are float32 of shape (n, 5): the value, its seasonal naive forecast, the mean absolute error of such
-    forecasts in the series until then, the scale of the series, and the forecast of AutoETS, NaN outside of a
-    backtest. The outputs of the model are the forecast and its
-    `quantiles`, in rising order.
+    forecasts in the series until then, the scale of the series, and the forecast of AutoETS, NaN outside of a backtest.
+    The outputs of the model are the forecast and its `quantiles`, in rising order.
     """
 
     column: str

@@ -45,8 +45,7 @@ class RemoteTasks:
     again once the master has given it up. A report on which nothing depends may wait `gather_secs` for others; an
     exchange costs both sides as much as a step of a small model. `draining` is set when this worker has to leave, and
     by this object when it has to take over another role. `end_hung` ends this process when the master has seen no
-    progress for too long. A member of all-reduce groups (`grouped`) does control tasks
-    as long as a round is open.
+    progress for too long. A member of all-reduce groups (`grouped`) does control tasks as long as a round is open.
     """
 
     waits = True

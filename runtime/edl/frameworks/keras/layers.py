@@ -255,8 +255,7 @@ def _periodic(entry: Entry, values: Any) -> Any:
 
 
 def _rows(group: Sequence[Entry], inputs: dict[str, Any]) -> Any:
-    """Return the vectors of neighbouring categories, from one row table: (rows, their widths
-    together)."""
+    """Return the vectors of neighbouring categories, from one row table: (rows, their widths together)."""
     name, width = f"{group[0].name}_embedding", group[0].width
     first, total = firsts(group)
     layer = Embedding(name, width, initial=initial_of(group[0]), num_ids=total, first=first, name=name)
