@@ -225,9 +225,7 @@ class Compiler:
     def optimization(self, statement: Statement) -> Optimization:
         """Return the problem of a statement. Raises all its errors together."""
         if not statement.select:
-            raise SemanticError(
-                "there is no SELECT to optimize", span=statement.span, hint="write SELECT … before TO"
-            )
+            optimization.check(statement)
         schema, query = self.describe(statement)
         found = optimization.plan(statement, query, schema)
         self._check_target(statement, found.target)

@@ -23,6 +23,7 @@ from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise
 from edl.models.registry.records import ModelVersion, check_name, split_reference
 from sqlflow_edl.analysis import inference, measurement
 from sqlflow_edl.analysis.columns.items import check_calls
+from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
 from sqlflow_edl.errors.spans import at
@@ -157,6 +158,8 @@ class ProgramCheck:
     def _check_optimization(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
             self._compiler.optimization(statement)
+        else:
+            optimization.check(statement)
 
     def _check_run(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):

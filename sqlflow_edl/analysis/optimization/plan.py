@@ -40,14 +40,30 @@ class _Variables:
     keys: tuple[str, ...]
 
 
+def check(statement: Statement) -> None:
+    """Check the statement without the columns of its query. Raises all errors together."""
+    errors: list[SQLFlowError] = []
+    _attributes(statement, errors)
+    raise_all(errors)
+
+
+def _attributes(statement: Statement, errors: list[SQLFlowError]) -> dict[str, Resolved]:
+    """Return the attributes; add all errors that need no columns."""
+    if not statement.select:
+        hint = "write SELECT … before TO"
+        errors.append(SemanticError("there is no SELECT to optimize", span=statement.span, hint=hint))
+    attributes = _DICTIONARY.resolve(statement.attributes, errors, [])
+    errors += _missing(statement)
+    _collected(errors, lambda: _check_solver(statement.using))
+    return attributes
+
+
 def plan(statement: Statement, query: Query, schema: Schema) -> Optimization:
     """Return the problem of the statement. Raises all its errors together."""
     errors: list[SQLFlowError] = []
-    attributes = _DICTIONARY.resolve(statement.attributes, errors, [])
-    errors += _missing(statement)
+    attributes = _attributes(statement, errors)
     written = attributes.get(VARIABLES)
     variables = _collected(errors, lambda: _variables(written, schema)) if written else None
-    _collected(errors, lambda: _check_solver(statement.using))
     if variables is None:
         raise_all(errors)
         raise RuntimeError("an error says why there are no variables")

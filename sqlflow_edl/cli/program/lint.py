@@ -137,6 +137,7 @@ def _without_source(program: Program) -> list[SQLFlowError | None]:
 
 def _check(statement: Statement) -> None:
     from sqlflow_edl.analysis import inference, measurement, train
+    from sqlflow_edl.analysis.optimization import plan as optimization
     from sqlflow_edl.analysis.search import plan as search
     from sqlflow_edl.analysis.search.drafts import is_search
 
@@ -150,6 +151,8 @@ def _check(statement: Statement) -> None:
         check(statement)
     elif statement.kind == "measure":
         measurement.check(statement)
+    elif statement.kind == "optimize":
+        optimization.check(statement)
 
 
 def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:

@@ -49,6 +49,18 @@ def test_errors_of_all_statements_are_found_at_once(session: Session) -> None:
     ]
 
 
+def test_attributes_are_checked_where_columns_are_not_known_yet(session: Session) -> None:
+    text = """
+        CREATE TABLE new AS SELECT 1 AS x;
+        SELECT x FROM new TO MAXIMIZE SUM(y) WITH variables = 'y(x)', var_typ = Reals USING glkp
+    """
+    assert found(session, text) == [
+        "the statement needs var_type",
+        "unknown attribute var_typ",
+        "there is no solver glkp",
+    ]
+
+
 def test_metrics_that_do_not_exist_are_found_before_rows_are_read(session: Session) -> None:
     text = (
         "SELECT 1; SELECT x, y FROM t TO TRAIN DNN WITH validation.metrics = 'rmse, acuracy' LABEL y INTO m"
