@@ -74,7 +74,7 @@ def generate(spec: JobSpec) -> Program:
 def _program(spec: JobSpec) -> Program:
     stored: dict[str, bytes] = {}
     if spec.framework == ENSEMBLE:
-        model = _template("ensemble.py.jinja").render(_shared_values(spec))
+        model = _template("ensemble.py.jinja").render(_shared_values(spec), searches=not spec.members)
     else:
         model = _template("model.py.jinja").render(_model_values(spec, stored))
     reader = _template("reader.py.jinja").render(

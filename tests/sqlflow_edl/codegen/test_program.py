@@ -485,11 +485,12 @@ def test_a_program_of_an_ensemble_holds_those_of_its_members(golden: Callable[[s
     assert "members/0/vocabulary/f1.json" in files
 
 
-def test_a_program_of_a_search_holds_those_of_its_candidates() -> None:
+def test_a_program_of_a_search_holds_those_of_its_candidates(golden: Callable[[str, bytes], None]) -> None:
     ensemble = searched()
     candidates = tuple(spec.Candidate(each.spec.model.name, each.spec) for each in ensemble.members)
     search = msgspec.structs.replace(ensemble, members=(), search=spec.Search(candidates, "rmse"))
     files = generate(search).files
+    golden("programs/search.py", files["model.py"])
     assert files["candidates/1/model.py"] == generate(candidates[1].spec).files["model.py"]
     assert not any(name.startswith("members") for name in files)
     assert search.columns == ensemble.columns
