@@ -277,8 +277,7 @@ def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinne
 
 def _row_filter(plan: AnyPlan) -> RowFilter:
     """Return the filter of the rows of the query that are trained on."""
-    new = increments.conditions(plan) if isinstance(plan, TrainingPlan) else ()
-    return RowFilter((*new, *BadRows.of(plan).conditions))
+    return RowFilter((*increments.conditions(plan), *BadRows.of(plan).conditions))
 
 
 def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:

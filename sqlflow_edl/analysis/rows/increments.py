@@ -20,6 +20,7 @@ from sqlflow_edl.analysis.settings.dictionary import Dictionary
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
+    from sqlflow_edl.analysis.search.plan import AnyPlan
     from sqlflow_edl.analysis.train import TrainingPlan
     from sqlflow_edl.analysis.train_settings import Settings
 
@@ -121,7 +122,7 @@ def bounded(plan: TrainingPlan, last: object) -> TrainingPlan:
     return replace(plan, query=msgspec.structs.replace(plan.query, increment=until))
 
 
-def conditions(plan: TrainingPlan) -> Iterator[str]:
+def conditions(plan: AnyPlan) -> Iterator[str]:
     """Yield the conditions of the rows of the increment."""
     increment = plan.query.increment
     if increment is None:
