@@ -30,9 +30,7 @@ class TorchGradients(Gradients):
         import torch
 
         self._parameters = [each for group in optimizer.param_groups for each in group["params"]]
-        if any(
-            hasattr(each, "placements") for each in self._parameters
-        ):  # a torch.distributed.tensor.DTensor
+        if any(hasattr(each, "placements") for each in self._parameters):  # torch.distributed.tensor.DTensor
             raise SemanticError(
                 "edl.elastic.checkpoint: the parameters are shards of FSDP, and a lost worker's would be gone",
                 hint="without edl.elastic, edl run restarts the script, which reads its own checkpoint",
