@@ -215,7 +215,7 @@ def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path)
 def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
     job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
     job.cluster.path.mkdir()
-    (job.cluster.path / "state").write_bytes(MAGIC.replace(b"1", b"9"))
+    (job.cluster.path / "state").write_bytes(b"edl-state 9\n" + MAGIC)
     with pytest.raises(SpecError, match="the state of this job is of another version: edl-state 9"):
         job.run()
 
