@@ -19,6 +19,7 @@ import msgspec
 
 from edl.errors import ClusterError, JobError
 from edl.ps import wire
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.rpc import transport
 from edl.rpc.channel import OPTIONS, TOKEN, AwayError
 
@@ -33,14 +34,6 @@ SIZES = (
 )
 
 S = TypeVar("S", bound=msgspec.Struct)
-
-
-class NotReadyError(ClusterError):
-    """Error of a server that is not arranged, not defined, or not open yet."""
-
-
-class GenerationError(ClusterError):
-    """Error of a call whose generation is not that of the server."""
 
 
 class Pending:

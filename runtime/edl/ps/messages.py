@@ -32,8 +32,20 @@ from typing import Literal
 
 import msgspec
 
+from edl.errors import ClusterError
 from edl.jobs.snapshot import Staleness
 from edl.ps.checkpoint.content import Definition, Manifest, Mode, Progress, Shard, Version
+
+# Refusals --------------------------------------------------------------------------------------------------
+
+
+class NotReadyError(ClusterError):
+    """Error of a server that is not arranged, not defined, or not open yet."""
+
+
+class GenerationError(ClusterError):
+    """Error of a call whose generation is not that of the server."""
+
 
 # Calls of workers ------------------------------------------------------------------------------------------
 

@@ -16,9 +16,9 @@ import numpy as np
 from edl.embeddings.table import Floats, Ids
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
-from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.checkpoint.content import Definition, Progress, Version
 from edl.ps.locks import RWLock
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.push_log import PushLog, PushLogState
 from edl.ps.staleness import StalenessMeter
 from edl.ps.store import Gradients, RowGradients, Store, StoreCut, Written, mean

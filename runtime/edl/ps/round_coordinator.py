@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from edl.errors import SQLFlowError
 from edl.logs import log
 from edl.ps import messages as msg
-from edl.ps.channel import GenerationError
 from edl.ps.checkpoint.content import Progress
+from edl.ps.messages import GenerationError
 from edl.ps.peers import Peers
 from edl.ps.replica import LONGEST_WAIT, Replica
 from edl.ps.rounds import Refusal, Rounds

@@ -19,13 +19,13 @@ import msgspec
 from edl.checkpoints import CheckpointStore
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
-from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.checkpoint import manifests, shard_file
 from edl.ps.checkpoint.content import Shard
 from edl.ps.checkpoint.replication import ShardCache, ShardReplication
 from edl.ps.checkpoint.snapshot import CheckpointWriter
 from edl.ps.counters import Counters
 from edl.ps.locks import THREADS, Waits
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.peers import Peers
 from edl.ps.replica import Replica, ReplicaSnapshot, Start
 from edl.ps.round_coordinator import RoundCoordinator

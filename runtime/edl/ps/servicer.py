@@ -16,7 +16,8 @@ import msgspec
 
 from edl.errors import ClusterError, JobError, SpecError, SQLFlowError
 from edl.ps import wire
-from edl.ps.channel import SERVICE, SIZES, GenerationError, NotReadyError
+from edl.ps.channel import SERVICE, SIZES
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.server import Server
 from edl.rpc import transport
 from edl.rpc.channel import SERVER_OPTIONS, TOKEN, AwayError

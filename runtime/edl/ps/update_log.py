@@ -26,8 +26,7 @@ from edl.errors import JobError, SpecError
 from edl.files import sync
 from edl.logs import log
 from edl.ps import wire
-from edl.ps.channel import NotReadyError
-from edl.ps.messages import Push
+from edl.ps.messages import NotReadyError, Push
 
 UPDATES = "updates"  # folder beside the checkpoints
 # Suffixes of a folder that was renamed, and of one whose last segment is a copy besides.

@@ -10,8 +10,8 @@ import pytest
 
 from edl.jobs.snapshot import Staleness
 from edl.ps import messages as msg
-from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.checkpoint.content import Mode, Version
+from edl.ps.messages import GenerationError, NotReadyError
 from tests.edl.ps.servers import SECONDS, definition, first_values, progress, trained
 
 MODEL = definition()

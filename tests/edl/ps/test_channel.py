@@ -13,8 +13,9 @@ import pytest
 from edl.errors import ClusterError, JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import wire
-from edl.ps.channel import SERVICE, GenerationError, NotReadyError, ServerChannel
+from edl.ps.channel import SERVICE, ServerChannel
 from edl.ps.checkpoint.content import Version
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.rpc import transport
 from edl.rpc.channel import TOKEN, AwayError
 

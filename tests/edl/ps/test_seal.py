@@ -11,9 +11,9 @@ import pytest
 from edl.errors import ClusterError
 from edl.ps import messages as msg
 from edl.ps import server
-from edl.ps.channel import NotReadyError
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Mode, Version
+from edl.ps.messages import NotReadyError
 from tests.edl.ps.servers import SECONDS, SYNC, Servers, definition, first_values, progress, servers, trained
 
 MODEL = definition()

@@ -8,7 +8,8 @@ import pytest
 from edl.errors import ClusterError, JobError
 from edl.ps import messages as msg
 from edl.ps import partitioning
-from edl.ps.channel import GenerationError, NotReadyError, ServerChannel
+from edl.ps.channel import ServerChannel
+from edl.ps.messages import GenerationError, NotReadyError
 from tests.edl.ps import servers as serving
 from tests.edl.ps.servers import SECONDS, TABLES, definition, first_values, trained
 

@@ -11,9 +11,10 @@ import pytest
 
 from edl.errors import JobError
 from edl.ps import messages as msg
-from edl.ps.channel import GenerationError, NotReadyError, Pending
+from edl.ps.channel import Pending
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Mode, Version
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.peers import Peers
 from edl.rpc.channel import AwayError
 from tests.edl.ps import servers as serving

@@ -19,9 +19,9 @@ from edl.embeddings import TableSpec
 from edl.errors import JobError, SpecError
 from edl.ps import messages as msg
 from edl.ps import update_log
-from edl.ps.channel import NotReadyError
 from edl.ps.checkpoint import manifests
 from edl.ps.checkpoint.content import Definition, Mode
+from edl.ps.messages import NotReadyError
 from edl.ps.server import Server
 from edl.ps.update_log import UpdateLog, replay
 from edl.ps.wire import Array

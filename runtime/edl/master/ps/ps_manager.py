@@ -35,9 +35,19 @@ from edl.master.ps.server_set import ServerSet
 from edl.master.ps.server_slot import Answer, Call, Header, ServerSlot
 from edl.master.ps.update_tally import UpdateTally
 from edl.master.tasks.task_manager import TaskManager
-from edl.ps.channel import GenerationError, NotReadyError
 from edl.ps.checkpoint.content import Manifest, Mode, Progress
-from edl.ps.messages import Arrange, CheckpointTaken, Figures, Reopen, Revoke, Revoked, Status, TakeCheckpoint
+from edl.ps.messages import (
+    Arrange,
+    CheckpointTaken,
+    Figures,
+    GenerationError,
+    NotReadyError,
+    Reopen,
+    Revoke,
+    Revoked,
+    Status,
+    TakeCheckpoint,
+)
 from edl.rpc.channel import AwayError
 from edl.spec import Checkpoints
 from edl.tasks import protocol

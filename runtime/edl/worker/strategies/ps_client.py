@@ -14,7 +14,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from edl.ps.channel import GenerationError, NotReadyError, Pending, ServerChannel
+from edl.ps.channel import Pending, ServerChannel
+from edl.ps.messages import GenerationError, NotReadyError
 from edl.ps.wire import Array
 from edl.reachability import Peer
 from edl.rpc.channel import AwayError
