@@ -84,17 +84,16 @@ class InstanceManager:
         for instance in known:
             slot = self._slots.setdefault(instance.name, Slot(instance.role))
             slot.saw_incarnation(instance.incarnation)
-            if instance.name not in listed and slot.state is None:  # it ended while no master was watching
+            if instance.name not in listed and slot.change is None:  # it ended while no master was watching
                 self.changed(Change(instance, "ended", reason="lost"), now)
         self._miss({change.instance.key for change in changes}, now)
 
     def _miss(self, listed: set[tuple[str, int]], now: float) -> None:
         """Mark instances as lost that must exist by now and are not listed."""
         for slot in list(self._slots.values()):
-            if slot.vacant or slot.state is None or slot.state.instance.key in listed:
-                continue
-            if slot.state.state == "running" or now - slot.started > START_SECS:
-                self.changed(Change(slot.state.instance, "ended", reason="lost"), now)
+            late = slot.running or now - slot.started > START_SECS
+            if late and not slot.vacant and slot.instance.key not in listed:
+                self.changed(Change(slot.instance, "ended", reason="lost"), now)
 
     def changed(self, change: Change, now: float) -> None:
         """Apply a state change of an instance."""
@@ -102,12 +101,12 @@ class InstanceManager:
         slot = self._slot_of(change.instance)
         if slot is None:
             return
-        if change.state == "running" and (slot.state is None or slot.state.state != "running"):
+        if change.state == "running" and not slot.running:
             slot.unregistered = 0.0
         if change.reason == "stopped" and slot.unregistered > self._register_secs:  # not deliberately
             detail = "it never registered"
             change = msgspec.structs.replace(change, reason="hung", detail=detail, hint=self._advice)
-        slot.state, slot.waits, slot.refusals = change, False, 0
+        slot.change, slot.waits, slot.refusals = change, False, 0
         if change.state != "ended" or self._tasks.finished:
             return
         if change.reason == "no room":
@@ -133,7 +132,7 @@ class InstanceManager:
         found = self._dismiss_silent(now) + self._dismiss_surplus() + self._make_room()
         names: list[tuple[str, Role]] = [(name, "ps") for name in self._homes if self.kept != "none"]
         names += [(f"worker-{number}", "worker") for number in range(self._limit)]
-        free = math.inf if self.room is None else self.room.slots - len(self._there)
+        free = math.inf if self.room is None else self.room.slots - len(self._occupied)
         for name, role in names:
             slot = self._slots.setdefault(name, Slot(role))
             if not slot.vacant or (role == "ps" and self._is_stood_in(name)):
@@ -198,13 +197,12 @@ class InstanceManager:
     @property
     def slots(self) -> dict[str, tuple[Change, int]]:
         """Last change of each name, and its number of restarts."""
-        return {name: (slot.state, slot.relaunches) for name, slot in self._slots.items() if slot.state}
+        return {name: (slot.change, slot.relaunches) for name, slot in self._slots.items() if slot.change}
 
     def cut_off(self, name: str) -> str:
         """Return for how long an instance has run without registering, and what to check; empty if that is not long."""
         slot = self._slots[name]
-        running = slot.state is not None and slot.state.state == "running"
-        if not running or slot.unregistered <= self._unreachable_secs:
+        if not slot.running or slot.unregistered <= self._unreachable_secs:
             return ""
         return self._advised(f"has not reached the master for {slot.unregistered:.0f} s", name)
 
@@ -230,22 +228,17 @@ class InstanceManager:
     @property
     def workers(self) -> list[str]:
         """Names of the running workers."""
-        return [
-            name
-            for name, slot in self._slots.items()
-            if slot.role == "worker" and slot.state is not None and slot.state.state == "running"
-        ]
+        return [name for name, slot in self._slots.items() if slot.role == "worker" and slot.running]
 
     @property
     def running(self) -> int:
         """Number of running instances."""
-        slots = self._slots.values()
-        return sum(slot.state is not None and slot.state.state == "running" for slot in slots)
+        return sum(slot.running for slot in self._slots.values())
 
     @property
     def starting(self) -> int:
         """Number of instances that were requested and do not run yet."""
-        return sum(not slot.vacant for slot in self._slots.values()) - self.running
+        return len(self._occupied) - self.running
 
     def _dismiss_silent(self, now: float) -> list[ScaleAction]:
         """Stop processes that are frozen or hang. Their tasks were reassigned when their leases expired."""
@@ -254,10 +247,9 @@ class InstanceManager:
         passed, self._looked = min(now - self._looked, LONGEST_LOOK), now
         serving = {(record.instance, record.incarnation) for record in self._tasks.state.all_servers}
         for slot in self._slots.values():
-            runs = slot.state is not None and slot.state.state == "running"
-            if slot.state is None or not runs or slot.dismissed:
+            if not slot.running or slot.dismissed:
                 continue
-            who = slot.state.instance.key
+            who = slot.instance.key
             silence = (
                 self._servers.silence(*who, now) if self._servers is not None and who in serving else None
             )
@@ -272,19 +264,17 @@ class InstanceManager:
                 self._wait_for_registration(slot, passed)
             if slot.unregistered > self._register_secs:
                 self._tasks.log(f"{who[0]} has not registered for {self._register_secs:.0f} s and is stopped")
-                found.append(slot.dismiss(slot.state.instance, now=True))
+                found.append(slot.dismiss(now=True))
             elif silence > (max(self._tasks.lease_secs, LEAST_SERVER_SECS) if is_server else longest):
-                self._tasks.log(
-                    f"{slot.state.instance.name} has not answered for {silence:.0f} s and is stopped"
-                )
-                found.append(slot.dismiss(slot.state.instance))
+                self._tasks.log(f"{who[0]} has not answered for {silence:.0f} s and is stopped")
+                found.append(slot.dismiss())
         return found
 
     def _wait_for_registration(self, slot: Slot, passed: float) -> None:
         """Count the seconds that the occupant has run without registering."""
         before, slot.unregistered = slot.unregistered, slot.unregistered + passed
-        if slot.state is not None and before <= self._unreachable_secs < slot.unregistered:
-            name = slot.state.instance.name
+        if before <= self._unreachable_secs < slot.unregistered:
+            name = slot.instance.name
             text = f"{name} has run for {slot.unregistered:.0f} s, and has not reached the master"
             self._tasks.log(self._advised(text, name))
 
@@ -310,20 +300,16 @@ class InstanceManager:
                 continue
             if slot.waits:
                 slot.withdraw()
-            elif slot.state is not None and not slot.vacant and not slot.dismissed:
-                found.append(slot.dismiss(slot.state.instance, stops=self.kept != "all"))
+            elif not slot.vacant and not slot.dismissed:
+                found.append(slot.dismiss(stops=self.kept != "all"))
         return found
 
     # Room -----------------------------------------------------------------------------------------------------
 
     @property
-    def _there(self) -> dict[str, tuple[Slot, Instance]]:
+    def _occupied(self) -> list[Slot]:
         """Slots with an occupant that has not ended, as far as is known."""
-        return {
-            name: (slot, slot.state.instance)
-            for name, slot in self._slots.items()
-            if slot.state is not None and not slot.vacant
-        }
+        return [slot for slot in self._slots.values() if not slot.vacant]
 
     @property
     def _possible(self) -> int:
@@ -336,19 +322,17 @@ class InstanceManager:
         """Stop the youngest workers beyond the available room, but never one that occupies a server's slot."""
         if self.room is None:
             return []
-        staying = [(slot, instance) for slot, instance in self._there.values() if not slot.dismissed]
+        staying = [slot for slot in self._occupied if not slot.dismissed]
         stand_ins = {record.instance for record in self._tasks.state.servers}
-        workers = [each for each in staying if each[0].role == "worker" and each[1].name not in stand_ins]
-        workers.sort(key=lambda each: (each[0].started, _number(each[1].name)), reverse=True)
-        return [
-            slot.dismiss(instance) for slot, instance in workers[: max(0, len(staying) - self.room.slots)]
-        ]
+        workers = [slot for slot in staying if slot.role == "worker" and slot.instance.name not in stand_ins]
+        workers.sort(key=lambda slot: (slot.started, _number(slot.instance.name)), reverse=True)
+        return [slot.dismiss() for slot in workers[: max(0, len(staying) - self.room.slots)]]
 
     def _wait_for_room(self, slot: Slot) -> None:
         """Mark the slot as waiting; a worker stands in for a server that has no room."""
         slot.waits = True
-        if slot.role == "ps" and slot.state is not None:
-            self._find_stand_in(slot.state.instance)
+        if slot.role == "ps" and slot.change is not None:
+            self._find_stand_in(slot.change.instance)
 
     def _slot_of(self, instance: Instance) -> Slot | None:
         """Return the slot of an instance, or None if a later incarnation has it or the instance is known to have
@@ -356,8 +340,8 @@ class InstanceManager:
         """
         slot = self._slots.setdefault(instance.name, Slot(instance.role))
         for each in (slot, *self._server_slots):  # a worker may be in a server's slot
-            if each.state is not None and each.state.instance.key == instance.key:
-                return each if each.state.state != "ended" else None
+            if each.change is not None and each.change.instance.key == instance.key:
+                return each if each.change.state != "ended" else None
         if instance.incarnation < slot.incarnation:
             return None
         slot.saw_incarnation(instance.incarnation)
@@ -397,11 +381,11 @@ class InstanceManager:
         for index, record in enumerate(self._tasks.state.servers):
             slot = self._slots.get(record.instance)
             who = (record.instance, record.incarnation)
-            if slot is None or slot.role == "ps" or slot.state is None or not record.address:
+            if slot is None or slot.role == "ps" or not slot.running or not record.address:
                 continue
-            if slot.state.instance.key == who and slot.state.state == "running":
+            if slot.instance.key == who:
                 ours = self._slots.setdefault(self._homes[index], Slot("ps"))
-                ours.state, ours.waits, slot.state = slot.state, False, None
+                ours.change, ours.waits, slot.change = slot.change, False, None
 
     def _count(self, slot: Slot, change: Change, why: str) -> None:
         """Count the end of an instance, and fail the job after too many ends without progress.

@@ -45,7 +45,7 @@ class Backoff:
 
 @dataclass
 class Slot:
-    """Named slot of an instance, and its present occupant, which may be a worker that stands in for a server.
+    """Named slot with the last `change` of its occupant, which may be a worker that stands in for a server.
 
     `started` is the second of the last start, `not_before` the earliest second of the next one. `dismissed`: the
     occupant was asked to stop. `waits`: the cluster has no room for the slot; `refusals` counts its consecutive
@@ -55,7 +55,7 @@ class Slot:
 
     role: Role
     incarnation: int = -1
-    state: Change | None = None
+    change: Change | None = None
     started: float = 0.0
     not_before: float = 0.0
     relaunches: int = 0
@@ -68,15 +68,26 @@ class Slot:
 
     @property
     def vacant(self) -> bool:
-        return self.state is None or self.state.state == "ended" or self.waits
+        return self.change is None or self.change.state == "ended" or self.waits
+
+    @property
+    def running(self) -> bool:
+        return self.change is not None and self.change.state == "running"
+
+    @property
+    def instance(self) -> Instance:
+        """The present occupant, or the last one of a vacant slot. Raises RuntimeError without one."""
+        if self.change is None:
+            raise RuntimeError("the slot was never occupied")
+        return self.change.instance
 
     def withdraw(self) -> None:
         """End the wait for room, as if the incarnation that waits had never been requested."""
         self.waits, self.refusals, self.not_before = False, 0, 0.0
-        if self.state is not None and self.state.state != "ended":
+        if self.change is not None and self.change.state != "ended":
             self.relaunches -= self.incarnation > 0
             self.incarnation -= 1
-            self.state = None
+            self.change = None
 
     def saw_incarnation(self, incarnation: int) -> None:
         """Record a known incarnation. An incarnation that this master did not start was started by an earlier one."""
@@ -89,18 +100,20 @@ class Slot:
         """
         if not self.waits:
             self.relaunches += self.incarnation >= 0
-        if not self.waits or (self.state is not None and self.state.state == "ended"):
+        if not self.waits or (self.change is not None and self.change.state == "ended"):
             self.incarnation += 1
         self.dismissed = False
         instance = Instance(name, self.role, self.incarnation)
-        self.state = Change(instance, "pending")
+        self.change = Change(instance, "pending")
         return instance
 
-    def dismiss(self, instance: Instance, *, now: bool = False, stops: bool = False) -> ScaleAction:
+    def dismiss(self, *, now: bool = False, stops: bool = False) -> ScaleAction:
         """Return the stop of the occupant. `now`: it has nothing to return. `stops`: the job does."""
         self.dismissed = True
         grace = STOP_GRACE if stops else GRACE
-        return ScaleAction(instance, stop=True, grace=grace if self.role == "worker" and not now else 0.0)
+        return ScaleAction(
+            self.instance, stop=True, grace=grace if self.role == "worker" and not now else 0.0
+        )
 
 
 def describe(change: Change) -> str:
