@@ -15,7 +15,7 @@ from edl.jobs.snapshot import WAITING, Counts, Row, ServerCounts, Snapshot
 from sqlflow_edl.backends.base import JobDetails, JobSummary
 from sqlflow_edl.reports.text import duration, number, percent
 from sqlflow_edl.syntax.dialects import DIALECTS
-from sqlflow_edl.syntax.lexer import sql_tokens
+from sqlflow_edl.syntax.lexer import code_tokens
 
 STATEMENT = 60  # characters of a statement in the list of jobs
 _ANY = replace(DIALECTS["duckdb"], hash_comments=True)  # with the comments of all dialects
@@ -151,8 +151,7 @@ def _line(job: JobSummary) -> tuple[str | None, ...]:
 
 def _without_comments(statement: str) -> str:
     """Return the statement without the comments before its first word."""
-    tokens = sql_tokens(statement, 0, _ANY)
-    return next((statement[token.start :] for token in tokens if token.kind != "comment"), statement)
+    return next((statement[token.start :] for token in code_tokens(statement, 0, _ANY)), statement)
 
 
 def facts(found: JobReport) -> list[tuple[str, str]]:

@@ -47,7 +47,7 @@ def _outer_words(text: str, dialect: str) -> Iterator[str]:
     """Yield the words outside of parentheses."""
     depth = 0
     for token in sql_tokens(text, 0, dialect_named(dialect)):
-        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        depth += token.nesting
         if not depth and token.word:
             yield token.word
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import CLAUSES
-from sqlflow_edl.syntax.lexer import Token, sql_tokens
+from sqlflow_edl.syntax.lexer import Token, code_tokens, sql_tokens
 from sqlflow_edl.syntax.split import VERBS, split
 
 QUERIES = ("SELECT", "WITH", "FROM", "EXPLAIN", "(")
@@ -70,7 +70,7 @@ def context(text: str, cursor: int, dialect: Dialect) -> Context | None:
         return None
     written = [token for token in tokens if token.kind != "comment"]
     without = text[: cursor - len(typed)] + text[cursor:]  # so that the typed word is not read as an alias
-    others = [token for token in sql_tokens(without, start, dialect) if token.kind != "comment"]
+    others = list(code_tokens(without, start, dialect))
     return _clauses(typed, written, dict(_tables(without, others)))
 
 
@@ -92,7 +92,7 @@ def _clauses(word: str, tokens: list[Token], tables: dict[str, str]) -> Context:
     begin = depth = 0
     for place, token in enumerate(tokens):
         previous = before[place - 1] if place else ""
-        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        depth += token.nesting
         if depth or previous == "=":
             continue
         if not verb:

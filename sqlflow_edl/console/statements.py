@@ -19,7 +19,7 @@ from sqlflow_edl.reports.text import duration
 from sqlflow_edl.session.interrupts import interrupting
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
-from sqlflow_edl.syntax.lexer import sql_tokens
+from sqlflow_edl.syntax.lexer import code_tokens
 
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
@@ -96,6 +96,6 @@ def _gives_data(statement: Statement) -> bool:
 def _makes(statement: Statement, dialect: str) -> bool:
     """Return True if the statement may change the set of tables or models."""
     if statement.kind == "sql":
-        tokens = sql_tokens(statement.text, 0, dialect_named(dialect))
-        return next((token.word for token in tokens if token.kind != "comment"), "") in _MAKES
+        tokens = code_tokens(statement.text, 0, dialect_named(dialect))
+        return next((token.word for token in tokens), "") in _MAKES
     return not (statement.plan or statement.kind.startswith(("show_", "describe_")))

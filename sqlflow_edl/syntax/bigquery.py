@@ -25,7 +25,7 @@ from sqlflow_edl.syntax.ast import (
 from sqlflow_edl.syntax.bigquery_transform import column_text
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.keywords import LazyTokens
-from sqlflow_edl.syntax.lexer import Token, clause_tokens, name_value, sql_tokens
+from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens, name_value, sql_tokens
 
 _CREATES = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?MODEL\s+(?P<absent>IF\s+NOT\s+EXISTS\s+)?"
@@ -174,7 +174,7 @@ def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
     """Return the place of the parenthesis that closes that of the options or of TRANSFORM."""
     depth = 0
     for token in sql_tokens(text, opening, dialect):
-        depth += (token.kind == "open") - (token.kind == "close")
+        depth += token.nesting
         if token.start >= end:
             break
         if depth == 0:
@@ -185,7 +185,7 @@ def _closing(text: str, opening: int, end: int, dialect: Dialect) -> int:
 
 
 def _query(text: str, closing: int, span: Span, dialect: Dialect) -> Span:
-    tokens = (token for token in sql_tokens(text, closing + 1, dialect) if token.kind != "comment")
+    tokens = code_tokens(text, closing + 1, dialect)
     word = next(tokens, Token("end", span.end, span.end, ""))
     first = next(tokens, Token("end", span.end, span.end, ""))
     if word.word != "AS" or first.start >= span.end:

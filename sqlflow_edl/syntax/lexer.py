@@ -37,6 +37,11 @@ class Token(NamedTuple):
         """Token as a keyword, in capitals; empty if it cannot be one."""
         return self.text.upper() if self.kind == "word" and self.text.isascii() else ""
 
+    @property
+    def nesting(self) -> int:
+        """Change of the number of open parentheses: 1, -1 or 0."""
+        return (self.kind == "open") - (self.kind == "close")
+
 
 # -------------------------------------------------------------------------------------------------- SQL
 
@@ -52,6 +57,11 @@ def sql_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
         elif kind == "unclosed":
             start = len(text)
         yield Token(kind, begin, start, text[begin:start])
+
+
+def code_tokens(text: str, start: int, dialect: Dialect) -> Iterator[Token]:
+    """Yield the tokens of `text` from `start` in the dialect, without comments."""
+    return (token for token in sql_tokens(text, start, dialect) if token.kind != "comment")
 
 
 @cache
@@ -205,7 +215,7 @@ def _query(text: str, opening: Token, dialect: Dialect) -> Token:
     depth = 1
     start = end = opening.end
     for token in sql_tokens(text, opening.end, dialect):
-        depth += {"open": 1, "close": -1}.get(token.kind, 0)
+        depth += token.nesting
         if not depth:
             return Token("query", start, end, text[start:end])
         if token.kind == "semicolon":

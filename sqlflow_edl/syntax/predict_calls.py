@@ -21,7 +21,7 @@ from edl.errors import Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
 from sqlflow_edl.syntax.ast import Attribute, Constant, Kind, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
-from sqlflow_edl.syntax.lexer import Token, name_value, sql_tokens
+from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 from sqlflow_edl.syntax.queries import trees
 
 # functions of BigQuery ML -> the statement with the same answer
@@ -124,7 +124,7 @@ def predict_calls(text: str, dialect: str, start: int = 0) -> list[PredictCall]:
 
 def _found(text: str, dialect: Dialect) -> Iterator[_Found]:
     """Yield the outermost words PREDICT with parentheses."""
-    tokens = [token for token in sql_tokens(text, 0, dialect) if token.kind != "comment"]
+    tokens = list(code_tokens(text, 0, dialect))
     at = 0
     while at < len(tokens) - 1:
         word, of_ml = tokens[at].word, at > 1 and tokens[at - 1].text == "." and tokens[at - 2].word == "ML"
@@ -148,7 +148,7 @@ def closing(tokens: Sequence[Token], opening: int) -> int | None:
     """Return the position of the parenthesis that closes the one at `opening`, or None."""
     depth = 0
     for at in range(opening, len(tokens)) if tokens[opening].kind == "open" else ():
-        depth += (tokens[at].kind == "open") - (tokens[at].kind == "close")
+        depth += tokens[at].nesting
         if depth == 0:
             return at
     return None
@@ -180,7 +180,7 @@ def _explained(text: str, dialect: Dialect) -> tuple[int, bool]:
 
     Databases put words, `FORMAT=JSON`, or options in parentheses there, behind which sqlglot does not look.
     """
-    tokens = (token for token in sql_tokens(text, 0, dialect) if token.kind != "comment")
+    tokens = code_tokens(text, 0, dialect)
     if (first := next(tokens, None)) is None or first.word not in _EXPLAIN.get(dialect.name, ("EXPLAIN",)):
         return 0, False
     runs, depth, opening = False, 0, 0
@@ -189,12 +189,12 @@ def _explained(text: str, dialect: Dialect) -> tuple[int, bool]:
             return (opening if depth else token.start), runs
         runs = runs or token.word == "ANALYZE"
         opening = opening if depth else token.start
-        depth += (token.kind == "open") - (token.kind == "close")
+        depth += token.nesting
     return 0, False
 
 
 def _word_before(text: str, place: int, dialect: Dialect) -> str:
-    tokens = [token for token in sql_tokens(text[:place], 0, dialect) if token.kind != "comment"]
+    tokens = list(code_tokens(text[:place], 0, dialect))
     return tokens[-1].word if tokens else ""
 
 
@@ -326,7 +326,7 @@ def _arguments(tokens: Sequence[Token]) -> list[list[Token]]:
     found: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
-        depth += (token.kind == "open") - (token.kind == "close")
+        depth += token.nesting
         of_query = len(found) == 2 and found[1] and found[1][0].word in _QUERIES
         if token.text == "," and depth == 0 and not of_query:
             found.append([])
@@ -393,10 +393,10 @@ class Shared:
 
 def shared_queries(text: str, dialect: str) -> tuple[str, list[Shared]]:
     """Return WITH or WITH RECURSIVE and the common table expressions of the statement's first WITH, if it has one."""
-    tokens = [token for token in sql_tokens(text, 0, dialect_named(dialect)) if token.kind != "comment"]
+    tokens = list(code_tokens(text, 0, dialect_named(dialect)))
     depth, at = 0, 0
     while at < len(tokens) and not (depth == 0 and tokens[at].word == "WITH"):
-        depth += (tokens[at].kind == "open") - (tokens[at].kind == "close")
+        depth += tokens[at].nesting
         at += 1
     if at == len(tokens):
         return "", []

@@ -34,7 +34,7 @@ from sqlflow_edl.syntax.error_messages import (
     variable,
 )
 from sqlflow_edl.syntax.keywords import CLAUSES, LazyTokens
-from sqlflow_edl.syntax.lexer import Token, clause_tokens, sql_tokens
+from sqlflow_edl.syntax.lexer import Token, clause_tokens, code_tokens
 from sqlflow_edl.syntax.lookalikes import FEW, lookalike
 
 VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE", "MAXIMIZE", "MINIMIZE", "RUN")  # behind TO
@@ -130,7 +130,7 @@ class _Walk:
         self._text = text
         self._start = start
         self._dialect = dialect
-        self._tokens = (token for token in sql_tokens(text, start, dialect) if token.kind != "comment")
+        self._tokens = code_tokens(text, start, dialect)
         self._ahead: deque[Token] = deque()
         self._before = Token("", start, start, "")
         self._open: list[Token] = []  # open parentheses

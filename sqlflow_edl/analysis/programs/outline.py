@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 from edl.errors import StatementSyntaxError
 from sqlflow_edl.syntax.ast import Kind, Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
-from sqlflow_edl.syntax.lexer import name_value, sql_tokens
+from sqlflow_edl.syntax.lexer import code_tokens, name_value, sql_tokens
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import trees
 
@@ -132,7 +132,7 @@ _NAMED = frozenset(
 
 def _sql_title(text: str, dialect: str) -> str:
     """Return the verb and the name of its object; never a value, which may be a password."""
-    tokens = (token for token in sql_tokens(text, 0, dialect_named(dialect)) if token.kind != "comment")
+    tokens = code_tokens(text, 0, dialect_named(dialect))
     first = next(tokens, None)
     verb = first.word if first else ""
     if first is None or verb in _QUERIES or first.kind == "open":

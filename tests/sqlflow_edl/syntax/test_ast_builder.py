@@ -17,6 +17,8 @@ def test_a_statement_parses_to_what_the_fixture_says(case: Case) -> None:
     statements = parse(case.program, case.dialect)
 
     assert [statement.kind for statement in statements] == fields.pop("kind").split()
+    plans = [str(statement.plan) for statement in statements]
+    assert plans == fields.pop("plan", " ".join(plans)).split()
     assert {name: field(statements[-1], name) for name in fields} == fields
     assert not any(statement.warnings for statement in statements)
 
