@@ -24,7 +24,7 @@ from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
 from edl.worker.strategies.ps_base import ServerStrategy, progress
-from edl.worker.strategies.ps_model import Parameters, PullCall, Pulled, Push, PushCall, Pushed
+from edl.worker.strategies.ps_model import ModelPush, Parameters, PullCall, PulledModel, PushCall, PushResult
 
 
 class PushStrategy(ServerStrategy):
@@ -51,13 +51,13 @@ class PushStrategy(ServerStrategy):
         self._pushing = None
         self._answered = self._sent
 
-    def _push(self, push: Push, following: Need | None) -> PushCall:
+    def _push(self, push: ModelPush, following: Need | None) -> PushCall:
         """Start a push together with the pull for a following minibatch. The previous push must have been answered."""
         self._pushing = self._parameters.push(push, following.ids if following else None)
         self._sent += 1
         return self._pushing
 
-    def _settle(self) -> Pushed | None:
+    def _settle(self) -> PushResult | None:
         """Wait for the push in flight and return its answer, or None if there is none."""
         if self._pushing is None:
             return None
@@ -67,7 +67,7 @@ class PushStrategy(ServerStrategy):
         self.step = max(self.step, found.step)
         return found
 
-    def _taken(self) -> Pulled | None:
+    def _taken(self) -> PulledModel | None:
         """Return what was pulled with the last push. Raises VoidError if its lease is void."""
         found = self._settle()
         if found is not None and not found.counts:
@@ -87,7 +87,7 @@ class Asynchronous(PushStrategy):
 
         losses = []
         now, following = need(0), need(1)
-        pulled: Pulled | None = self._parameters.pull(now.ids if now else {}).result()
+        pulled: PulledModel | None = self._parameters.pull(now.ids if now else {}).result()
         pulling: PullCall | None = self._parameters.pull(following.ids) if following else None
         self._settle()
         for number in range(rows.steps):
@@ -103,7 +103,7 @@ class Asynchronous(PushStrategy):
             now, following = following, need(number + 2)
             state = self._state()
             rate = self._rate(step, rates)
-            push = Push(found.values, rate, len(some.labels), progress(done), versions, state)
+            push = ModelPush(found.values, rate, len(some.labels), progress(done), versions, state)
             self._push(push, following)
         return np.array(losses, np.float32)
 
@@ -134,7 +134,7 @@ class LocalSteps(PushStrategy):
 
         losses: list[float] = []
         now = need(0)
-        pulled: Pulled | None = self._parameters.pull(now.ids if now else {}).result()
+        pulled: PulledModel | None = self._parameters.pull(now.ids if now else {}).result()
         self._settle()
         for first in range(0, rows.steps, self.group):
             assert now is not None and pulled is not None  # noqa: S101 - there is another group
@@ -158,14 +158,14 @@ class LocalSteps(PushStrategy):
             now = need(first + self.group)
             root = sums.count**0.5
             rows_done = done.rows - before
-            push = Push(
+            push = ModelPush(
                 sums.over(root), rate / root, rows_done, progress(done), pulled.versions, self._state()
             )
             self._push(push, now)
             pulled = self._taken() if now is not None else None
         return np.array(losses, np.float32)
 
-    def _begin(self, pulled: Pulled, need: Need) -> None:
+    def _begin(self, pulled: PulledModel, need: Need) -> None:
         """Copy the pulled parameters into the model."""
         self._take(pulled)
         orders = {id(ids): np.argsort(ids) for ids in need.ids.values()}

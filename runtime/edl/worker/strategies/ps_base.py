@@ -27,7 +27,7 @@ from edl.ps.checkpoint.content import Progress
 from edl.tasks.task import Report
 from edl.worker.learning_rate import Rates
 from edl.worker.strategies.ps_export import exported, with_own
-from edl.worker.strategies.ps_model import Parameters, Pulled
+from edl.worker.strategies.ps_model import Parameters, PulledModel
 
 CHECKPOINT_SECS = 600.0  # timeout for writing the weights of the best epoch
 KEPT = 3  # checkpoints of best epochs to keep: after a rollback, an earlier one may be the best again
@@ -124,17 +124,17 @@ class ServerStrategy(ABC):
             self._adapter.set_random(self._random)
         self._servers.connected = True
 
-    def _take(self, pulled: Pulled) -> None:
+    def _take(self, pulled: PulledModel) -> None:
         """Load pulled parameters into the model."""
         self._learn(pulled)
         self._adapter.set_trainable(pulled.dense)
         if pulled.state is not None:
             self._adapter.set_buffers(pulled.state)
 
-    def _learn(self, pulled: Pulled) -> None:
+    def _learn(self, pulled: PulledModel) -> None:
         self.step = max(self.step, pulled.step)
 
-    def _gradients(self, pulled: Pulled, need: Need, rows: Minibatches) -> Gradients:
+    def _gradients(self, pulled: PulledModel, need: Need, rows: Minibatches) -> Gradients:
         self._take(pulled)
         fetched = Fetched(need.ids, pulled.blocks, need.places)
         return self._adapter.gradients(rows.features, rows.labels, rows.weights, fetched)

@@ -26,7 +26,7 @@ IdsByTable = Mapping[str, Ids]
 Weights = Callable[[], Mapping[str, Array] | None]  # initial weights, or None for the model's own
 
 
-class Pulled(NamedTuple):
+class PulledModel(NamedTuple):
     """Answers of all servers to a pull: their `versions`, dense parameters, and rows by table in `blocks`. For
     `private` see `edl.ps.messages.Pull`.
     """
@@ -48,7 +48,7 @@ class Pulled(NamedTuple):
         return min(self.versions, key=lambda version: version.step)
 
 
-class Push(NamedTuple):
+class ModelPush(NamedTuple):
     """Content of one push to all servers.
 
     `gradients` are those of an adapter, the mean over `rows`, computed on the `versions` of the servers. `state` has
@@ -65,14 +65,14 @@ class Push(NamedTuple):
     private: bytes = b""
 
 
-class Pushed(NamedTuple):
+class PushResult(NamedTuple):
     """Answer to a push. `counts` is False if the lease is void; `step` is the highest step of any server; `pulled` has
     what was requested with the push.
     """
 
     counts: bool
     step: int
-    pulled: Pulled | None = None
+    pulled: PulledModel | None = None
 
 
 class Parameters:
@@ -162,7 +162,7 @@ class Parameters:
         }
         return PullCall(self, self.servers.begin(requests, msg.Pulled), parts)
 
-    def push(self, push: Push, ids: IdsByTable | None = None) -> PushCall:
+    def push(self, push: ModelPush, ids: IdsByTable | None = None) -> PushCall:
         """Start a push. With `ids`, these rows and the dense parameters are pulled in the same call, after the push.
 
         The previous push must have been answered.
@@ -247,7 +247,7 @@ class Parameters:
 
     def pulled(
         self, answers: Mapping[int, tuple[msg.Pulled, list[Array]]], parts: Mapping[str, list[Part]]
-    ) -> Pulled:
+    ) -> PulledModel:
         """Combine the answers of all servers."""
         dense: dict[str, Floats] = {}
         blocks: dict[str, list[Floats]] = {name: [] for name in parts}
@@ -262,7 +262,7 @@ class Parameters:
                 state = self.state.unflat(next(arrays))
         versions = tuple(header.version for _, (header, _) in sorted(answers.items()))
         rows = {name: joined(parts[name], found) for name, found in blocks.items()}
-        return Pulled(versions, dense, rows, state, answers[0][0].private)
+        return PulledModel(versions, dense, rows, state, answers[0][0].private)
 
 
 class PullCall:
@@ -275,7 +275,7 @@ class PullCall:
         self._calls = calls
         self._parts = parts
 
-    def result(self) -> Pulled:
+    def result(self) -> PulledModel:
         return self._parameters.pulled(self._calls.results(), self._parts)
 
 
@@ -294,18 +294,18 @@ class PushCall:
     def answered(self) -> bool:
         return self._calls.answered
 
-    def result(self) -> Pushed:
+    def result(self) -> PushResult:
         answers = self._calls.results()
         step = max(header.version.step for header, _ in answers.values())
         if any(header.revoked for header, _ in answers.values()):
-            return Pushed(False, step)
+            return PushResult(False, step)
         self._parameters.count(self._rows)
         pulled = {
             server: (header.pulled, arrays)
             for server, (header, arrays) in answers.items()
             if header.pulled is not None
         }
-        return Pushed(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
+        return PushResult(True, step, self._parameters.pulled(pulled, self._parts) if pulled else None)
 
 
 def _definition(adapter: GradientAdapter) -> Definition:

@@ -24,7 +24,7 @@ from edl.worker.learning_rate import Rates
 from edl.worker.strategies.base import VoidError, after
 from edl.worker.strategies.ps_base import ServerStrategy, progress
 from edl.worker.strategies.ps_client import CALL_SECS
-from edl.worker.strategies.ps_model import Parameters, Pulled, Push
+from edl.worker.strategies.ps_model import ModelPush, Parameters, PulledModel
 
 WAIT_SECS = 2.0  # for a call that waits for other workers, before it is repeated
 
@@ -97,7 +97,7 @@ class Synchronous(ServerStrategy):
             if confirmed:
                 return found, now
 
-    def _pull(self, need: Need) -> Pulled:
+    def _pull(self, need: Need) -> PulledModel:
         """Pull the rows on a version to which this worker may still contribute."""
         full = self._own >= self._size
         patience = WAIT_SECS if full else 0.0 if self._alone or not self._own else self._took
@@ -109,7 +109,7 @@ class Synchronous(ServerStrategy):
         return pulled
 
     def _confirm(
-        self, found: Gradients, pulled: Pulled, rows: int, done: Report, rates: Rates | None
+        self, found: Gradients, pulled: PulledModel, rows: int, done: Report, rates: Rates | None
     ) -> bool:
         """Push the gradient with a ticket and confirm it. Return False if its round is over: it has to be computed
         again.
@@ -117,7 +117,7 @@ class Synchronous(ServerStrategy):
         ticket = self._ticket(done.task.attempt, pulled.least)
         if not ticket:
             return False
-        push = Push(
+        push = ModelPush(
             found.values,
             self._rate(pulled.least.step, rates),
             rows,
@@ -151,7 +151,7 @@ class Synchronous(ServerStrategy):
                 self._saw_version(answer.version)
                 return 0
 
-    def _learn(self, pulled: Pulled) -> None:
+    def _learn(self, pulled: PulledModel) -> None:
         self._saw_version(pulled.least)
 
     def _saw_version(self, version: Version) -> None:
