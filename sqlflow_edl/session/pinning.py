@@ -59,14 +59,14 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     observer.doing("pinning the rows")
     plan = _without_skipped_rows(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
-    own = _pin_held_out(source, plan, job, checks)
+    _pin_held_out(source, plan, job, checks)
     observer.doing("fitting the features")
     reader = data.open_reader(pinned, job.rows)
     total, held_out = pinned.rows, pinned.validation
     if isinstance(plan, TrainingPlan) and plan.forecast:
         plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
         total, held_out = reader.rows, reader.rows - reader.training
-    rows = _counted(plan, total, held_out, validation.rows(own), pinned.digest)
+    rows = _rows(plan, total, held_out, checks, pinned.digest)
     wants = plan.wants()
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
@@ -74,8 +74,7 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     statistics = _with_disorder(plan, checks, statistics, classes)
     plan = _with_since(plan, reader, rows)
     fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
-    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
-    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
+    warnings = _checked(plan, checks, statistics, fitted)
     write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
     return PinnedTraining(pinned, fitted, warnings)
 
@@ -114,11 +113,10 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
         with plan.held_out.placed():
             query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
             checks.held_out = validation.labels(counted, source.stream(query))
-    own = checks.held_out
-    found = statistics.get(plan.label) or max(
+    label = statistics.get(plan.label) or max(
         statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
     )
-    classes = found.counts.classes if found.counts else None
+    classes = label.counts.classes if label.counts else None
     if isinstance(plan, TrainingPlan) and plan.more_labels:
         counts = {each: statistics[each].counts for each in plan.more_labels}
         more = {each: known.classes if known else None for each, known in counts.items()}
@@ -126,13 +124,11 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
     plan = _settled(plan, times, classes)
     statistics = _with_disorder(plan, checks, statistics, classes)
     if held_out is None:
-        held_out = splits.expected(plan.splitting, found, statistics.get(plan.splitting.mark))
+        held_out = splits.expected(plan.splitting, label, statistics.get(plan.splitting.mark))
     if plan.splitting.mark:
-        splits.check_found(plan.splitting, found.rows, held_out)
-    rows = _counted(plan, found.rows, held_out, validation.rows(own))
-    fitted = plan.fit(statistics, rows, classes)
-    validation.check_labels(plan.held_out, fitted.label, own, plan.query.dialect)
-    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
+        splits.check_found(plan.splitting, label.rows, held_out)
+    fitted = plan.fit(statistics, _rows(plan, label.rows, held_out, checks), classes)
+    warnings = _checked(plan, checks, statistics, fitted)
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
 
 
@@ -231,17 +227,16 @@ def _with_disorder(
     }
 
 
-def _pin_held_out(source: data.Source, plan: AnyPlan, job: JobFolder, checks: DataChecks) -> Statistics:
-    """Pin the rows of the validation query, in its order, and return the statistics of their labels."""
+def _pin_held_out(source: data.Source, plan: AnyPlan, job: JobFolder, checks: DataChecks) -> None:
+    """Pin the rows of the validation query, if there is one, in its order, and let the checks see them."""
     if not plan.held_out.query:
-        return {}
+        return
     with plan.held_out.placed():
         query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
         pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
     write_pinned(job.validation_rows, pinned)
     reader = data.open_reader(pinned, job.validation_rows)
     checks.hold_out(reader.read(0, reader.rows))
-    return checks.held_out
 
 
 def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinned, AnyPlan, labels.Values]:
@@ -321,10 +316,19 @@ def _with_since(plan: AnyPlan, reader: data.Reader, rows: spec.Rows) -> AnyPlan:
     return replace(plan, splitting=replace(plan.splitting, split=dated))
 
 
-def _counted(plan: AnyPlan, total: int, validation: int | None, own: int, digest: str = "") -> spec.Rows:
+def _rows(plan: AnyPlan, total: int, held_out: int | None, checks: DataChecks, digest: str = "") -> spec.Rows:
     """Count the rows of both sets. Validation rows are the last of the query, or all of another query.
 
-    validation: number of validation rows among `total`, if the pinning determined it.
+    held_out: number of validation rows among `total`, if the pinning determined it.
     """
-    last = plan.held_out.rows(total) if validation is None else validation
+    last = plan.held_out.rows(total) if held_out is None else held_out
+    own = validation.rows(checks.held_out) if plan.held_out.query else 0
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)
+
+
+def _checked(
+    plan: AnyPlan, checks: DataChecks, statistics: Statistics, fitted: spec.JobSpec
+) -> tuple[DataWarning, ...]:
+    """Check the labels of the validation query, and return the findings of the data checks."""
+    validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.query.dialect)
+    return tuple(checks.warnings(statistics, fitted, plan.named))
