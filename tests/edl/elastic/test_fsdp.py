@@ -12,7 +12,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
 
 from edl import elastic
 from edl.errors import SemanticError
@@ -45,6 +44,8 @@ def test_a_sharded_model_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
 
 
 def test_a_sharded_model_is_refused(tmp_path: Path) -> None:
+    from torch.distributed.fsdp import fully_shard  # takes half a second, in each process of the tests
+
     dist.init_process_group("gloo", store=dist.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
     try:
         model = fully_shard(nn.Linear(2, 1), mesh=init_device_mesh("cpu", (1,)))

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import Catalog, load_catalog
-from pyiceberg.types import StringType
-from pyiceberg.utils.config import Config
 
 from edl.data import connect
 from edl.errors import SourceError
 from tests.edl.sources.lakes import check_pinned_rows_and_results, numbers, refusal
 from tests.file_server import serving
 
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
 
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     """A catalog `prod`, as environment variables configure it, of a lake without tables."""
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.utils.config import Config
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", f"sqlite:///{tmp_path}/catalog.db")
     monkeypatch.setenv("PYICEBERG_CATALOG__PROD__TYPE", "sql")
@@ -72,6 +76,8 @@ def test_a_table_of_a_catalog_is_read_by_its_name(sales: Path) -> None:
 
 
 def test_columns_added_and_renamed_later_are_those_of_the_table(catalog: Catalog, sales: Path) -> None:
+    from pyiceberg.types import StringType
+
     with catalog.load_table("lake.sales").update_schema() as update:
         update.rename_column("shop", "store")
         update.add_column("city", StringType())

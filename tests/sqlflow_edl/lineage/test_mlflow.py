@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,7 +18,10 @@ from sqlflow_edl.lineage import tracked
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax import parse
 
-pytest.importorskip("mlflow", reason="mlflow-skinny is not installed: pip install 'sqlflow-edl[mlflow]'")
+pytestmark = pytest.mark.skipif(
+    find_spec("mlflow") is None,
+    reason="mlflow-skinny is not installed: pip install 'sqlflow-edl[mlflow]'",
+)
 
 TRAIN = """SELECT x, city, y FROM shop.visits TO TRAIN DNNRegressor
 WITH model.hidden_units = [32, 16], optimizer = "adam" COLUMN x, EMBEDDING(city, 8) LABEL y INTO costs"""
