@@ -5,7 +5,7 @@ The reason says where a value comes from: written in the statement, a default, o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from edl.embeddings.placement import is_outside
@@ -47,7 +47,7 @@ class Planned:
 
     plan: AnyPlan
     spec: JobSpec
-    columns: Mapping[str, ColumnSummary]
+    columns: dict[str, ColumnSummary]
     warnings: tuple[DataWarning, ...] = ()
 
 

@@ -59,24 +59,20 @@ def pin_and_fit(source: data.Source, plan: AnyPlan, job: JobFolder, observer: Ob
     observer.doing("pinning the rows")
     plan = _without_skipped_rows(source, plan)
     pinned, plan, classes = _pin(source, plan, job)
-    _pin_held_out(source, plan, job, checks)
+    _hold_out(plan, checks, partial(_pin_held_out, source, job))
     observer.doing("fitting the features")
-    reader = data.open_reader(pinned, job.rows)
-    total, held_out = pinned.rows, pinned.validation
+    reader, held_out = data.open_reader(pinned, job.rows), pinned.validation
     if isinstance(plan, TrainingPlan) and plan.forecast:
         plan, reader = forecasts.examples(plan, reader.read(0, pinned.rows))
-        total, held_out = reader.rows, reader.rows - reader.training
-    rows = _rows(plan, total, held_out, checks, pinned.digest)
-    wants = plan.wants()
+        held_out = reader.rows - reader.training
+    rows = _rows(plan, reader.rows, held_out, checks, pinned.digest)
     if rows.validation and not plan.held_out.query:
         checks.hold_out(reader.read(rows.training, reader.rows, plan.columns))
     statistics = _statistics(plan, checks, lambda: reader.read(0, rows.training, plan.columns))
-    statistics = _with_disorder(plan, checks, statistics, classes)
-    plan = _with_since(plan, reader, rows)
-    fitted = with_statistics(plan.fit(statistics, rows, classes), reader.read)
-    warnings = _checked(plan, checks, statistics, fitted)
-    write_fitting(job.rows, fitting(statistics, wants, plan.decisions, fitted.features, warnings))
-    return PinnedTraining(pinned, fitted, warnings)
+    found = _fitted(_with_since(plan, reader, rows), checks, statistics, rows, classes)
+    fitted = with_statistics(found.spec, reader.read)
+    write_fitting(job.rows, fitting(found.columns, plan.decisions, fitted.features, found.warnings))
+    return PinnedTraining(pinned, fitted, found.warnings)
 
 
 def reader_of(pinned: data.Pinned, job: JobFolder) -> data.Reader:
@@ -108,27 +104,38 @@ def look(source: data.Source, plan: AnyPlan, *, only_schema: bool = False) -> Pl
             held_out = examples.rows - examples.training
             read = partial(examples.read, 0, examples.rows)
         statistics = _statistics(plan, checks, lambda: times.watch(read()) if times else read())
-    if plan.held_out.query:
-        counted = [plan.label, *plan.more_labels] if plan.label else list(plan.columns)[:1]
-        with plan.held_out.placed():
-            query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
-            checks.held_out = validation.labels(counted, source.stream(query))
+    _hold_out(plan, checks, source.stream)
     label = statistics.get(plan.label) or max(
         statistics.values(), key=lambda each: each.rows, default=ColumnStatistics()
     )
-    classes = label.counts.classes if label.counts else None
-    if isinstance(plan, TrainingPlan) and plan.more_labels:
-        counts = {each: statistics[each].counts for each in plan.more_labels}
-        more = {each: known.classes if known else None for each, known in counts.items()}
-        plan = replace(plan, more_classes=more)
+    counts = {each: statistics[each].counts for each in _labels(plan)}
+    classes = {each: known.classes if known else None for each, known in counts.items()}
     plan = _settled(plan, times, classes)
-    statistics = _with_disorder(plan, checks, statistics, classes)
     if held_out is None:
         held_out = splits.expected(plan.splitting, label, statistics.get(plan.splitting.mark))
     if plan.splitting.mark:
         splits.check_found(plan.splitting, label.rows, held_out)
-    fitted = plan.fit(statistics, _rows(plan, label.rows, held_out, checks), classes)
-    warnings = _checked(plan, checks, statistics, fitted)
+    return _fitted(plan, checks, statistics, _rows(plan, label.rows, held_out, checks), classes)
+
+
+def _fitted(
+    plan: AnyPlan,
+    checks: DataChecks,
+    statistics: Statistics,
+    rows: spec.Rows,
+    classes: Mapping[str, labels.Values],
+) -> Planned:
+    """Fit the plan to the statistics of its rows, and check its labels and its validation rows.
+
+    classes: of all rows, by label.
+    """
+    known = classes.get(plan.label)
+    disorders = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, known))
+    found = {name: replace(statistics[name], disorder=each) for name, each in disorders.items()}
+    statistics = {**statistics, **found}
+    fitted = plan.fit(statistics, rows, known)
+    validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.query.dialect)
+    warnings = tuple(checks.warnings(statistics, fitted, plan.named))
     return Planned(plan, fitted, summaries(statistics, plan.wants()), warnings)
 
 
@@ -217,32 +224,26 @@ def _numbered(
             yield name, fixed(source, found)
 
 
-def _with_disorder(
-    plan: AnyPlan, checks: DataChecks, statistics: dict[str, ColumnStatistics], classes: labels.Values
-) -> dict[str, ColumnStatistics]:
-    """Return the statistics with the disorder of the whole numbers that may be names of groups."""
-    found = checks.disorders(plan.whole_numbers, classes=labels.has_classes(plan, classes))
-    return statistics | {
-        name: replace(statistics[name], disorder=disorder) for name, disorder in found.items()
-    }
+def _hold_out(plan: AnyPlan, checks: DataChecks, read: Callable[[str], Iterable[pa.RecordBatch]]) -> None:
+    """Let the checks see the rows of the validation query, if there is one. read: the rows of a query."""
+    if plan.held_out.query:
+        with plan.held_out.placed():
+            checks.hold_out(read(RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)))
 
 
-def _pin_held_out(source: data.Source, plan: AnyPlan, job: JobFolder, checks: DataChecks) -> None:
-    """Pin the rows of the validation query, if there is one, in its order, and let the checks see them."""
-    if not plan.held_out.query:
-        return
-    with plan.held_out.placed():
-        query = RowFilter(BadRows.of(plan).conditions).of(plan.held_out.query)
-        pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
+def _pin_held_out(source: data.Source, job: JobFolder, query: str) -> Iterator[pa.RecordBatch]:
+    """Pin the validation rows of a query of their own, in its order; return them."""
+    pinned = source.pin(query, job.validation_rows, seed=0, shuffle=False)
     write_pinned(job.validation_rows, pinned)
-    reader = data.open_reader(pinned, job.validation_rows)
-    checks.hold_out(reader.read(0, reader.rows))
+    return data.open_reader(pinned, job.validation_rows).read(0, pinned.rows)
 
 
-def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinned, AnyPlan, labels.Values]:
+def _pin(
+    source: data.Source, plan: AnyPlan, job: JobFolder
+) -> tuple[data.Pinned, AnyPlan, dict[str, labels.Values]]:
     """Pin the rows, again if they show that another split suits them.
 
-    Return them, the plan with its split, and the classes of all rows.
+    Return them, the plan with its split, and the classes of all rows by label.
     """
     trained_on = _row_filter(plan)
     select = trained_on.of(plan.statement.select)
@@ -253,10 +254,7 @@ def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinne
     times = splits.Times(plan.splitting.time) if plan.splitting.time else None
     if times is not None:
         deque(times.watch(reader.read(0, pinned.rows, [plan.splitting.time])), maxlen=0)
-    classes = distinct_values(reader.read(0, pinned.rows, [plan.label]), plan.label) if plan.label else None
-    if isinstance(plan, TrainingPlan) and plan.more_labels:
-        more = {each: distinct_values(reader.read(0, pinned.rows, [each]), each) for each in plan.more_labels}
-        plan = replace(plan, more_classes=more)
+    classes = {each: distinct_values(reader.read(0, pinned.rows, [each]), each) for each in _labels(plan)}
     try:
         settled = _settled(plan, times, classes)
     except SQLFlowError:
@@ -268,6 +266,10 @@ def _pin(source: data.Source, plan: AnyPlan, job: JobFolder) -> tuple[data.Pinne
             pinned = pin(split=settled.splitting.split)
     splits.check_found(settled.splitting, pinned.rows, pinned.validation)
     return pinned, settled, classes
+
+
+def _labels(plan: AnyPlan) -> Iterable[str]:
+    return filter(None, (plan.label, *plan.more_labels))
 
 
 def _row_filter(plan: AnyPlan) -> RowFilter:
@@ -299,10 +301,12 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     return plan
 
 
-def _settled(plan: AnyPlan, times: splits.Times | None, classes: labels.Values) -> AnyPlan:
-    """Return the plan with the split that suits the rows."""
-    found = plan.splitting.settled(times, plan.label, labels.has_classes(plan, classes))
-    return replace(plan, splitting=found)
+def _settled(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
+    """Return the plan with the split that suits the rows and the classes of all labels but the first."""
+    if isinstance(plan, TrainingPlan):
+        plan = replace(plan, more_classes={each: classes[each] for each in plan.more_labels})
+    is_class = labels.has_classes(plan, classes.get(plan.label))
+    return replace(plan, splitting=plan.splitting.settled(times, plan.label, is_class))
 
 
 def _with_since(plan: AnyPlan, reader: data.Reader, rows: spec.Rows) -> AnyPlan:
@@ -324,11 +328,3 @@ def _rows(plan: AnyPlan, total: int, held_out: int | None, checks: DataChecks, d
     last = plan.held_out.rows(total) if held_out is None else held_out
     own = validation.rows(checks.held_out) if plan.held_out.query else 0
     return spec.Rows(bool(digest), total + own, total - last, last + own, digest)
-
-
-def _checked(
-    plan: AnyPlan, checks: DataChecks, statistics: Statistics, fitted: spec.JobSpec
-) -> tuple[DataWarning, ...]:
-    """Check the labels of the validation query, and return the findings of the data checks."""
-    validation.check_labels(plan.held_out, fitted.label, checks.held_out, plan.query.dialect)
-    return tuple(checks.warnings(statistics, fitted, plan.named))

@@ -72,7 +72,10 @@ class DataChecks:
         self.held_out: Statistics = {}  # of the labels of the validation rows
 
     def hold_out(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Read the validation rows, before `watch`. Their columns may be in another order and case."""
+        """Read the validation rows, whose columns may be in another order and case.
+
+        Call it before `watch` to compare them with the training rows, after it for their labels alone.
+        """
         counted = self._labels or self._columns[:1]
         self.held_out = collect(self._held_out(batches), dict.fromkeys(counted, Want.COUNTS), seed=0)
 

@@ -51,8 +51,7 @@ def reason(feature: spec.Feature, decisions: Iterable[Decision]) -> str:
 
 
 def fitting(
-    statistics: Mapping[str, ColumnStatistics],
-    wants: Mapping[str, Want],
+    columns: dict[str, ColumnSummary],
     decisions: Sequence[Decision],
     features: Iterable[spec.Feature],
     warnings: Iterable[object] = (),
@@ -60,7 +59,7 @@ def fitting(
     """Return the record of the fitting that the model keeps. features: those of the JobSpec, in order."""
     left_out = (decision for decision in decisions if decision.fitted is None)
     return Fitting(
-        columns=summaries(statistics, wants),
+        columns=columns,
         reasons=tuple(reason(feature, decisions) for feature in features),
         left_out={", ".join(decision.columns): decision.why for decision in left_out},
         warnings=tuple(map(str, warnings)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -12,13 +12,11 @@ from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
 from sqlflow_edl.analysis import expressions
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.schema import Schema
-from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want, collect
+from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics
 from sqlflow_edl.errors.spans import instead, placed
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from sqlflow_edl.analysis.settings.dictionary import Resolved
 
 FRACTION, SELECT, TEST = "validation.fraction", "validation.select", "validation.test_fraction"
@@ -124,15 +122,6 @@ def check_columns(held_out: HeldOut, own: Schema, read: Iterable[str], given: Sc
             continue
         errors.append(SemanticError(message, span=held_out.span, hint=hint or given.known()))
     return errors
-
-
-def labels(columns: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Statistics:
-    """Return statistics of the labels of validation rows: their number, NULLs and classes."""
-    counted = (
-        batch.select([Schema(batch.schema).find(each) or each for each in columns]).rename_columns(columns)
-        for batch in batches
-    )
-    return collect(counted, dict.fromkeys(columns, Want.COUNTS), seed=0)
 
 
 def rows(found: Statistics) -> int:
