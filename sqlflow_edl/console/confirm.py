@@ -22,9 +22,9 @@ def question(statement: Statement, dialect: str, tables: Collection[str]) -> str
     if statement.kind == "sql":
         lost = _lost(statement.text, dialect)
         return f"{title(statement, dialect)}: {lost}. Run it?" if lost else ""
-    if statement.kind == "drop_model":
+    if statement.traits.final:
         return f"{title(statement, dialect)}: this cannot be undone. Run it?"
-    if statement.kind in ("predict", "evaluate", "measure", "explain", "optimize", "run"):
+    if statement.traits.makes == "table":
         written = [thing for thing in effects(statement, dialect).makes if _is_there(thing, tables, dialect)]
         return f"{title(statement, dialect)} replaces {written[0]}. Run it?" if written else ""
     return ""

@@ -90,7 +90,7 @@ class Statements:
 
 def _gives_data(statement: Statement) -> bool:
     """Return True if its rows are data, rather than facts about a plan or a model."""
-    return not statement.plan and statement.kind in ("sql", "predict", "evaluate", "measure", "explain")
+    return not statement.plan and (statement.kind == "sql" or statement.traits.makes == "table")
 
 
 def _makes(statement: Statement, dialect: str) -> bool:
@@ -98,4 +98,4 @@ def _makes(statement: Statement, dialect: str) -> bool:
     if statement.kind == "sql":
         tokens = code_tokens(statement.text, 0, dialect_named(dialect))
         return next((token.word for token in tokens), "") in _MAKES
-    return not (statement.plan or statement.kind.startswith(("show_", "describe_")))
+    return not statement.plan and bool(statement.traits.job or statement.traits.changes_model)

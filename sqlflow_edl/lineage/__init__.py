@@ -13,18 +13,9 @@ from typing import Protocol, TypeVar
 
 from sqlflow_edl.analysis.programs.outline import Thing, effects
 from sqlflow_edl.reports.result import Result
-from sqlflow_edl.syntax.ast import Kind, Statement
+from sqlflow_edl.syntax.ast import Statement
 
 T = TypeVar("T")
-
-_USES_MODEL: dict[Kind, str] = {  # kind -> the field that names the model in use
-    "train": "using",
-    "auto": "using",
-    "predict": "using",
-    "evaluate": "model",
-    "explain": "model",
-}
-KINDS: tuple[Kind, ...] = (*_USES_MODEL, "measure", "optimize", "run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +52,12 @@ class _System:
     name: str
     variables: str
     extra: str
-    kinds: tuple[Kind, ...]
     load: Callable[[], Callable[[Execution], Tracker]]
+    only_training: bool = False
 
     def wants(self, statement: Statement) -> bool:
-        return statement.kind in self.kinds and any(name.startswith(self.variables) for name in os.environ)
+        is_told = statement.trains or not self.only_training
+        return is_told and any(name.startswith(self.variables) for name in os.environ)
 
 
 def _openlineage() -> Callable[[Execution], Tracker]:
@@ -81,8 +73,8 @@ def _mlflow() -> Callable[[Execution], Tracker]:
 
 
 _SYSTEMS = (
-    _System("OpenLineage", "OPENLINEAGE_", "lineage", KINDS, _openlineage),
-    _System("MLflow", "MLFLOW_TRACKING_URI", "mlflow", ("train", "auto"), _mlflow),
+    _System("OpenLineage", "OPENLINEAGE_", "lineage", _openlineage),
+    _System("MLflow", "MLFLOW_TRACKING_URI", "mlflow", _mlflow, only_training=True),
 )
 
 
@@ -120,7 +112,6 @@ def tracked(
 def _execution(statement: Statement, dialect: str, source: str, models: str) -> Execution:
     """Name what the statement reads and makes."""
     found = effects(statement, dialect)
-    used = getattr(statement, _USES_MODEL[statement.kind]) if statement.kind in _USES_MODEL else None
     trains = [".".join(thing.parts) for thing in found.makes if thing.kind == "model"]
     return Execution(
         statement,
@@ -129,7 +120,7 @@ def _execution(statement: Statement, dialect: str, source: str, models: str) -> 
         models,
         _tables(found.uses),
         _tables(found.makes),
-        str(used) if used is not None else "",
+        str(statement.used_model or ""),
         trains[0] if trains else "",
     )
 

@@ -20,6 +20,7 @@ from sqlflow_edl.reports.importances import importances
 from sqlflow_edl.reports.intervals import measured_rows
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -323,7 +324,7 @@ def _at_model(statement: Statement) -> AbstractContextManager[None]:
     return at(statement.model.span if statement.model else None)
 
 
-HANDLERS: Mapping[str, Callable[[Registry, Statement], Result]] = {
+HANDLERS: Mapping[Kind, Callable[[Registry, Statement], Result]] = {
     "show_models": show_models,
     "show_train": show_train,
     "show_curve": show_curve,

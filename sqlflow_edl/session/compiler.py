@@ -49,8 +49,6 @@ if TYPE_CHECKING:
 
     from sqlflow_edl.backends.kubernetes.settings import Configuration
 
-KINDS = ("train", "auto", "predict", "evaluate", "explain")
-
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
@@ -244,8 +242,8 @@ class Compiler:
     # All job statements --------------------------------------------------------------------------------------
 
     def job_spec(self, statement: Statement) -> spec.JobSpec:
-        """Return the JobSpec of a statement of `KINDS`, without pinned rows."""
-        if statement.kind in ("train", "auto"):
+        """Return the JobSpec of a statement with a generated program, without pinned rows."""
+        if statement.trains:
             return self.planned(statement).spec
         with TemporaryDirectory(prefix="sqlflow-edl-") as folder:
             return self.use(statement, Path(folder) / "model.zip").planned

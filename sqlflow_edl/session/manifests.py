@@ -15,7 +15,7 @@ from sqlflow_edl.backends.kubernetes.manifests.objects import Submission
 from sqlflow_edl.backends.kubernetes.settings import Configuration
 from sqlflow_edl.backends.kubernetes.statements import settings_of
 from sqlflow_edl.codegen import generate
-from sqlflow_edl.session.compiler import KINDS, Compiler
+from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.running import in_a_pod
 from sqlflow_edl.syntax import Statement
 
@@ -25,7 +25,7 @@ def manifests(compiler: Compiler, statement: Statement, place: Configuration) ->
 
     Raises SQLFlowError if the statement is wrong.
     """
-    if statement.kind not in (*KINDS, "run") or statement.plan:
+    if statement.plan or not (statement.traits.generated or statement.kind == "run"):
         return ""
     settings = settings_of(statement, place, compiler.source.url, compiler.registry.url)
     spec, files = _of(compiler, statement)

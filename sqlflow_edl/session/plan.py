@@ -14,6 +14,7 @@ from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import used_statements
 from sqlflow_edl.syntax import Statement
 from sqlflow_edl.syntax.dialects import dialect_named
+from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
 from sqlflow_edl.syntax.queries import objection
 
@@ -23,7 +24,7 @@ def explain(compiler: Compiler, statement: Statement) -> Result:
 
     Raises SQLFlowError for the errors that `execute` would find before it runs.
     """
-    rows = _PLANNERS[statement.kind](compiler, statement)
+    rows = PLANNERS[statement.kind](compiler, statement)
     return Result(statement, reader=table.texts(plan.COLUMNS, rows), view="sections")
 
 
@@ -108,7 +109,7 @@ def _sql(compiler: Compiler, statement: Statement) -> list[plan.Row]:
         done = "is passed to the database, with predictions in it"
         rows = [("statement", title(statement, compiler.dialect), done, "")]
         used = used_statements(statement, compiler.dialect)
-        return [*rows, *(row for each in used for row in _PLANNERS[each.kind](compiler, each))]
+        return [*rows, *(row for each in used for row in PLANNERS[each.kind](compiler, each))]
     rows = [("statement", title(statement, compiler.dialect), "is passed to the database unchanged", "")]
     if objection(statement.text, dialect_named(compiler.dialect)) is None:
         with placed(statement.span):
@@ -121,7 +122,7 @@ def _reads_models(compiler: Compiler, statement: Statement) -> list[plan.Row]:
     return [("statement", title(statement, compiler.dialect), "reads the stored models", "")]
 
 
-_PLANNERS: Mapping[str, Callable[[Compiler, Statement], list[plan.Row]]] = {
+PLANNERS: Mapping[Kind, Callable[[Compiler, Statement], list[plan.Row]]] = {
     "train": _train,
     "auto": _train,
     "predict": _use,

@@ -18,6 +18,7 @@ from edl.data import Source
 from edl.errors import SemanticError, SourceError, Span, SQLFlowError
 from edl.spec import JobSpec
 from sqlflow_edl.analysis.programs.ddl import tables_read
+from sqlflow_edl.analysis.programs.outline import verb
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.syntax.ast import Name, Statement
@@ -219,7 +220,7 @@ def refuse_in_job(statement: Statement, dialect: str) -> None:
         return
     for call in predict_calls(statement.select, dialect, span.start):
         raise SemanticError(
-            f"the query of {statement.kind.upper()} cannot have predictions",
+            f"the query of {verb(statement)} cannot have predictions",
             span=call.span.shifted(span.start),
             hint="write them into a table first: SELECT … TO PREDICT my_table USING my_model",
         )

@@ -13,7 +13,7 @@ refused that would run:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,18 +21,20 @@ from functools import cached_property
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SemanticError, SQLFlowError, did_you_mean, nearest, raise_all
 from edl.models.registry.records import ModelVersion, check_name, split_reference
-from sqlflow_edl.analysis import inference, measurement
+from sqlflow_edl.analysis import inference, measurement, train
 from sqlflow_edl.analysis.columns.items import check_calls
 from sqlflow_edl.analysis.optimization import plan as optimization
 from sqlflow_edl.analysis.programs.ddl import changes, tables_read
 from sqlflow_edl.analysis.programs.outline import Thing, effects, held_out
+from sqlflow_edl.analysis.search import plan as search
+from sqlflow_edl.analysis.search.drafts import is_search
 from sqlflow_edl.errors.spans import at
-from sqlflow_edl.reports.models import HANDLERS
 from sqlflow_edl.session import running
 from sqlflow_edl.session.compiler import Compiler
 from sqlflow_edl.session.predictions import refuse_in_job, used_statements
 from sqlflow_edl.session.views import views
 from sqlflow_edl.syntax.ast import Name, Statement
+from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.predict_calls import calls_predict
 
 LARGEST_ARCHIVE = 64 << 20  # bytes of a stored model that is fetched only to check a statement
@@ -84,22 +86,17 @@ class ProgramCheck:
     def _check(self, statement: Statement) -> None:
         """Raise all errors of the statement together."""
         refuse_in_job(statement, self._compiler.dialect)
-        match statement.kind:
-            case "train" | "auto":
-                self._check_training(statement)
-            case "predict" | "evaluate" | "explain":
-                self._check_use(statement)
-            case kind if kind in HANDLERS:
-                self._check_about_model(statement)
-            case "sql" if calls_predict(statement.text):
-                for used in used_statements(statement, self._compiler.dialect):
-                    self._check(used)
-            case "measure":
-                self._check_measurement(statement)
-            case "optimize":
-                self._check_optimization(statement)
-            case "run":
-                self._check_run(statement)
+        if statement.trains:
+            self._check_training(statement)
+        elif statement.traits.generated:
+            self._check_use(statement)
+        elif statement.traits.job:
+            self._check_in_client(statement)
+        elif statement.kind != "sql":
+            self._check_about_model(statement)
+        elif calls_predict(statement.text):
+            for used in used_statements(statement, self._compiler.dialect):
+                self._check(used)
 
     # TRAIN ---------------------------------------------------------------------------------------------------
 
@@ -114,7 +111,7 @@ class ProgramCheck:
         with _collected(errors):
             parent = self._stored(statement.using)
             if statement.using is not None and not _is_small(parent):
-                errors += (error for clause in statement.columns for error in check_calls(clause.items))
+                check_without_columns(statement)
             elif (
                 self._sees(statement.select)
                 and self._sees(held_out(statement))
@@ -129,13 +126,11 @@ class ProgramCheck:
 
     def _check_use(self, statement: Statement) -> None:
         errors: list[SQLFlowError] = []
-        check, _ = inference.USES[statement.kind]
         with _collected(errors):
-            check(statement)
+            check_without_columns(statement)
             self._compiler.check_place(statement)
-        model = statement.using if statement.kind == "predict" else statement.model
         with _collected(errors):
-            found = self._stored(model)
+            found = self._stored(statement.used_model)
             is_seen = self._sees(statement.select) and not self._makes_again(statement)
             if not errors and _is_small(found) and is_seen:
                 self._compiler.job_spec(statement)
@@ -149,23 +144,13 @@ class ProgramCheck:
         elif not statement.if_exists:
             self._stored(statement.model, ready=statement.kind in ("set_model", "set_tag"))
 
-    def _check_measurement(self, statement: Statement) -> None:
+    def _check_in_client(self, statement: Statement) -> None:
         if self._sees(statement.select) and not self._makes_again(statement):
-            self._compiler.measurement(statement)
+            WITH_COLUMNS[statement.kind](self._compiler, statement)
+        elif statement.kind == "run":
+            running.check_of_place(self._compiler, statement)
         else:
-            measurement.check(statement)
-
-    def _check_optimization(self, statement: Statement) -> None:
-        if self._sees(statement.select) and not self._makes_again(statement):
-            self._compiler.optimization(statement)
-        else:
-            optimization.check(statement)
-
-    def _check_run(self, statement: Statement) -> None:
-        if self._sees(statement.select) and not self._makes_again(statement):
-            running.checked(self._compiler, statement)
-        else:
-            running.check_without_columns(self._compiler, statement)
+            check_without_columns(statement)
 
     def _makes_again(self, statement: Statement) -> bool:
         """Return True if an earlier statement changes the table that this statement creates."""
@@ -219,6 +204,39 @@ class ProgramCheck:
     def _views(self) -> frozenset[str] | None:
         """Folded names of the views in the source, or None if unknown."""
         return views(self._compiler.source)
+
+
+# checks of a statement whose job runs no generated program, where the columns of its query are known
+WITH_COLUMNS: Mapping[Kind, Callable[[Compiler, Statement], object]] = {
+    "measure": Compiler.measurement,
+    "optimize": Compiler.optimization,
+    "run": running.checked,
+}
+
+
+def check_without_columns(statement: Statement) -> None:
+    """Check an extended statement as far as its text alone shows. Raises all errors together."""
+    if check := WITHOUT_COLUMNS.get(statement.kind):
+        check(statement)
+
+
+def _training(statement: Statement) -> None:
+    if statement.using is not None:  # all else depends on the model that is trained further
+        raise_all([error for clause in statement.columns for error in check_calls(clause.items)])
+    elif is_search(statement):
+        search.check_without_columns(statement)
+    else:
+        train.check_without_columns(statement)
+
+
+WITHOUT_COLUMNS: Mapping[str, Callable[[Statement], object]] = {
+    "train": _training,
+    "auto": _training,
+    **{kind: check for kind, (check, _) in inference.USES.items()},
+    "measure": measurement.check,
+    "optimize": optimization.check,
+    "run": running.check,
+}
 
 
 def _is_small(model: ModelVersion | None) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -42,6 +42,7 @@ from sqlflow_edl.session.compiler import Compiler, target_span
 from sqlflow_edl.session.observer import Observer, report
 from sqlflow_edl.session.pinning import pin_and_fit
 from sqlflow_edl.syntax.ast import Statement
+from sqlflow_edl.syntax.kinds import Kind
 
 if TYPE_CHECKING:
     from sqlflow_edl.backends.kubernetes.settings import Settings
@@ -62,6 +63,13 @@ class _Ready:
     on: Settings | None
 
 
+def without_program() -> Mapping[Kind, Callable[[Compiler, Statement, JobFolder, Observer], Result]]:
+    """Return the functions that run the job of a statement without a generated program."""
+    from sqlflow_edl.session import measuring, optimizing, running
+
+    return {"measure": measuring.run, "optimize": optimizing.run, "run": running.run}
+
+
 class JobRunner:
     """Runner of one statement. store: where models are kept instead of the source."""
 
@@ -75,15 +83,11 @@ class JobRunner:
 
     def run(self, statement: Statement) -> Result:
         """Run the statement. Raises SQLFlowError, with a place in the program's text where there is one."""
-        if statement.kind in ("measure", "optimize", "run"):
-            from sqlflow_edl.session import measuring, optimizing, running
-
-            run = {"measure": measuring.run, "optimize": optimizing.run, "run": running.run}[statement.kind]
-            kind = "evaluate" if statement.kind == "measure" else statement.kind
-            with self._job(statement, kind) as job:
-                return run(self._compiler, statement, job, self._observer)
+        if not statement.traits.generated:
+            with self._job(statement) as job:
+                return without_program()[statement.kind](self._compiler, statement, job, self._observer)
         on = self._settings(statement)
-        return self._train(statement, on) if statement.kind in ("train", "auto") else self._use(statement, on)
+        return self._train(statement, on) if statement.trains else self._use(statement, on)
 
     def _train(self, statement: Statement, on: Settings | None) -> Result:
         registry = self._compiler.registry
@@ -91,7 +95,7 @@ class JobRunner:
         name = str(statement.into[0])
         with at(statement.into[0].span):
             check_name(name)
-        with self._job(statement, "train") as job:
+        with self._job(statement) as job:
             fixed = pin_and_fit(self._source, plan, job, self._observer)
             fitted = self._compiler.with_workers(fixed.spec)
             warnings = tuple(map(str, fixed.warnings))
@@ -139,7 +143,7 @@ class JobRunner:
 
     def _use(self, statement: Statement, on: Settings | None) -> Result:
         """Run a model over the query's rows, into a table or as a result set."""
-        with self._job(statement, cast(job_folder.Kind, statement.kind)) as job:
+        with self._job(statement) as job:
             found = self._compiler.use(statement, job.model)
             reports_drift, target = found.planned.report == "drift", found.planned.output.name
             trains_nothing = found.planned.report in ("drift", "features") and not target
@@ -268,8 +272,10 @@ class JobRunner:
         )
 
     @contextlib.contextmanager
-    def _job(self, statement: Statement, kind: job_folder.Kind) -> Iterator[JobFolder]:
+    def _job(self, statement: Statement) -> Iterator[JobFolder]:
         """Create a job folder and record in it how the job ended. A cancelled job leaves only its log."""
+        if (kind := statement.traits.job) is None:
+            raise RuntimeError(f"a statement of the kind {statement.kind} has no job")
         job = job_folder.create(kind, statement.text)
         state: job_folder.State = "failed"
         message = ""

@@ -41,8 +41,12 @@ class Runnable:
     tables: tuple[str, ...]
 
 
-def check_without_columns(compiler: Compiler, statement: Statement) -> Runnable:
-    """Return the program of the statement. Raises all errors that need no data source, together."""
+def check(statement: Statement) -> None:
+    """Check the statement as far as its text alone shows. Raises all errors together."""
+    raise_all(_errors(statement))
+
+
+def _errors(statement: Statement) -> list[SQLFlowError]:
     errors: list[SQLFlowError] = []
     if not statement.select:
         hint = "write SELECT … before TO"
@@ -52,6 +56,12 @@ def check_without_columns(compiler: Compiler, statement: Statement) -> Runnable:
         if str(name).casefold() in seen:
             errors.append(SemanticError(f"INTO names {name} twice", span=name.span))
         seen.add(str(name).casefold())
+    return errors
+
+
+def check_of_place(compiler: Compiler, statement: Statement) -> Runnable:
+    """Return the program of the statement. Raises all errors that need no data source, together."""
+    errors = _errors(statement)
     try:
         compiler.check_place(statement)
         found = _program(statement, on_kubernetes=compiler.place is not None)
@@ -64,7 +74,7 @@ def check_without_columns(compiler: Compiler, statement: Statement) -> Runnable:
 
 def checked(compiler: Compiler, statement: Statement) -> tuple[Runnable, Query]:
     """Return the program and the query of the statement. Raises all its errors together."""
-    found = check_without_columns(compiler, statement)
+    found = check_of_place(compiler, statement)
     _, query = compiler.describe(statement)
     errors: list[SQLFlowError] = []
     for name in statement.into:

@@ -27,7 +27,7 @@ from sqlflow_edl.errors.spans import placed
 from sqlflow_edl.reports import models
 from sqlflow_edl.reports.result import Result
 from sqlflow_edl.session import detached
-from sqlflow_edl.session.compiler import KINDS, Compiled, Compiler
+from sqlflow_edl.session.compiler import Compiled, Compiler
 from sqlflow_edl.session.frames import Frames
 from sqlflow_edl.session.observer import Observer, Silent, report
 from sqlflow_edl.session.plan import explain
@@ -169,9 +169,9 @@ class Session:
         the data source open, otherwise a session that has it open does; see `edl.master.commit`. Raises
         SemanticError if the statement starts no such job.
         """
-        if statement.plan or statement.kind not in KINDS or not (statement.into or statement.target):
+        if statement.plan or not statement.traits.generated or not (statement.into or statement.target):
             wrong = "this statement stores no result, so its job cannot be detached"
-            if statement.into and statement.kind not in KINDS:
+            if statement.into and not statement.traits.generated:
                 wrong = "this statement runs in the client, so it cannot be detached"
             raise SemanticError(
                 wrong,
@@ -210,7 +210,7 @@ class Session:
         """Compile the text's TRAIN statements from a look at their queries; nothing is pinned or run."""
         found = []
         for statement in self.parse(text):
-            if statement.kind in ("train", "auto"):
+            if statement.trains:
                 found.append(self.compiler.compile(statement))
                 report(self.observer, found[-1].notes, found[-1].warnings)
         return found

@@ -11,32 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from edl.errors import Span, StatementSyntaxError
-
-Kind = Literal[
-    "sql",  # ordinary SQL, sent to the database unchanged
-    "train",
-    "predict",
-    "evaluate",
-    "measure",  # EVALUATE of predictions in the rows, without a model
-    "explain",  # a model's explanation: TO EXPLAIN, ANALYZE
-    "optimize",
-    "run",
-    "auto",  # query LABEL … INTO …: the compiler chooses everything
-    "show_train",
-    "show_curve",
-    "show_trials",
-    "show_metrics",  # ML.EVALUATE of a model alone
-    "show_importances",  # ML.FEATURE_IMPORTANCE
-    "show_columns",  # ML.FEATURE_INFO
-    "show_weights",  # ML.WEIGHTS
-    "show_centroids",  # ML.CENTROIDS
-    "show_models",
-    "describe_model",
-    "set_model",
-    "set_tag",
-    "drop_model",
-    "drop_tag",
-]
+from sqlflow_edl.syntax.kinds import TRAITS, Kind, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +191,22 @@ class Statement:
     warnings: tuple[str, ...] = ()
     # the error to raise if the database refuses ordinary SQL that was probably meant as another statement
     refused: StatementSyntaxError | None = None
+
+    @property
+    def traits(self) -> Traits:
+        """Traits of its kind."""
+        return TRAITS[self.kind]
+
+    @property
+    def trains(self) -> bool:
+        """True for TRAIN and its short form."""
+        return self.traits.makes == "model"
+
+    @property
+    def used_model(self) -> Name | None:
+        """Stored model that the statement uses or changes, other than those of FEATURES in COLUMN."""
+        used: Name | None = getattr(self, self.traits.uses) if self.traits.uses else None
+        return used
 
     @property
     def runs_file(self) -> bool:

@@ -22,7 +22,6 @@ from sqlflow_edl.syntax.ast import (
     Constant,
     Expression,
     Formula,
-    Kind,
     ListValue,
     MapValue,
     Name,
@@ -33,6 +32,7 @@ from sqlflow_edl.syntax.ast import (
 )
 from sqlflow_edl.syntax.dialects import Dialect
 from sqlflow_edl.syntax.formulas import Part, by_precedence, is_quotient, quotient, without_paths
+from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import name_value, quoted_name, string_value
 
 _CONSTANTS: dict[str, bool | None] = {"TRUE": True, "FALSE": False, "NULL": None}

@@ -21,9 +21,6 @@ from sqlflow_edl.syntax.keywords import LazyTokens
 from sqlflow_edl.syntax.predict_calls import calls_predict, explains, predict_calls
 from sqlflow_edl.syntax.split import Piece, split
 
-# kinds of statement whose plan EXPLAIN shows
-_PLANNED = ("train", "auto", "predict", "evaluate", "measure", "explain", "optimize", "run")
-
 
 def parse(text: str, dialect: str = "duckdb") -> list[Statement]:
     """Return the statements of a program, in order; pieces with only comments are left out.
@@ -107,7 +104,7 @@ def _extended(piece: Piece, clauses: LazyTokens, text: str, dialect: Dialect) ->
     statement = replace(
         build_statement(tree, text, dialect), text=_slice(text, piece.span), span=piece.span, plan=piece.plan
     )
-    if piece.plan and statement.kind not in _PLANNED:
+    if piece.plan and statement.traits.job is None:
         raise StatementSyntaxError(
             "EXPLAIN shows the plan of a query with TO, such as TRAIN",
             span=Span(piece.span.start, piece.span.start + len("EXPLAIN")),

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 
 from edl.errors import Span, StatementSyntaxError, did_you_mean
 from edl.models.registry.records import split_reference
-from sqlflow_edl.syntax.ast import Attribute, Constant, Kind, Name
+from sqlflow_edl.syntax.ast import Attribute, Constant, Name
 from sqlflow_edl.syntax.dialects import Dialect, dialect_named
+from sqlflow_edl.syntax.kinds import Kind
 from sqlflow_edl.syntax.lexer import Token, code_tokens, name_value
 from sqlflow_edl.syntax.queries import trees
 

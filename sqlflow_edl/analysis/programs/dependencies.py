@@ -91,7 +91,7 @@ def _access(statement: Statement, dialect: str) -> Access:
     found, changed = effects(statement, dialect), changes(statement, dialect)
     reads, writes = list(found.uses), [*found.makes, *changed.tables]
     reads += map(_model, models_used(statement))
-    if statement.kind in _CHANGES_A_NAME and statement.model is not None:
+    if statement.traits.changes_model and statement.model is not None:
         writes.append(_model(statement.model))
     queries = [statement.select, held_out(statement)]
     unread = any(each and tables_read(each, dialect) is None for each in queries)
@@ -103,9 +103,6 @@ def _access(statement: Statement, dialect: str) -> Access:
         unknown=changed.unknown,
         of_connection=statement.kind == "sql" and _is_of_connection(statement.text, dialect),
     )
-
-
-_CHANGES_A_NAME = ("set_model", "set_tag", "drop_model", "drop_tag")
 
 
 def _model(name: Name) -> Thing:

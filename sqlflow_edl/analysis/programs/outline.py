@@ -6,14 +6,14 @@ cannot parse is taken to use nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from edl.errors import StatementSyntaxError
-from sqlflow_edl.syntax.ast import Kind, Name, Statement
+from sqlflow_edl.syntax.ast import Name, Statement
 from sqlflow_edl.syntax.dialects import dialect_named
 from sqlflow_edl.syntax.lexer import code_tokens, name_value, sql_tokens
 from sqlflow_edl.syntax.predict_calls import calls_predict, predict_calls
@@ -64,36 +64,31 @@ def title(statement: Statement, dialect: str) -> str:
         return _sql_title(statement.text, dialect)
     if statement.shows_features:
         return f"SHOW FEATURES FOR {_shown(statement.using)}"
-    append = "APPEND" if statement.append else ""
-    words = {
-        "train": ("TRAIN", _shown(statement.model), "INTO", _shown(*statement.into)),
-        "auto": ("TRAIN INTO", _shown(*statement.into)),
-        "predict": ("PREDICT", _shown(statement.target), "USING", _shown(statement.using), append),
-        "evaluate": ("EVALUATE", _shown(statement.model)),
-        "measure": ("EVALUATE LABEL", _shown(*statement.labels)),
-        "explain": ("EXPLAIN", _shown(statement.model)),
-        "optimize": (
-            (statement.direction or "").upper(),
-            "INTO" if statement.into else "",
-            _shown(*statement.into),
-        ),
-        "run": ("RUN", _shown(statement.image)),
-        "show_models": ("SHOW MODELS",),
-        "show_train": ("SHOW TRAIN", _shown(statement.model)),
-        "show_curve": ("SHOW CURVE", _shown(statement.model)),
-        "show_trials": ("SHOW TRIALS", _shown(statement.model)),
-        "show_metrics": ("EVALUATE", _shown(statement.model)),
-        "show_importances": ("FEATURE_IMPORTANCE", _shown(statement.model)),
-        "show_columns": ("FEATURE_INFO", _shown(statement.model)),
-        "show_weights": ("WEIGHTS", _shown(statement.model)),
-        "show_centroids": ("CENTROIDS", _shown(statement.model)),
-        "describe_model": ("DESCRIBE MODEL", _shown(statement.model)),
-        "set_model": ("SET MODEL", " ACTIVE ".join(_shown(statement.model).rsplit("@", 1))),
-        "set_tag": ("SET MODEL", f" TAG {statement.tag} ".join(_shown(statement.model).rsplit("@", 1))),
-        "drop_model": ("DROP MODEL", _shown(statement.model)),
-        "drop_tag": ("DROP MODEL", _shown(statement.model), f"TAG {statement.tag}"),
-    }[statement.kind]
-    return " ".join(["EXPLAIN"] * statement.plan + [word for word in words if word])
+    return "EXPLAIN " * statement.plan + _words(statement)
+
+
+def verb(statement: Statement) -> str:
+    """Return the word for what an extended statement does: TRAIN, also of the short form."""
+    return _words(statement).split()[0]
+
+
+def _words(statement: Statement) -> str:
+    model = statement.model
+    fields = {
+        "model": _shown(model),
+        "name": _shown(replace(model, version=None) if model else None),
+        "version": model.version if model else "",
+        "target": _shown(statement.target),
+        "append": "APPEND" if statement.append else "",
+        "labels": _shown(*statement.labels),
+        "using": _shown(statement.using),
+        "into": _shown(*statement.into),
+        "result": f"INTO {_shown(*statement.into)}" if statement.into else "",
+        "direction": (statement.direction or "").upper(),
+        "image": _shown(statement.image),
+        "tag": statement.tag,
+    }
+    return " ".join(statement.traits.title.format_map(fields).split())
 
 
 def _shown(*names: Name | None) -> str:
@@ -173,17 +168,13 @@ def effects(statement: Statement, dialect: str) -> Effects:
     queries = [statement.select, held_out(statement)]
     query = [thing for each in queries if each for thing in sql_effects(each, dialect).uses]
     used = _models(*models_used(statement))
-    made = None if statement.plan else _MADE.get(statement.kind)
-    makes = made(statement) if made else ()
+    makes = () if statement.plan else _made(statement)
     return Effects(makes, (*query, *used, *(makes if statement.append else ())))
 
 
 def models_used(statement: Statement) -> list[Name]:
     """Return the names of the stored models that the statement uses or changes."""
-    # TRAIN names a class of models, USING of EXPLAIN an explainer, and that of MAXIMIZE a solver
-    using = statement.using if statement.kind not in ("explain", "optimize") else None
-    model = statement.model if statement.kind not in ("train", "auto") else None
-    return [name for name in (using, model, *statement.reused) if name is not None]
+    return [name for name in (statement.used_model, *statement.reused) if name is not None]
 
 
 def held_out(statement: Statement) -> str:
@@ -226,19 +217,15 @@ def _result(target: Name | None) -> tuple[Thing, ...]:
     return (Thing("table", target.parts[:-1] if len(target.parts) > 1 else target.parts),)
 
 
-_MADE: dict[Kind, Callable[[Statement], tuple[Thing, ...]]] = {
-    "train": lambda statement: _models(*statement.into),
-    "auto": lambda statement: _models(*statement.into),
-    "predict": lambda statement: _result(statement.target),
-    "evaluate": lambda statement: _tables(*statement.into),
-    "measure": lambda statement: _tables(*statement.into),
-    "explain": lambda statement: _tables(*statement.into),
-    "optimize": lambda statement: _tables(*statement.into),
-    "run": lambda statement: _tables(*statement.into),
-    "set_tag": lambda statement: (
-        _models(replace(statement.model, version=statement.tag)) if statement.model else ()
-    ),
-}
+def _made(statement: Statement) -> tuple[Thing, ...]:
+    match statement.traits.makes:
+        case "model":
+            return _models(*statement.into)
+        case "table":
+            return (*_result(statement.target), *_tables(*statement.into))
+        case "tag" if statement.model:
+            return _models(replace(statement.model, version=statement.tag))
+    return ()
 
 
 @lru_cache(maxsize=256)

@@ -50,7 +50,7 @@ def _statement(session: Session, reference: str) -> str:
     """Return the statement that trained the model. Raises SemanticError if it trains no model of that name."""
     name = split_reference(reference)[0]
     statement = session.registry.look_up(reference).record.statement
-    trains = [each for each in session.parse(statement) if each.kind in ("train", "auto") and not each.plan]
+    trains = [each for each in session.parse(statement) if each.trains and not each.plan]
     if len(trains) != 1 or [str(into) for into in trains[0].into] != [name]:
         raise SemanticError(
             f"the stored statement of {reference} trains no model {name}",

@@ -123,36 +123,18 @@ def problems_of(text: str, dialect: str) -> Iterator[Problem]:
 
 def _without_source(program: Program) -> list[SQLFlowError | None]:
     """Return the error of each statement, as far as it needs neither columns nor models."""
+    from sqlflow_edl.session.program_check import check_without_columns
+
     found: list[SQLFlowError | None] = []
     for each in program:
         try:
             if isinstance(each, SQLFlowError):
                 raise each
-            _check(each)
+            check_without_columns(each)
             found.append(None)
         except SQLFlowError as error:
             found.append(error)
     return found
-
-
-def _check(statement: Statement) -> None:
-    from sqlflow_edl.analysis import inference, measurement, train
-    from sqlflow_edl.analysis.optimization import plan as optimization
-    from sqlflow_edl.analysis.search import plan as search
-    from sqlflow_edl.analysis.search.drafts import is_search
-
-    if statement.kind in ("train", "auto") and statement.using is None:
-        if is_search(statement):
-            search.check_without_columns(statement)
-        else:
-            train.check_without_columns(statement, None, None)
-    elif statement.kind in inference.USES:
-        check, _ = inference.USES[statement.kind]
-        check(statement)
-    elif statement.kind == "measure":
-        measurement.check(statement)
-    elif statement.kind == "optimize":
-        optimization.check(statement)
 
 
 def _problems(program: Program, errors: Sequence[SQLFlowError | None]) -> Iterator[Problem]:

@@ -16,6 +16,8 @@ SELECT x, y FROM t TO TRAIN DNNRegressor WITH train.epochs = 0 LABEL y INTO m;
 SELECT x FROM t TO PREDICT;
 SELECT x, y FROM t TO TRAIN DNNRegressor LABEL z INTO n;
 SELECT x, y FROM t TO EVALUATE WITH evaluate.predicted = x LABEL y;
+SELECT x, y FROM t TO RUN clean.py INTO a, A;
+SELECT x, y FROM t TO TRAIN DNNRegressor COLUMN BUKET(x, 3) LABEL y USING m INTO n;
 """
 
 
@@ -38,7 +40,7 @@ def test_errors_that_need_no_database_are_found_without_one(
     assert main(["lint", file, "--json"]) == 1
     rows = found(capsys)
     assert rows[0] == (2, 62, "error", "train.epoch = 0 is out of range")
-    assert [row[0] for row in rows] == [2, 3, 5]
+    assert [row[0] for row in rows] == [2, 3, 5, 6, 7]
 
 
 def test_a_data_source_adds_columns_and_models(
@@ -55,7 +57,7 @@ def test_a_finding_is_a_line_with_its_place(file: str, capsys: pytest.CaptureFix
     main(["lint", file])
     shown = capsys.readouterr()
     assert shown.out.startswith(f"{file}:2:62: error: train.epoch = 0 is out of range")
-    assert shown.err == "errors: 3, warnings: 0\n"
+    assert shown.err == "errors: 5, warnings: 0\n"
 
 
 def test_a_valid_program_has_no_findings(file: str, capsys: pytest.CaptureFixture[str]) -> None:

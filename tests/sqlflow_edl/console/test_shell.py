@@ -117,6 +117,14 @@ def test_types_stand_under_the_names_of_columns_on_a_terminal(
     assert console.data.split() == ["x", "int32", "1", "x", "2"]
 
 
+def test_the_solution_of_an_optimization_is_data_with_types(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    statement = "SELECT 1 AS x TO MINIMIZE SUM(y) WITH variables = 'y(x)', var_type = NonNegativeReals;\r"
+    assert typed(statement, terminal=Terminal).data.split() == ["x", "y", "int32", "double", "1", "0"]
+
+
 def test_the_end_key_leaves(typed: Typed) -> None:
     assert typed("SELECT 1 AS x;\r", CTRL_D, "SELECT 2 AS x;\r").data.split() == ["x", "1"]
 

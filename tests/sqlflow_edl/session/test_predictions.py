@@ -223,6 +223,11 @@ def test_a_transaction_of_the_user_stays_open(session: Session) -> None:
             "the query of TRAIN cannot have predictions",
             "PREDICT(kinds, fresh)",
         ),
+        (
+            "SELECT * FROM PREDICT(kinds, fresh) TO MAXIMIZE SUM(x) WITH variables = 'x(id)', var_type = Reals",
+            "the query of MAXIMIZE cannot have predictions",
+            "PREDICT(kinds, fresh)",
+        ),
         ("SELECT * FROM PREDICT(kinds, fresh, often = 1)", "predict.often", "often"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.forms import STATEMENTS, line
+from sqlflow_edl.syntax.kinds import TRAITS
 
 KINDS = {
     "TRAIN": "train",
@@ -30,6 +31,19 @@ KINDS = {
     "DROP MODEL TAG": "drop_tag",
     "DROP MODEL": "drop_model",
 }
+
+
+FUNCTIONS = {
+    "show_metrics",
+    "show_importances",
+    "show_columns",
+    "show_weights",
+    "show_centroids",
+}  # of BigQuery ML
+
+
+def test_every_kind_has_a_form_but_those_that_are_written_as_functions() -> None:
+    assert {*KINDS.values()} == {*TRAITS} - {"sql"} - FUNCTIONS
 
 
 def test_the_documentation_of_the_language_begins_with_them(repository: Path) -> None:
