@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from edl import metrics, spec
 from edl.errors import SemanticError, Span, SQLFlowError, did_you_mean
@@ -19,8 +19,8 @@ from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
+    from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train import TrainingPlan
-    from sqlflow_edl.analysis.train_settings import Settings
 
 WITHOUT_LABEL = ("clustering", "anomaly detection", transform.TASK)  # tasks
 CHOSEN = " is chosen: "  # in the note on the model of a family
@@ -162,20 +162,7 @@ def _relevance(plan: TrainingPlan, found: ColumnStatistics) -> spec.RankingLabel
     return spec.RankingLabel(plan.label, plan.group)
 
 
-class Labelled(Protocol):
-    """Plan of a training or a search, as far as its label is concerned."""
-
-    @property
-    def settings(self) -> Settings: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def label(self) -> str: ...
-
-
-def has_classes(plan: Labelled, classes: Values) -> bool:
+def has_classes(plan: RowPlan, classes: Values) -> bool:
     """Return True if the label has classes rather than being a number.
 
     The model's task decides, else a written loss; otherwise few distinct values are classes.

@@ -38,8 +38,9 @@ from sqlflow_edl.analysis.entries import Entry
 from sqlflow_edl.analysis.models.base import Model
 from sqlflow_edl.analysis.rows import bad_rows, increments, row_groups, splits
 from sqlflow_edl.analysis.rows import row_weights as weights
+from sqlflow_edl.analysis.rows.plan import RowPlan
 from sqlflow_edl.analysis.rows.splits import Splitting
-from sqlflow_edl.analysis.rows.validation import HeldOut, held_out_rows
+from sqlflow_edl.analysis.rows.validation import held_out_rows
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.settings import losses, running, trees
 from sqlflow_edl.analysis.settings import optimizer as steps
@@ -50,39 +51,16 @@ from sqlflow_edl.analysis.train_settings import Settings, check_settings, writte
 from sqlflow_edl.syntax import ast
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingPlan(RowPlan):
     """Checked TRAIN statement that needs the statistics of its rows."""
 
-    statement: ast.Statement
-    query: spec.Query
-    schema: Schema
-    settings: Settings
-    label: str  # empty for clusters and anomalies, which have none
     label_span: Span | None
-    weight: str  # the weight column; empty without one
     group: str  # the column of the groups of a ranking; empty without one
     drafts: tuple[Draft, ...]
-    held_out: HeldOut
-    splitting: Splitting
-    forecast: spec.Forecast | None = None  # the series, without step and season before the rows are read
     parent: warm_start.Parent | None = None  # the model that training starts from
     kept: ModelInputs = field(default_factory=dict)  # the parent's features, over the columns of this query
-    computed: Mapping[str, spec.Computed] = field(default_factory=dict)  # columns of expressions by name
-    validation: spec.Query | None = None  # the query of `held_out` with its columns
-    more_labels: Mapping[str, Span] = field(default_factory=dict)  # behind the first, with their places
-    # their distinct values in all rows
-    more_classes: Mapping[str, labels.Values] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)  # made by `fit`, in the order of the features
-
-    @property
-    def seed(self) -> int:
-        return int(self.settings.get("train.seed") or 0)  # type: ignore[arg-type]
-
-    @property
-    def shuffle(self) -> bool:
-        return self.settings.get("train.shuffle") is not False and self.forecast is None
 
     def wants(self) -> dict[str, Want]:
         """Map columns to the statistics of the training rows that `fit` needs."""

@@ -283,7 +283,7 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
     Raises SemanticError if none is left.
     """
     select, span = plan.statement.select, plan.statement.select_span
-    if isinstance(plan, TrainingPlan) and plan.query.increment:
+    if plan.query.increment:
         with placed(span):
             last = source.stream(increments.greatest(plan)).read_all()["last"][0].as_py()
         plan = increments.bounded(plan, last)
@@ -303,10 +303,9 @@ def _without_skipped_rows(source: data.Source, plan: AnyPlan) -> AnyPlan:
 
 def _settled(plan: AnyPlan, times: splits.Times | None, classes: Mapping[str, labels.Values]) -> AnyPlan:
     """Return the plan with the split that suits the rows and the classes of all labels but the first."""
-    if isinstance(plan, TrainingPlan):
-        plan = replace(plan, more_classes={each: classes[each] for each in plan.more_labels})
     is_class = labels.has_classes(plan, classes.get(plan.label))
-    return replace(plan, splitting=plan.splitting.settled(times, plan.label, is_class))
+    splitting = plan.splitting.settled(times, plan.label, is_class)
+    return replace(plan, splitting=splitting, more_classes={each: classes[each] for each in plan.more_labels})
 
 
 def _with_since(plan: AnyPlan, reader: data.Reader, rows: spec.Rows) -> AnyPlan:

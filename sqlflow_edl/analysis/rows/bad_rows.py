@@ -19,7 +19,7 @@ from sqlflow_edl.analysis.rows.row_filter import BEHIND
 from sqlflow_edl.analysis.schema import Schema
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.search.plan import AnyPlan
+    from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train_settings import Settings
 
 ON_BAD_ROW, SKIP = "train.on_bad_row", "skip"
@@ -42,7 +42,7 @@ class BadRows:
     listing: str = ""
 
     @classmethod
-    def of(cls, plan: AnyPlan) -> Self:
+    def of(cls, plan: RowPlan) -> Self:
         if plan.settings.get(ON_BAD_ROW) != SKIP:
             return cls()
         columns = tuple(filter(None, (plan.label, *plan.more_labels, plan.weight)))

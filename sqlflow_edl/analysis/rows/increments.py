@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,9 +20,10 @@ from sqlflow_edl.analysis.settings.dictionary import Dictionary
 from sqlflow_edl.syntax import ast
 
 if TYPE_CHECKING:
-    from sqlflow_edl.analysis.search.plan import AnyPlan
-    from sqlflow_edl.analysis.train import TrainingPlan
+    from sqlflow_edl.analysis.rows.plan import RowPlan
     from sqlflow_edl.analysis.train_settings import Settings
+
+Plan = TypeVar("Plan", bound="RowPlan")
 
 INCREMENTAL = "train.incremental_column"
 _TRAIN = Dictionary(TRAIN)
@@ -91,7 +92,7 @@ def since(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query
     return msgspec.structs.replace(query, increment=spec.Increment(column, after))
 
 
-def greatest(plan: TrainingPlan) -> str:
+def greatest(plan: RowPlan) -> str:
     """Return a query of one value, `last`: the greatest one of the column among the rows that are new."""
     increment = plan.query.increment
     if increment is None:
@@ -102,7 +103,7 @@ def greatest(plan: TrainingPlan) -> str:
     return f"SELECT max({name}) AS last FROM (\n{plan.statement.select}{BEHIND}{where}"
 
 
-def bounded(plan: TrainingPlan, last: object) -> TrainingPlan:
+def bounded(plan: Plan, last: object) -> Plan:
     """Return the plan of the rows up to `last`, the value of `greatest`: later rows are left to the next training.
 
     Raises SemanticError if no row is new.
@@ -122,7 +123,7 @@ def bounded(plan: TrainingPlan, last: object) -> TrainingPlan:
     return replace(plan, query=msgspec.structs.replace(plan.query, increment=until))
 
 
-def conditions(plan: AnyPlan) -> Iterator[str]:
+def conditions(plan: RowPlan) -> Iterator[str]:
     """Yield the conditions of the rows of the increment."""
     increment = plan.query.increment
     if increment is None:

@@ -6,12 +6,12 @@ A candidate's JobSpec is that of its statement, which a user could run to train 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from edl import metrics, spec
-from edl.errors import SemanticError, Span, SQLFlowError, raise_all
+from edl.errors import SemanticError, SQLFlowError, raise_all
 from sqlflow_edl.analysis import expressions, labels, train
 from sqlflow_edl.analysis.checks.data import DataChecks, is_id
 from sqlflow_edl.analysis.columns.cells import Cells
@@ -19,8 +19,8 @@ from sqlflow_edl.analysis.columns.decisions import Decision
 from sqlflow_edl.analysis.columns.drafts import Statistics
 from sqlflow_edl.analysis.columns.reused import Models
 from sqlflow_edl.analysis.rows.increments import INCREMENTAL
-from sqlflow_edl.analysis.rows.splits import Splitting
-from sqlflow_edl.analysis.rows.validation import FRACTION, TEST, HeldOut
+from sqlflow_edl.analysis.rows.plan import RowPlan
+from sqlflow_edl.analysis.rows.validation import FRACTION, TEST
 from sqlflow_edl.analysis.schema import ColumnType, Schema
 from sqlflow_edl.analysis.search import space
 from sqlflow_edl.analysis.search.candidates import CandidateDraft, Lines
@@ -30,7 +30,6 @@ from sqlflow_edl.analysis.search.split import VALIDATION, Division, divide
 from sqlflow_edl.analysis.settings import search as settings
 from sqlflow_edl.analysis.settings.dictionary import Resolved
 from sqlflow_edl.analysis.statistics.fitting import ColumnStatistics, Want
-from sqlflow_edl.analysis.train_settings import Settings
 from sqlflow_edl.errors.spans import at
 from sqlflow_edl.syntax import ast
 
@@ -41,66 +40,29 @@ MOST_SECONDS = 300.0
 SCREENED_ROWS, SCREENING = 50_000, 9
 
 
-@dataclass(frozen=True, slots=True)
-class SearchPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchPlan(RowPlan):
     """Checked statement of a search that needs the statistics of its rows.
 
     plans: of the candidates' statements, in the order of the trials. written: the resolved attributes of the search.
     """
 
-    statement: ast.Statement
     drafts: tuple[CandidateDraft, ...]
     plans: tuple[train.TrainingPlan, ...]
-    held_out: HeldOut
-    splitting: Splitting
     written: Mapping[str, Resolved]
     trials: int = 0  # at most
     ordered: int = 0  # candidates tried in their order, before others are chosen by the results; 0: all
     folds: int | None = None  # None for the default
-    validation: spec.Query | None = None
-    notes: list[str] = field(default_factory=list)
     models: Models | None = None  # whose features COLUMN reuses
 
     @property
     def first(self) -> train.TrainingPlan:
-        """Plan of the first candidate, which has the label and the query of all."""
+        """Plan of the first candidate, which has the features that all have."""
         return self.plans[0]
-
-    @property
-    def query(self) -> spec.Query:
-        return self.first.query
-
-    @property
-    def schema(self) -> Schema:
-        return self.first.schema
-
-    @property
-    def settings(self) -> Settings:
-        return self.first.settings
 
     @property
     def whole_numbers(self) -> list[str]:
         return self.first.whole_numbers
-
-    @property
-    def label(self) -> str:
-        return self.first.label
-
-    @property
-    def more_labels(self) -> Mapping[str, Span]:
-        return self.first.more_labels
-
-    @property
-    def weight(self) -> str:
-        return self.first.weight
-
-    @property
-    def seed(self) -> int:
-        return self.first.seed
-
-    @property
-    def shuffle(self) -> bool:
-        return self.first.shuffle
 
     @property
     def named(self) -> set[str]:
@@ -118,11 +80,6 @@ class SearchPlan:
             for column, want in plan.wants().items():
                 wants[column] = wants.get(column, Want.NONE) | want
         return wants
-
-    @property
-    def computed(self) -> dict[str, spec.Computed]:
-        """Columns of expressions by name, of all candidates."""
-        return {name: each for plan in self.plans for name, each in plan.computed.items()}
 
     @property
     def columns(self) -> list[str]:
@@ -334,12 +291,19 @@ def plan(
     folds = value_of(written, settings.FOLDS)
     if folds is None and statement.kind != "auto":
         folds = 1
+    first = plans[0]
     found = SearchPlan(
         statement=statement,
+        query=query,
+        schema=schema,
+        settings=first.settings,
+        label=first.label,
+        weight=first.weight,
+        held_out=first.held_out,
+        splitting=first.splitting,
+        computed={name: each for plan in plans for name, each in plan.computed.items()},
         drafts=drafts,
         plans=tuple(plans),
-        held_out=plans[0].held_out,
-        splitting=plans[0].splitting,
         written=written,
         trials=trials,
         ordered=ordered,

@@ -1,0 +1,47 @@
+"""Plan of the rows of a training or a search: the part of their plans that says which rows are read, and what for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from edl import spec
+from edl.errors import Span
+from sqlflow_edl.analysis.rows.splits import Splitting
+from sqlflow_edl.analysis.rows.validation import HeldOut
+from sqlflow_edl.analysis.schema import Schema
+from sqlflow_edl.syntax import ast
+
+if TYPE_CHECKING:
+    from sqlflow_edl.analysis import labels
+    from sqlflow_edl.analysis.train_settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowPlan:
+    """Rows of a checked TRAIN statement, the parts of their columns, and the attributes that they depend on."""
+
+    statement: ast.Statement
+    query: spec.Query
+    schema: Schema
+    settings: Settings
+    label: str  # empty for clusters and anomalies, which have none
+    weight: str  # the weight column; empty without one
+    held_out: HeldOut
+    splitting: Splitting
+    forecast: spec.Forecast | None = None  # the series, without step and season before the rows are read
+    computed: Mapping[str, spec.Computed] = field(default_factory=dict)  # columns of expressions by name
+    validation: spec.Query | None = None  # the query of `held_out` with its columns
+    more_labels: Mapping[str, Span] = field(default_factory=dict)  # behind the first, with their places
+    # their distinct values in all rows
+    more_classes: Mapping[str, labels.Values] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def seed(self) -> int:
+        return int(self.settings.get("train.seed") or 0)  # type: ignore[arg-type]
+
+    @property
+    def shuffle(self) -> bool:
+        return self.settings.get("train.shuffle") is not False and self.forecast is None
