@@ -47,8 +47,9 @@ _BEGINNINGS = (
         "DESCRIBE",
     ),
 )
-_SECOND = {
+_NEXT = {  # behind the first words
     "SHOW": ("MODELS", "TRAIN", "CURVE", "TRIALS", "FEATURES FOR"),
+    "SHOW FEATURES": ("FOR",),
     "DESCRIBE": ("MODEL",),
     "DESC": ("MODEL",),
     "SET": ("MODEL",),
@@ -147,6 +148,13 @@ def _names_a_model(where: Context) -> bool:
     )
 
 
+def _follows_a_model(where: Context) -> bool:
+    """Return True behind the dotted name in SET MODEL and DROP MODEL."""
+    first, name = tuple(where.before[:2]), where.before[2:]
+    is_whole = len(name) % 2 == 1 and {*name[1::2]} <= {"."}
+    return first in _VERSIONS and is_whole and name[0] != "IF"
+
+
 def _names_a_program(where: Context) -> bool:
     return where.verb == "RUN" and not where.clause and not where.inside
 
@@ -199,6 +207,8 @@ def _models(where: Context, names: Names) -> Offers:
     yield from (Offer(name, "model") for name in names.known().models)
     if where.verb == "EVALUATE":  # the predictions may stand in the rows
         yield Offer("WITH", "keyword")
+    if tuple(where.before) == ("DROP", "MODEL"):
+        yield Offer("IF EXISTS", "keyword")
 
 
 def _explainers(where: Context, names: Names) -> Offers:
@@ -223,8 +233,8 @@ def _tables(where: Context, names: Names) -> Offers:
     return (Offer(name, "table") for name in names.known().tables)
 
 
-def _second(where: Context, names: Names) -> Offers:
-    yield from _keywords(_SECOND[where.last])
+def _next(where: Context, names: Names) -> Offers:
+    yield from _keywords(_NEXT[" ".join(where.before)])
     if where.last.startswith("DESC"):
         yield from _tables(where, names)
 
@@ -263,14 +273,14 @@ def _expression(where: Context, names: Names) -> Offers:
     yield from _columns(where, names)
     yield from (Offer(name, "table") for name in where.tables)
     if where.before[0] in QUERIES and "FROM" in where.before:
-        yield from _keywords(tuple(f"TO {verb}" for verb in _TO))
+        yield from _keywords((*(f"TO {verb}" for verb in _TO), "LABEL"))
     yield from _keywords(SQL_WORDS)
 
 
 RULES = (
     Rule("qualified", _is_qualified, _qualified),
     Rule("beginning", lambda where: not where.before, lambda where, _: _keywords(_BEGINNINGS)),
-    Rule("second word", lambda where: len(where.before) == 1 and where.last in _SECOND, _second),
+    Rule("next word", lambda where: " ".join(where.before) in _NEXT, _next),
     Rule(
         "verb",
         lambda where: where.last == "TO" and not where.verb and where.before[0] in QUERIES,
@@ -287,7 +297,7 @@ RULES = (
     Rule("program", _names_a_program, _programs),
     Rule(
         "version",
-        lambda where: len(where.before) == 3 and tuple(where.before[:2]) in _VERSIONS,
+        _follows_a_model,
         lambda where, _: _keywords(_VERSIONS[where.before[0], where.before[1]]),
     ),
     Rule("value", lambda where: where.clause == "WITH" and where.last == "=", _values),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -12,6 +13,7 @@ from sqlflow_edl.console.completion import Completing
 from sqlflow_edl.console.connection import Connection
 from sqlflow_edl.session.observer import Observer
 from sqlflow_edl.session.session import Session
+from sqlflow_edl.syntax.forms import STATEMENTS, Form
 
 TABLES = """
     CREATE TABLE flowers AS SELECT 1 AS size, 'red' AS "a colour";
@@ -166,3 +168,19 @@ def test_tables_that_are_made_meanwhile_are_offered_when_they_are_looked_for_aga
             list(session.run("DROP TABLE gardens"))
             connection.catalog.look(session)
             connection.catalog.models = ("shop.sales", "colours")
+
+
+@pytest.mark.parametrize("form", STATEMENTS.values(), ids=STATEMENTS)
+def test_the_words_of_a_form_are_offered_where_its_example_has_them(
+    form: Form, connection: Connection
+) -> None:
+    words = re.findall(r"\b[A-Z]{2,}\b", form.form)
+    written = [each for each in re.finditer(r"\b[A-Z]{2,}\b", form.example) if each[0] in words]
+    lacking = [
+        each[0]
+        for each in written
+        if not any(
+            offer.startswith(each[0]) for offer in offered(f"{form.example[: each.end() - 1]}|", connection)
+        )
+    ]
+    assert written and not lacking
