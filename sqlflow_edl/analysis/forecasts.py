@@ -207,17 +207,10 @@ def _column(
     if name is None:
         errors.append(_missing(attribute, _date_of(schema), statement))
         return ""
-    found = schema.find(str(name))
-    if found is None:
-        hint = schema.known(str(name))
-        errors.append(SemanticError(f"unknown column {name}", span=settings.span(attribute), hint=hint))
-    elif found == label:
-        errors.append(
-            SemanticError(
-                f"{found} is the label; {attribute} is another column", span=settings.span(attribute)
-            )
-        )
-    return found or ""
+    taken = f"is the label; {attribute} is another column"
+    found, error = settings.column(attribute, schema, {label}, taken, None, str(name))
+    errors += [error] if error else []
+    return found
 
 
 def _missing(attribute: str, example: str, statement: ast.Statement) -> SemanticError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from edl import metrics, spec
@@ -13,6 +13,7 @@ from sqlflow_edl.analysis.entries import NETWORKS, Entry
 from sqlflow_edl.analysis.losses import LOSSES
 from sqlflow_edl.analysis.models import forecast, transform
 from sqlflow_edl.analysis.models.base import Model
+from sqlflow_edl.analysis.schema import Schema
 from sqlflow_edl.analysis.settings import optimizer as steps
 from sqlflow_edl.analysis.settings import search, trees
 from sqlflow_edl.analysis.settings.attributes import TRAIN
@@ -53,6 +54,25 @@ class Settings:
 
     def span(self, name: str) -> Span | None:
         return self.resolved[name].span if name in self.resolved else None
+
+    def column(
+        self,
+        attribute: str,
+        schema: Schema,
+        others: Collection[str],
+        taken: str,
+        hint: str | None = "name another column",
+        name: str | None = None,
+    ) -> tuple[str, SemanticError | None]:
+        """Return the column that an attribute names, empty for an unknown one, and the error of an unusable one.
+
+        taken: why it cannot be one of `others`. name: one of several that the attribute names.
+        """
+        name, span = str(self.get(attribute)) if name is None else name, self.span(attribute)
+        found = schema.find(name)
+        if found is None:
+            return "", SemanticError(f"unknown column {name}", span=span, hint=schema.known(name))
+        return found, SemanticError(f"{found} {taken}", span=span, hint=hint) if found in others else None
 
     def own_function(self, function: str) -> spec.Component | None:
         """Return a function of the model's module by its dotted name, or None if it is not taken from there."""

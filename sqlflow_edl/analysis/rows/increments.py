@@ -52,21 +52,16 @@ def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQ
 
     others: columns with another part in the training.
     """
-    name = settings.get(INCREMENTAL)
-    if name is None:
+    if settings.get(INCREMENTAL) is None:
         return ""
-    found = schema.find(str(name))
+    taken = "cannot tell which rows are new: it is the label or the weight"
+    found, error = settings.column(INCREMENTAL, schema, others, taken)
     wrong, hint = "", None
     if settings.get("train.shuffle") is False:
         wrong = f"train.shuffle = FALSE keeps the order of the rows, which {INCREMENTAL} may change"
         hint = "leave one of them out"
-    elif found is None:
-        wrong, hint = f"unknown column {name}", schema.known(str(name))
-    elif found in others:
-        wrong, hint = (
-            f"{found} cannot tell which rows are new: it is the label or the weight",
-            "name another column",
-        )
+    elif error:
+        errors.append(error)
     elif schema.type(found) in _TIMES:
         if schema.dialect == "sqlite":
             wrong, hint = (
@@ -80,7 +75,7 @@ def column(settings: Settings, schema: Schema, others: set[str], errors: list[SQ
         hint = "name another column"
     if wrong:
         errors.append(SemanticError(wrong, span=settings.span(INCREMENTAL), hint=hint))
-    return found or ""
+    return found
 
 
 def since(query: spec.Query, column: str, last: spec.Query | None) -> spec.Query:

@@ -30,8 +30,7 @@ def column(
     """Return the column of the groups, empty for models that rank nothing; add errors where groups are unusable."""
     if settings.model is None or settings.model.task != "ranking":
         return ""
-    name = settings.get(COLUMN)
-    if name is None:
+    if settings.get(COLUMN) is None:
         errors.append(
             SemanticError(
                 f"{settings.model.name} needs the column of the groups in which it ranks rows",
@@ -40,18 +39,12 @@ def column(
             )
         )
         return ""
-    found = schema.find(str(name))
-    wrong, hint = "", None
-    if found is None:
-        wrong, hint = f"unknown column {name}", schema.known(str(name))
-    elif found == label:
-        wrong, hint = f"{found} is the label; it cannot group the rows too", "name another column"
-    elif schema.type(found) is ColumnType.OTHER:
-        errors.append(schema.unusable(found, settings.span(COLUMN)))
-    if wrong:
-        errors.append(SemanticError(wrong, span=settings.span(COLUMN), hint=hint))
+    found, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot group the rows too")
+    if error is None and schema.type(found) is ColumnType.OTHER:
+        error = schema.unusable(found, settings.span(COLUMN))
+    errors += [error] if error else []
     errors += _divided(settings, held_out)
-    return found or ""
+    return found
 
 
 def _divided(settings: Settings, held_out: HeldOut) -> Iterator[SQLFlowError]:

@@ -21,21 +21,14 @@ COLUMN, CLASSES = "train.weight_column", "train.class_weights"
 
 def column(settings: Settings, schema: Schema, label: str, errors: list[SQLFlowError]) -> str:
     """Return the weight column, empty without one; add an error if it is unusable."""
-    written = settings.get(COLUMN)
-    if written is None:
+    if settings.get(COLUMN) is None:
         return ""
-    name = str(written)
-    found = schema.find(name)
-    wrong, hint = "", None
-    if found is None:
-        wrong, hint = f"unknown column {name}", schema.known(name)
-    elif found == label:
-        wrong, hint = f"{found} is the label; it cannot weigh the rows too", "name another column"
-    elif schema.type(found) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
+    found, error = settings.column(COLUMN, schema, {label}, "is the label; it cannot weigh the rows too")
+    if error is None and schema.type(found) not in (ColumnType.NUMBER, ColumnType.BOOLEAN):
         wrong = f"{found} is {schema.type(found).words}, and a weight is a number"
-    if wrong:
-        errors.append(SemanticError(wrong, span=settings.span(COLUMN), hint=hint))
-    return found or ""
+        error = SemanticError(wrong, span=settings.span(COLUMN))
+    errors += [error] if error else []
+    return found
 
 
 def of_rows(

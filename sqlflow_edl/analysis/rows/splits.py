@@ -293,22 +293,15 @@ def _marked(settings: Settings, schema: Schema, label: str, held_out: HeldOut) -
 
 def _column(settings: Settings, schema: Schema, label: str) -> str:
     """Return the written column, empty without one."""
-    written = settings.get(COLUMN)
-    if written is None:
+    if settings.get(COLUMN) is None:
         return ""
-    found = schema.find(str(written))
-    if found is None:
-        raise SemanticError(
-            f"unknown column {written}", span=settings.span(COLUMN), hint=schema.known(str(written))
-        )
-    if found == label:
-        raise SemanticError(
-            f"{found} is the label; it cannot divide the rows too",
-            span=settings.span(COLUMN),
-            hint=f"write {SPLIT} = stratified to validate on each class, or name another column",
-        )
-    if schema.type(found) is ColumnType.OTHER:
-        raise schema.unusable(found, settings.span(COLUMN))
+    hint = f"write {SPLIT} = stratified to validate on each class, or name another column"
+    taken = "is the label; it cannot divide the rows too"
+    found, error = settings.column(COLUMN, schema, {label}, taken, hint)
+    if error is None and schema.type(found) is ColumnType.OTHER:
+        error = schema.unusable(found, settings.span(COLUMN))
+    if error:
+        raise error
     return found
 
 
