@@ -8,7 +8,7 @@ import pytest
 from edl.errors import JobError
 from edl.jobs.failure import Failed
 from edl.master.state import MasterState
-from edl.master.tasks.recovery import RecoveryPolicy, TrainerRecovery
+from edl.master.tasks.recovery import RecoveryPolicy, ServerRecovery, TrainerRecovery
 from edl.master.tasks.task_manager import ATTEMPTS, TaskManager
 from edl.spec import Training
 from edl.tasks import encoding
@@ -265,14 +265,26 @@ def test_a_silent_worker_is_given_up_and_its_report_comes_too_late() -> None:
     assert job.master.state.done == {"predict": 3}
 
 
-def test_tasks_whose_answer_was_lost_are_handed_out_again_in_their_order() -> None:
-    job = Job(TRAIN, recovery=TrainerRecovery)
+@pytest.mark.parametrize("recovery", [TrainerRecovery, ServerRecovery])
+def test_tasks_whose_answer_was_lost_are_told_again_under_their_leases(
+    recovery: type[RecoveryPolicy],
+) -> None:
+    """With parameter servers nothing is revoked, so a single worker does its tasks in their order."""
+    job = Job(TRAIN, recovery=recovery)
     box = job.worker()
     lost = job.master.exchange(box.request({"train": 3}), job.now)
-    box.answered(job.master.exchange(box.request({"train": 3}), job.now))
-    assert [task.start for task in lost.tasks] == [
-        task.start for task in iter(lambda: box.take("train"), None)
-    ]
+    box.answered(job.master.exchange(box.request({"train": 4}), job.now))
+    told = list(iter(lambda: box.take("train"), None))
+    assert told[:3] == list(lost.tasks)
+    assert [task.id for task in told] == [0, 1, 2, 3]
+
+
+def test_tasks_whose_answer_was_lost_go_to_others_where_they_are_not_wanted_any_more() -> None:
+    job = Job(TRAIN, recovery=RecoveryPolicy)
+    box, other = job.worker(), job.worker("worker-1")
+    job.master.exchange(box.request({"train": 2}), job.now)
+    job.call(box, {})
+    assert [task.id for task in job.master.exchange(other.request({"train": 2}), job.now).tasks] == [0, 1]
 
 
 def cut_after(job: Job, box: Outbox, tasks: int) -> None:

@@ -8,7 +8,7 @@ the queue when both are lost, and both end when one is done.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from edl.master.state import COUNTER_BITS, Lease, MasterState
 from edl.metrics import merge_states
@@ -38,11 +38,12 @@ class LeaseTable:
         state.begin_epoch()
         self.job = Job(plan, state.job, merge=self._merge)
         self.went_back: Summary | None = None  # earliest point of rollbacks that the caller has not taken yet
-        # Leases of each instance, in their order.
-        self._of: defaultdict[str, dict[int, None]] = defaultdict(dict)
+        # Leases of each owner, in their order. True: the owner has it, as far as is known. It may not have received the
+        # answer with one that is False.
+        self._of: defaultdict[str, dict[int, bool]] = defaultdict(dict)
         for number, lease in state.leases.items():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
-            self._of[lease.instance][number] = None
+            self._of[lease.instance][number] = True
         self._partners = _partners(state.leases)
         for lease in state.revoking.values():
             self.job.hold(lease.type, lease.number, lease.id, lease.skip)
@@ -77,7 +78,30 @@ class LeaseTable:
         if self.job.claim(task, task.attempt) is None:
             return False
         self._add(task, owner)
+        self.confirm(owner, [task.attempt])
         return True
+
+    def confirm(self, owner: str, numbers: Iterable[int]) -> None:
+        """Record that the owner has these leases."""
+        self._of[owner].update((number, True) for number in numbers if number in self._of[owner])
+
+    def undelivered(self, owner: str, want: Mapping[TaskType, int]) -> list[int]:
+        """Return the leases that the owner may not have received, as many of each type as it wants, oldest first."""
+        room = dict(want)
+        found = []
+        for number in [number for number, has_it in self._of[owner].items() if not has_it]:
+            kind = self.state.leases[number].type
+            if room.get(kind, 0):
+                room[kind] -= 1
+                found.append(number)
+        return found
+
+    def repeat(self, number: int) -> Task:
+        """Return the task of a lease once more."""
+        lease = self.state.leases[number]
+        task = self.job.again(lease.type, lease.number, lease.id, number)
+        assert task is not None  # noqa: S101 - a lease is of an assigned task
+        return task
 
     def end(self, number: int) -> Lease:
         """Remove the lease and return it."""
@@ -147,7 +171,7 @@ class LeaseTable:
 
     def _add(self, task: Task, owner: str) -> None:
         self.state.leases[task.attempt] = Lease(task.type, task.number, task.id, task.skip, owner)
-        self._of[owner][task.attempt] = None
+        self._of[owner][task.attempt] = False
 
     def _merge(self, one: States, other: States) -> States | None:
         """Merge the metric states of two tasks, or return None if a metric is not a built-in one."""

@@ -297,6 +297,9 @@ class TaskManager:
             return
         named = {held.task.attempt for held in request.held}
         for owner in self.owners.listed(request):
+            self._table.confirm(owner, named)
+            # An answer that the worker has cancelled, to report something, is repeated: so its tasks stay in order.
+            named.update(self._table.undelivered(owner, request.want))
             for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
                 self._recovery.give_back(number)
         for held in request.held:
@@ -318,7 +321,11 @@ class TaskManager:
             owner = self.owners.of_request(kind, request)
             if not owner or not self._recovery.may_take(kind, request):
                 continue
-            for _ in range(count):
+            repeated = [
+                self._table.repeat(number) for number in self._table.undelivered(owner, {kind: count})
+            ]
+            yield from repeated
+            for _ in range(count - len(repeated)):
                 task = self._table.take(kind, owner)
                 if task is None and self._backups is not None:
                     task = self._backups.take(kind, owner)
