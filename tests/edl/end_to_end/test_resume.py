@@ -16,8 +16,11 @@ from edl.jobs.cluster_folder import ClusterFolder
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.snapshot import read_snapshot
 from edl.master.resume import Resumption, prepare
+from edl.master.state import MasterState
+from edl.master.state_store import MAGIC
 from edl.models.archive import read_archive
 from edl.spec import Checkpoints, Cluster
+from edl.tasks import encoding
 from tests.edl.end_to_end.distributed import Job, table
 from tests.edl.end_to_end.slow import BLOCKS, STEPS, SlowJob
 from tests.edl.end_to_end.test_training import same
@@ -46,11 +49,19 @@ def kill_processes(job: JobFolder, *others: int) -> None:
                 os.kill(pid, number)
 
 
+def stored_step(job: Job) -> int:
+    """Return the step of the checkpoint that a master would go back to now."""
+    with contextlib.suppress(FileNotFoundError):
+        state = (job.cluster.path / "state").read_bytes()
+        return encoding.decode(state[len(MAGIC) + 4 :], MasterState).checkpoint_step
+    return 0
+
+
 def break_off(job: SlowJob, workers: int = 1) -> None:
-    """Run the job, and kill all of it once it has a checkpoint and has trained beyond."""
+    """Run the job, and kill all of it once a checkpoint of it has been stored and it has trained beyond."""
     job.slow_down()
     with pytest.raises(ClusterError, match="supervisor died"), job.running():
-        job.until(lambda now: now.checkpoint and now.step > 15 and job.trains(workers)(now))
+        job.until(lambda now: stored_step(job) >= OFTEN.steps and job.trains(workers)(now))
         kill_processes(job.folder)
         job.result()
 
