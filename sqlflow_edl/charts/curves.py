@@ -97,12 +97,12 @@ def area(points: Sequence[Point]) -> float:
     return sum((right[0] - left[0]) * (left[1] + right[1]) / 2 for left, right in itertools.pairwise(points))
 
 
-def roc(curve: ScoreCurve) -> str:
+def roc(curve: ScoreCurve, name: str = "") -> str:
     """Draw the ROC curve, with a marker to be moved; empty without rows of both kinds."""
     points = roc_points(curve)
     if not points:
         return ""
-    label = f"ROC curve, area {number(area(points))}"
+    label = f"ROC curve{f' of {name}' if name else ''}, area {number(area(points))}"
     return _square(points, "false positive rate", "recall", label, "roc", diagonal=True)
 
 
