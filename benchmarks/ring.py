@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from edl import frameworks
+from edl.collectives.base import Store
 from edl.frameworks import Minibatches
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
@@ -29,21 +29,21 @@ from edl.worker.strategies.base import Local, Strategy
 NAMES = "worker-{}"
 
 
-class OneRing:
+class OneGroup:
     """Rendezvous of members that stay together."""
 
     regroup = False
 
-    def __init__(self, ring: WorkerGroup) -> None:
-        self._ring = ring
+    def __init__(self, group: WorkerGroup) -> None:
+        self._group = group
 
-    def next_ring(self, done: Report | None = None) -> WorkerGroup:
-        return self._ring
+    def next_group(self, done: Report | None = None) -> WorkerGroup:
+        return self._group
 
-    def course(self) -> bytes:
+    def position(self) -> bytes:
         return b""
 
-    def follow(self, course: bytes, ring: WorkerGroup, store: Any, rank: int) -> None:
+    def follow(self, position: bytes, group: WorkerGroup, store: Store, rank: int) -> None:
         """Ignore the position: all members have the same one."""
 
     def leave_out(self, members: Sequence[str]) -> None:
@@ -96,8 +96,8 @@ def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], r
         for _, to in pipes[1:]:
             os.write(to, host.address.encode())
     address = host.address if rank == 0 else os.read(pipes[rank][0], 100).decode()
-    ring = WorkerGroup(1, tuple(map(NAMES.format, range(len(pipes)))), 0, address)
-    strategy = AllReduce(adapter, OneRing(ring), host, NAMES.format(rank))
+    group = WorkerGroup(1, tuple(map(NAMES.format, range(len(pipes)))), 0, address)
+    strategy = AllReduce(adapter, OneGroup(group), host, NAMES.format(rank))
     strategy.join()
     return strategy
 
