@@ -17,7 +17,8 @@ from edl.spec import to_json
 from sqlflow_edl.session.session import Session
 
 COLUMNS = 20
-MODEL = "hidden_units = [100, 150, 50]"
+# One dense network over numbers as they are, as the peers train it; the default is an ensemble over numbers in bins.
+MODEL = "hidden_units = [100, 150, 50], members = 1, dropout = 0, optimizer = adam"
 
 
 def dense_table(session: Session, rows: int) -> None:
@@ -44,7 +45,8 @@ def dense_session(folder: Path, rows: int) -> Session:
 def training_job(session: Session, folder: Path, framework: str) -> Path:
     """Make the job of a dense network over `dense`."""
     settings = f"{MODEL}, model.framework = {framework}"
-    statement = f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} VALIDATE 0 LABEL y INTO m"
+    columns = ", ".join(f"x{i}" for i in range(COLUMNS))
+    statement = f"SELECT * FROM dense TO TRAIN DNNRegressor WITH {settings} COLUMN {columns} VALIDATE 0 LABEL y INTO m"
     return job_of(session, folder / f"job-{framework}", statement)
 
 
