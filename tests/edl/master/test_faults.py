@@ -279,6 +279,16 @@ def test_tasks_whose_answer_was_lost_are_told_again_under_their_leases(
     assert [task.id for task in told] == [0, 1, 2, 3]
 
 
+def test_tasks_that_are_given_back_come_before_those_whose_answer_was_lost() -> None:
+    job = Job(TRAIN, recovery=TrainerRecovery)
+    box = job.worker()
+    box.answered(job.master.exchange(box.request({"train": 2}), job.now))
+    job.master.exchange(box.request({"train": 3}), job.now)
+    box.give_back_received()
+    box.answered(job.master.exchange(box.request({"train": 3}), job.now))
+    assert [task.id for task in iter(lambda: box.take("train"), None)] == [0, 1, 2]
+
+
 def test_tasks_whose_answer_was_lost_go_to_others_where_they_are_not_wanted_any_more() -> None:
     job = Job(TRAIN, recovery=RecoveryPolicy)
     box, other = job.worker(), job.worker("worker-1")

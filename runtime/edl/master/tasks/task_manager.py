@@ -296,10 +296,12 @@ class TaskManager:
         if member.gone:  # one of the reports ended it
             return
         named = {held.task.attempt for held in request.held}
+        # An answer that the worker has cancelled, to report something, is repeated, so that its tasks stay in order.
+        # Tasks that it gives back come before them.
+        again = request.want if all(update.kind != "given back" for update in request.updates) else {}
         for owner in self.owners.listed(request):
             self._table.confirm(owner, named)
-            # An answer that the worker has cancelled, to report something, is repeated: so its tasks stay in order.
-            named.update(self._table.undelivered(owner, request.want))
+            named.update(self._table.undelivered(owner, again))
             for number in [number for number in reversed(self._table.of(owner)) if number not in named]:
                 self._recovery.give_back(number)
         for held in request.held:
