@@ -61,7 +61,7 @@ def test_no_folder_has_more_modules_than_a_reader_takes_in(repository: Path) -> 
 
 @cache
 def names_in(module: Path) -> set[str]:
-    """What can be imported from the module, and a star if nobody knows that."""
+    """Names that can be imported from the module, and a star if nobody knows them."""
     source = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
     found = {path.stem for path in module.glob("*")}
     if not source.exists():

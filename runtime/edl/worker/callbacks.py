@@ -35,7 +35,7 @@ class Callbacks:
 
     @property
     def logs(self) -> Logs:
-        """What the callbacks got, for a checkpoint."""
+        """Logs that the callbacks got, for a checkpoint."""
         return tuple(self._given.items)
 
     def resume(self, logs: Logs) -> None:

@@ -61,7 +61,7 @@ class Network(nn.Sequential):
 
 
 def summed(device: torch.device, group: object) -> dict[str, Any]:
-    """What a network has after two micro-batches of a third of the rows of the step, and their sum."""
+    """Gradients and buffers of a network after two micro-batches of a third of the rows of the step, and their sum."""
     network = Network(device)
     network.add(0, 4, 0.25)
     network.add(4, 6, 0.125)

@@ -89,9 +89,9 @@ class LeaseTable:
         """Return the leases that the owner may not have received, as many of each type as it wants, oldest first."""
         room = dict(want)
         found = []
-        for number in [number for number, has_it in self._of[owner].items() if not has_it]:
+        for number, received in self._of[owner].items():
             kind = self.state.leases[number].type
-            if room.get(kind, 0):
+            if not received and room.get(kind, 0):
                 room[kind] -= 1
                 found.append(number)
         return found
