@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import random
 import re
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,6 +176,16 @@ def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
             patch.setenv(name, str(tmp_path_factory.mktemp("user")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def random_numbers() -> None:
+    """Every test draws the same random numbers, in any order of the tests; Keras takes its seeds from Python's."""
+    random.seed(0)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(0)
+    if torch := sys.modules.get("torch"):
+        torch.default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="session")
