@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,12 +99,16 @@ def built(repository: Path, folder: Path) -> Distributions:
     def make(target: Path) -> None:
         checkout = target / "checkout"
         shutil.copytree(repository, checkout, ignore=NOT_DISTRIBUTED)
-        _build(checkout, target / "direct", "--wheel")
-        _build(checkout, target / "from-sdist")  # the sdist, and from it the wheel
+        hooks = _hooks(checkout)
+        _python("-c", hooks, "build_wheel", target / "direct", "build_sdist", target, cwd=checkout)
+        [sdist] = target.glob("*.tar.gz")
+        shutil.unpack_archive(sdist, target / "unpacked", filter="data")
+        [unpacked] = (target / "unpacked").iterdir()
+        _python("-c", hooks, "build_wheel", target / "from-sdist", cwd=unpacked)
 
     made = once(folder, make)
     [direct] = made.glob("direct/*.whl")
-    [sdist], [wheel] = made.glob("from-sdist/*.tar.gz"), made.glob("from-sdist/*.whl")
+    [sdist], [wheel] = made.glob("*.tar.gz"), made.glob("from-sdist/*.whl")
     return Distributions(sdist, direct, wheel)
 
 
@@ -112,7 +117,8 @@ def installed(wheel: Path, folder: Path) -> Installation:
 
     def make(target: Path) -> None:
         venv.create(target, symlinks=True)
-        _python("pip", "--python", target, "install", "-q", "--no-deps", "--no-index", "--no-compile", wheel)
+        options = ("-q", "--no-deps", "--no-index", "--no-compile")
+        _python("-m", "pip", "--python", target, "install", *options, wheel)
         dependencies = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
         (Installation(target).packages / "dependencies.pth").write_text("\n".join(dependencies))
 
@@ -125,12 +131,18 @@ def files_of(sdist: Path) -> set[str]:
         return {member.name.partition("/")[2] for member in archive if member.isfile()}
 
 
-def _build(checkout: Path, target: Path, *options: str) -> None:
-    _python("build", "--no-isolation", *options, "--outdir", target, checkout)
+def _hooks(checkout: Path) -> str:
+    """A program that calls the hooks of the build backend that its arguments name, each with a folder to build in."""
+    declared = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    return (
+        f"import os, sys, {declared['build-backend']} as backend\n"
+        "for hook, folder in zip(sys.argv[1::2], sys.argv[2::2]):\n"
+        "    os.makedirs(folder, exist_ok=True)\n    getattr(backend, hook)(folder)"
+    )
 
 
-def _python(*arguments: str | Path) -> None:
+def _python(*arguments: str | Path, cwd: Path | None = None) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", *arguments], capture_output=True, check=False, encoding="utf-8"
+        [sys.executable, *arguments], capture_output=True, check=False, cwd=cwd, encoding="utf-8"
     )
     assert run.returncode == 0, f"{arguments}\n{run.stdout}{run.stderr}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import shutil
 import sys
@@ -18,6 +19,7 @@ from packaging.utils import canonicalize_name
 
 from edl.version import VERSION
 from tests.distributions import LABEXTENSION, PACKAGES, Distributions, Installation, files_of
+from tests.imports import imports
 from tests.mariadb import Server
 from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE
 
@@ -196,12 +198,11 @@ def with_extras(requirements: list[Requirement], *extras: str) -> set[str]:
 
 def imported(folder: Path) -> Iterator[str]:
     """Top-level names that the modules below `folder` import, wherever in a module."""
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Import):
-                yield from (alias.name.partition(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                yield node.module.partition(".")[0]
+    for statement in itertools.chain.from_iterable(map(imports, folder.rglob("*.py"))):
+        if isinstance(statement, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in statement.names)
+        elif statement.module and not statement.level:
+            yield statement.module.partition(".")[0]
 
 
 def test_every_package_that_is_imported_is_required(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,27 +20,43 @@ PEOPLE = re.compile(r"\b(who|whom|whoever|nobody|somebody)\b", re.IGNORECASE)
 MOST = 0.02  # of all docstrings
 
 
-def docstrings(folder: Path) -> Iterator[tuple[str, str]]:
+@cache
+def docstrings(folder: Path) -> list[tuple[str, str]]:
     """Place and text of each docstring of a folder's modules; generated ones are left out."""
-    for path in sorted(folder.rglob("*.py")):
-        if "_pb2" in path.name:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node)
-                if text:
-                    yield f"{path.relative_to(folder.parent)}:{getattr(node, 'lineno', 1)}", text
+    modules = {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.rglob("*.py"))
+        if "_pb2" not in path.name
+    }
+    return [
+        (f"{path.relative_to(folder.parent)}:{getattr(node, 'lineno', 1)}", text)
+        for path, module in modules.items()
+        for node in (module, *definitions(module.body))
+        if (text := ast.get_docstring(node))
+    ]
+
+
+def definitions(
+    statements: Iterable[ast.AST],
+) -> Iterator[ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef]:
+    """All definitions in the statements, without a look at the expressions, of which there are many more."""
+    for statement in statements:
+        if isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield statement
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            if isinstance(inner := getattr(statement, part, None), list):
+                yield from definitions(inner)
 
 
 @pytest.mark.parametrize("package", ["runtime/edl", "sqlflow_edl"])
 def test_docstrings_begin_with_an_imperative_or_a_noun_phrase(repository: Path, package: str) -> None:
-    found = list(docstrings(repository / package))
+    found = docstrings(repository / package)
     fragments = [f"{place}: {text.splitlines()[0]}" for place, text in found if FRAGMENT.match(text)]
     assert len(fragments) <= MOST * len(found), "\n".join(fragments)
 
 
 @pytest.mark.parametrize("package", ["runtime/edl", "sqlflow_edl"])
 def test_docstrings_do_not_speak_of_processes_as_people(repository: Path, package: str) -> None:
-    found = list(docstrings(repository / package))
+    found = docstrings(repository / package)
     people = [f"{place}: {text.splitlines()[0]}" for place, text in found if PEOPLE.search(text)]
     assert len(people) <= MOST * len(found), "\n".join(people)
