@@ -178,6 +178,24 @@ def state_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def warm_processes() -> Iterator[None]:
+    """Sessions take the training processes that earlier sessions have left."""
+    from tests import warm_processes
+
+    with warm_processes.shared():
+        yield
+
+
+@pytest.fixture
+def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Training processes start and end with the test, as in a client."""
+    from tests import warm_processes
+
+    monkeypatch.setattr(warm_processes.TrainingProcess, "start", warm_processes.start)
+    monkeypatch.setattr(warm_processes.TrainingProcess, "close", warm_processes.close)
+
+
 @pytest.fixture(autouse=True)
 def random_numbers() -> None:
     """Every test draws the same random numbers, in any order of the tests; Keras takes its seeds from Python's."""

@@ -1,7 +1,7 @@
 """Execution in a training process on this machine: one job at a time, started early, kept between statements.
 
-A statement of the other framework replaces the process by one of that: two frameworks in one process would each take
-all cores, and their memory.
+Each framework has a process of its own: two in one process would each take all cores. The process of a framework that
+the next statement does not use stays idle, for to import PyTorch or Keras again would take seconds.
 """
 
 from __future__ import annotations
@@ -12,30 +12,41 @@ from pathlib import Path
 from edl.jobs.events import ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import Outcome
+from edl.run.idle_processes import IdleProcesses
 from edl.run.training_client import TrainingProcess, available_cores
+
+MOST_IDLE = 2  # processes of other frameworks, each with 0.1 GB (trees) to 0.6 GB (Keras) of memory
 
 
 class LocalSubmitter:
-    """Submitter to the training process; close it to end the process.
+    """Submitter to the training process; close it to end all its processes.
 
     share: number of such processes that share the cores.
     """
 
     def __init__(self, share: int = 1) -> None:
         self._threads = max(1, available_cores() // share) if share > 1 else None
+        self._idle = IdleProcesses(MOST_IDLE, self._threads)
         self._process: TrainingProcess | None = None
 
     def warm(self, framework: str) -> None:
         """Start the process of the framework if it does not run; return at once."""
-        if self._process is not None and not (self._process.framework == framework and self._process.alive):
-            self.close()
-        if self._process is None:
-            self._process = TrainingProcess.start(framework, self._threads)
+        process = self._process
+        if process is not None and process.framework == framework and process.alive:
+            return
+        self._process = None
+        if process is not None and process.framework != framework and process.ready:
+            self._idle.put(process)
+        elif process is not None:
+            process.close()
+        self._process = self._idle.take(framework)
 
     def loading(self, framework: str) -> bool:
         """Return True if a job of the framework must wait for its import, as far as is known here."""
         process = self._process
-        return process is None or process.framework != framework or not (process.ready and process.alive)
+        if process is None or process.framework != framework:
+            return not self._idle.has(framework)
+        return not (process.ready and process.alive)
 
     def run(
         self,
@@ -60,3 +71,4 @@ class LocalSubmitter:
         if self._process is not None:
             self._process.close()
             self._process = None
+        self._idle.close()

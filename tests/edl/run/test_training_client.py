@@ -28,6 +28,8 @@ from edl.spec import Output, Rows, from_json, to_json
 from tests.edl.programs import Events, simple
 from tests.edl.run.conftest import contents, line, log, new_job
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 LONG = {"epochs": 1_000_000}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError
 from edl.logs import log
-from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
+from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.refitting import Refit
 from edl.run.search.schedule import LAG, Schedule, promoted
 from edl.run.search.trial_runner import GRACE, TrialResult, TrialRunner

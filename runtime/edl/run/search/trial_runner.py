@@ -22,7 +22,7 @@ from edl.jobs.job_folder import JobFolder
 from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.logs import log
 from edl.program import SPEC_FILE
-from edl.run.search.idle_processes import IdleProcesses
+from edl.run.idle_processes import IdleProcesses
 from edl.run.training_client import ProcessDiedError, TrainingProcess
 from edl.run.training_protocol import TrialRun
 from edl.spec import Rows, Search

@@ -19,10 +19,10 @@ from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.jobs.trials import Trial
 from edl.program import Program
 from edl.program.folders import CANDIDATES
+from edl.run.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.choices import Choice, Choices
 from edl.run.search.driver import event, event_of_screening, is_best
 from edl.run.search.ensembling import Ensembling
-from edl.run.search.idle_processes import MOST_IDLE, IdleProcesses
 from edl.run.search.judge import Judge
 from edl.run.search.refitting import refits, reserved
 from edl.run.search.schedule import LAG

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from edl.run.search.idle_processes import IdleProcesses
+from edl.run.idle_processes import IdleProcesses
+
+pytestmark = pytest.mark.usefixtures("own_processes")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Training processes between two trials: a process has imported one framework, which takes seconds."""
+"""Training processes between two jobs: a process has imported one framework, which takes seconds."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import threading
 
 from edl.run.training_client import TrainingProcess
 
-MOST_IDLE = 4  # beside those that train
+MOST_IDLE = 4  # beside those that train; an idle one takes no core, and 0.1 GB (trees) to 0.6 GB (Keras)
 
 
 class IdleProcesses:
-    """Idle training processes, at most `most`, each with so many threads. Thread-safe."""
+    """Idle training processes, at most `most`, each with so many threads (None: all cores). Thread-safe."""
 
-    def __init__(self, most: int, threads: int) -> None:
+    def __init__(self, most: int, threads: int | None) -> None:
         self._most = most
         self._threads = threads
         self._lock = threading.Lock()
@@ -30,8 +30,13 @@ class IdleProcesses:
             found.close()
         return TrainingProcess.start(framework, self._threads)
 
+    def has(self, framework: str) -> bool:
+        """Return True if a living process of the framework is idle."""
+        with self._lock:
+            return any(each.framework == framework and each.alive for each in self._idle)
+
     def put(self, process: TrainingProcess) -> None:
-        """Keep a process for later trials; of too many, the one that has been idle longest is ended."""
+        """Keep a process for later jobs; of too many, the one that has been idle longest is ended."""
         with self._lock:
             self._idle.append(process)
             ended = self._idle.pop(0) if len(self._idle) > self._most else None
