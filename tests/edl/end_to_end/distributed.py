@@ -58,7 +58,7 @@ class Job:
         write_pinned(self.folder.rows, programs.pin(self.folder.rows, data))
         if weights is not None:
             self.folder.model.write_bytes(weights.read_bytes())
-        self.spec = how or RunSpec(framework)  # type: ignore[arg-type]
+        self.spec = msgspec.structs.replace(how or RunSpec("torch"), framework=framework)
         self.events: list[Event] = []
 
     @property

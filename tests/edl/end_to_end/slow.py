@@ -21,7 +21,29 @@ from tests.edl.end_to_end.distributed import Event, Job
 SECONDS = 60.0  # until a wait of a test has failed
 POLL = 0.05
 STEPS = "def loss(labels, predictions):\n"  # what may take its time: each step, in PyTorch,
-BLOCKS = "def feed(batch, mode):\n"  # or each block of rows
+BLOCKS = "def feed(batch, mode):\n"  # or each block of rows,
+ROUNDS = "def on_round():\n"  # or each round of trees, whose program ends with `CALLBACKS`
+CALLBACKS = f"""
+
+from edl.callbacks import Callback
+
+
+{ROUNDS}    pass
+
+
+class Rounds(Callback):
+    def on_epoch_end(self, epoch, metrics, control):
+        on_round()
+
+
+def callbacks():
+    return [Rounds()]
+"""
+
+
+def slow_trees(data: pa.Table, **job: Any) -> SlowJob:
+    """Trees, whose processes start fastest; each round takes its time."""
+    return SlowJob(data, of=ROUNDS, framework="lightgbm", append=CALLBACKS, **job)
 
 
 class SlowJob(Job):

@@ -8,6 +8,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,10 +27,11 @@ from edl.rpc.channel import MasterChannel
 from edl.spec import Cluster, Output
 from edl.tasks.ranges import STREAMED_ROWS
 from tests.edl.end_to_end.distributed import Event, Job, kill, table
-from tests.edl.end_to_end.slow import BLOCKS, SlowJob
+from tests.edl.end_to_end.slow import BLOCKS, SlowJob, slow_trees
 
 ROWS = 4 * STREAMED_ROWS
 PREDICT = {"output": Output(column="y", keep=("x",))}
+FRAMEWORK = "lightgbm"  # of what needs any model: its processes start fastest
 LEASE = 2.0  # seconds: a process that gets no turn for as long is rare
 SHORT = ("--lease-secs", str(LEASE))
 
@@ -38,9 +40,14 @@ SHORT = ("--lease-secs", str(LEASE))
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        job = Job(table(2000), epochs=2, batch_size=256)
+        job = Job(table(2000), epochs=2, framework=FRAMEWORK)
         job.run_here()
         yield job.archive
+
+
+def by(model: Path) -> dict[str, Any]:
+    """Arguments of a job that uses the model."""
+    return {"framework": FRAMEWORK, "weights": model}
 
 
 def predicted(job: Job, tasks: int) -> pa.Table:
@@ -51,7 +58,7 @@ def predicted(job: Job, tasks: int) -> pa.Table:
 def test_a2_a_task_whose_owners_die_five_times_is_done(model: Path) -> None:
     data = table(ROWS, seed=1)
     orders = [f"worker-0/{incarnation} in a task 2" for incarnation in range(5)]
-    job = Job(data, kind="predict", weights=model, how=kill(*orders), spec=PREDICT)
+    job = Job(data, kind="predict", **by(model), how=kill(*orders), spec=PREDICT)
     outcome = job.run()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
     assert max(event.relaunches for event in job.events if isinstance(event, Tally)) == 5
@@ -111,7 +118,7 @@ class Failing:
         return self.reader.read(start, end, columns)
 """
     data = table(ROWS, seed=1)
-    job = Job(data, kind="predict", weights=model, spec=PREDICT, append=text)
+    job = Job(data, kind="predict", **by(model), spec=PREDICT, append=text)
     outcome = job.run()
     assert (tmp_path / "failed").exists()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
@@ -144,7 +151,7 @@ def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
     data = table(ROWS, seed=1)
     spec = {**PREDICT, "cluster": Cluster(workers=1, task_timeout=1.0)}
     text = HANG.format(mark=str(tmp_path / "hung"))
-    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=spec, append=text)
+    job = Job(data, kind="predict", **by(model), how=kill(master_arguments=SHORT), spec=spec, append=text)
     outcome = job.run()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
     log = (job.folder.logs / "worker-0.log").read_text()
@@ -161,7 +168,7 @@ def test_a_task_that_hangs_at_the_end_is_done_by_an_idle_worker_too(model: Path,
     data = table(ROWS, seed=1)
     spec = {**PREDICT, "cluster": Cluster(workers=2)}
     text = HANG.format(mark=str(tmp_path / "hung"))
-    job = Job(data, kind="predict", weights=model, how=kill(master_arguments=SHORT), spec=spec, append=text)
+    job = Job(data, kind="predict", **by(model), how=kill(master_arguments=SHORT), spec=spec, append=text)
     outcome = job.run()
     assert (tmp_path / "hung").exists()
     assert predicted(job, outcome.tasks).column("x").equals(data.column("x"))
@@ -186,7 +193,7 @@ def test_a_training_whose_worker_hangs_goes_on(strategy: str, tmp_path: Path) ->
 @pytest.mark.soak
 def test_a18_a_job_shrinks_to_no_worker_and_grows_again(model: Path) -> None:
     data = table(ROWS, seed=1)
-    job = SlowJob(data, of=BLOCKS, seconds=1, kind="predict", workers=2, weights=model, spec=PREDICT)
+    job = SlowJob(data, of=BLOCKS, seconds=1, kind="predict", workers=2, **by(model), spec=PREDICT)
     with job.running():
         job.until(job.trains(2))
         job.scale(0)
@@ -213,7 +220,7 @@ def test_a26_a_second_master_says_nothing_in_the_name_of_the_job(tmp_path: Path)
 
 
 def test_a26_a_state_store_of_another_version_ends_the_job_with_a_named_error(model: Path) -> None:
-    job = Job(table(100), kind="predict", weights=model, spec=PREDICT)
+    job = Job(table(100), kind="predict", **by(model), spec=PREDICT)
     job.cluster.path.mkdir()
     (job.cluster.path / "state").write_bytes(b"edl-state 9\n" + MAGIC)
     with pytest.raises(SpecError, match="the state of this job is of another version: edl-state 9"):
@@ -239,13 +246,13 @@ def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
 
 
 def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
-    job = SlowJob(table(20_000), epochs=2, batch_size=64)
+    job = slow_trees(table(1500), epochs=30)
     with job.running():
         job.until(job.trains(1))
         os.kill(worker_of(job), signal.SIGTERM)
         job.until(lambda now: now.relaunches)
         outcome = job.result()
-    assert outcome.rows == 2 * 20_000
+    assert outcome.rows == 30 * 1500
     assert "training resumes from step" in (job.folder.logs / "master.log").read_text()
     snapshot = read_snapshot(job.cluster.snapshot)
     assert snapshot is not None
@@ -254,7 +261,7 @@ def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
 
 @pytest.mark.soak
 def test_a_call_without_the_token_is_refused(model: Path) -> None:
-    job = Job(table(ROWS), kind="predict", weights=model, spec=PREDICT)
+    job = Job(table(ROWS), kind="predict", **by(model), spec=PREDICT)
     refused: list[str] = []
 
     def call(event: Event) -> None:
@@ -272,7 +279,7 @@ def test_a_call_without_the_token_is_refused(model: Path) -> None:
 
 @pytest.mark.soak
 def test_the_figures_of_a_job_are_written_while_it_runs_and_at_its_end(model: Path) -> None:
-    job = Job(table(ROWS), kind="predict", workers=2, weights=model, spec=PREDICT)
+    job = Job(table(ROWS), kind="predict", workers=2, **by(model), spec=PREDICT)
     job.run()
     snapshot = read_snapshot(job.cluster.snapshot)
     assert snapshot is not None

@@ -6,6 +6,8 @@ import contextlib
 import os
 import re
 import signal
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,13 @@ from edl.master.resume import Resumption, prepare
 from edl.master.state import MasterState
 from edl.master.state_store import MAGIC
 from edl.models.archive import read_archive
+from edl.program import read_spec
 from edl.spec import Checkpoints, Cluster
 from edl.tasks import encoding
 from tests.edl.end_to_end.distributed import Job, table
-from tests.edl.end_to_end.slow import BLOCKS, STEPS, SlowJob
+from tests.edl.end_to_end.slow import BLOCKS, SlowJob, slow_trees
 from tests.edl.end_to_end.test_training import same
+from tests.edl.end_to_end.test_trees import has_the_trees_of
 
 OFTEN = Checkpoints(steps=10, secs=0)
 ROWS, EPOCHS = 4000, 2
@@ -32,6 +36,10 @@ OPTIONS: dict[str, Any] = {"epochs": EPOCHS, "batch_size": 50, "minibatches_per_
 
 def weights(job: Job) -> dict[str, np.ndarray]:
     return dict(read_archive(job.archive).weights())
+
+
+def has_the_weights_of(job: Job, other: Job) -> bool:
+    return same(weights(job), weights(other))
 
 
 def kill_processes(job: JobFolder, *others: int) -> None:
@@ -72,24 +80,35 @@ def resumed(job: SlowJob) -> Resumption:
     job.hurry()
     job.spec = job.cluster.run_spec()
     outcome = job.run()
-    assert outcome.rows == EPOCHS * ROWS, job.logs()
+    spec = read_spec(job.folder.program)
+    assert outcome.rows == spec.training.epochs * spec.rows.training, job.logs()
     return found
 
 
-@pytest.mark.parametrize("framework", ["torch", pytest.param("keras", marks=pytest.mark.soak)])
+FRAMEWORKS: dict[str, tuple[Callable[..., SlowJob], dict[str, Any]]] = {
+    "lightgbm": (slow_trees, {"epochs": 40}),
+    "torch": (SlowJob, OPTIONS),
+    "keras": (partial(SlowJob, of=BLOCKS, framework="keras"), OPTIONS),
+}
+
+
+@pytest.mark.parametrize(
+    "framework", ["lightgbm", *(pytest.param(name, marks=pytest.mark.soak) for name in ("torch", "keras"))]
+)
 def test_a_training_whose_processes_are_all_killed_at_once_is_resumed_to_the_same_weights(
     framework: str,
 ) -> None:
-    alone = Job(table(ROWS), framework=framework, **OPTIONS)
+    slow, options = FRAMEWORKS[framework]
+    alone = Job(table(ROWS), framework=framework, **options)
     alone.run_here()
-    of = STEPS if framework == "torch" else BLOCKS
-    job = SlowJob(table(ROWS), of=of, framework=framework, spec={"checkpoints": OFTEN}, **OPTIONS)
+    job = slow(table(ROWS), spec={"checkpoints": OFTEN}, **options)
     break_off(job)
     assert job.folder.can_resume
     found = resumed(job)
     assert found.step >= OFTEN.steps
     assert f"resumes from step {found.step:,}" in job.cluster.log("master").read_text()
-    assert same(weights(job), weights(alone))
+    alike = has_the_trees_of if framework == "lightgbm" else has_the_weights_of
+    assert alike(job, alone)
 
 
 @pytest.mark.soak
@@ -126,4 +145,4 @@ def test_a_training_that_is_resumed_is_killed_again_and_resumed_again() -> None:
     job.spec = job.cluster.run_spec()
     break_off(job)
     assert resumed(job).step > first.step
-    assert same(weights(job), weights(alone))
+    assert has_the_weights_of(job, alone)

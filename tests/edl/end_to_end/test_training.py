@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from edl.errors import JobError, SQLFlowError
 from edl.jobs.events import EpochEnd, Tally
-from edl.jobs.outcome import JobCancelledError
+from edl.jobs.outcome import JobCancelledError, Outcome
 from edl.models.archive import read_archive
 from edl.spec import Checkpoints
 from tests.edl import curves
@@ -27,65 +28,59 @@ def same(one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> bool:
     return one.keys() == other.keys() and all(np.array_equal(one[name], other[name]) for name in one)
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, np.ndarray]:
-    """The weights of the job below, trained in one process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        job = Job(table(30_000), validation=2000, epochs=2, batch_size=256)
-        job.run_here()
-        return weights(job)
+ORDERS = [
+    ("master/1 after durable 3", "worker-0/0 after report 6"),
+    *(
+        pytest.param(orders, marks=pytest.mark.soak)
+        for orders in (
+            (),
+            ("worker-0/0 in a task 3", "worker-0/1 after report 1"),
+            ("worker-0/0 while writing a checkpoint 2",),
+            ("worker-0/0 after metrics 2",),
+            ("master/1 before durable 4",),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize("framework", ["torch", pytest.param("keras", marks=pytest.mark.soak)])
-def test_a_remote_worker_trains_what_one_process_trains(framework: str) -> None:
-    here = Job(table(20_000), framework=framework, validation=2000, epochs=2, batch_size=256)
-    expected = here.run_here()
-    there = Job(table(20_000), framework=framework, validation=2000, epochs=2, batch_size=256)
-    found = there.run()
+@pytest.mark.parametrize("orders", ORDERS, ids=" and ".join)
+def test_a1_a5_a_remote_worker_trains_what_one_process_trains_bit_for_bit_whoever_dies(
+    orders: tuple[str, ...],
+) -> None:
+    options: dict[str, Any] = {"validation": 2000, "epochs": 2, "batch_size": 256}
+    here = Job(table(30_000), **options)
+    there = SlowJob(table(30_000), seconds=0.02, how=kill(*orders), spec=CUT_OFTEN, **options)
+    if not orders:
+        there.hurry()
+    outcome = there.run_until(started_again(1))
+    trained_alike(there, outcome, here, here.run_here())
+    tally = [event for event in there.events if isinstance(event, Tally)][-1]
+    assert (tally.relaunches >= 1) == bool(orders), there.logs()
+
+
+@pytest.mark.soak
+def test_a_remote_worker_trains_with_keras_what_one_process_trains() -> None:
+    options: dict[str, Any] = {"framework": "keras", "validation": 2000, "epochs": 2, "batch_size": 256}
+    here, there = Job(table(20_000), **options), Job(table(20_000), **options)
+    trained_alike(there, there.run(), here, here.run_here())
+
+
+def trained_alike(there: Job, found: Outcome, here: Job, expected: Outcome) -> None:
+    """Both jobs have the same weights and figures, and the first one's curves show them."""
     assert same(weights(there), weights(here))
     assert (found.rows, found.steps, found.epochs) == (expected.rows, expected.steps, expected.epochs)
     assert found.figures == expected.figures
-    assert [event for event in there.events if isinstance(event, EpochEnd)] == list(found.curve)
+    told = {event.epoch: event for event in there.events if isinstance(event, EpochEnd)}  # or told again
+    assert list(told.values()) == list(found.curve)
     drawn = curves.read(there.folder.tensorboard)
     assert drawn["epoch/loss"] == [(end.step, pytest.approx(end.loss)) for end in found.curve]
     assert [value for _, value in drawn["validation/loss"]] == [
         pytest.approx(end.metrics["loss"]) for end in found.curve
     ]
-
-
-@pytest.mark.parametrize(
-    "orders",
-    [
-        pytest.param(("worker-0/0 in a task 3", "worker-0/1 after report 1"), marks=pytest.mark.soak),
-        pytest.param(("worker-0/0 while writing a checkpoint 2",), marks=pytest.mark.soak),
-        pytest.param(("worker-0/0 after metrics 2",), marks=pytest.mark.soak),
-        pytest.param(("master/1 before durable 4",), marks=pytest.mark.soak),
-        ("master/1 after durable 3", "worker-0/0 after report 6"),
-    ],
-    ids=" and ".join,
-)
-def test_a1_a5_whoever_dies_the_model_is_the_same_bit_for_bit(
-    orders: tuple[str, ...], alone: dict[str, np.ndarray]
-) -> None:
-    job = SlowJob(
-        table(30_000),
-        seconds=0.02,
-        validation=2000,
-        epochs=2,
-        batch_size=256,
-        how=kill(*orders),
-        spec=CUT_OFTEN,
-    )
-    outcome = job.run_until(started_again(1))
-    tally = [event for event in job.events if isinstance(event, Tally)][-1]
-    assert tally.relaunches >= 1, job.logs()
-    assert (outcome.rows, outcome.steps) == (2 * 28_000, 2 * 110)
-    assert same(weights(job), alone)
-    for points in curves.read(job.folder.tensorboard).values():
+    for points in drawn.values():
         steps = [step for step, _ in points]
         assert steps == sorted(steps)
-        assert steps[-1] == outcome.steps
+        assert steps[-1] == found.steps
 
 
 @pytest.mark.soak
@@ -114,7 +109,7 @@ def test_a_loss_that_is_no_number_fails_the_job_at_once() -> None:
 
 
 def test_a_program_that_cannot_be_loaded_fails_the_job_with_its_line() -> None:
-    job = Job(table(100), append="\n\nraise RuntimeError('no')\n")
+    job = Job(table(100), framework="lightgbm", append="\n\nraise RuntimeError('no')\n")
     with pytest.raises(JobError, match=r"model\.py:\d+.*RuntimeError: no"):
         job.run()
 

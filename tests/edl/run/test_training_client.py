@@ -1,4 +1,4 @@
-"""Training processes and their client: real processes, PyTorch for its faster start."""
+"""Training processes and their client: real processes, of the framework that starts fastest."""
 
 from __future__ import annotations
 
@@ -229,15 +229,13 @@ def test_missing_rows_are_named(process: TrainingProcess, tmp_path: Path) -> Non
 
 
 def test_a_killed_process_is_named_with_the_signal_and_the_log(tmp_path: Path) -> None:
-    job = new_job(line(200))
-    with TrainingProcess.start("torch", 1) as subject:
+    job, folder = new_job(line(200)), program(tmp_path, framework="lightgbm", **LONG)
+    with TrainingProcess.start("lightgbm", 1) as subject:
         with pytest.raises(JobError, match=r"was killed by SIGKILL; its log is .*worker-0\.log"):
-            subject.run(
-                program(tmp_path, **LONG), job.path, lambda event: os.kill(subject.pid, signal.SIGKILL)
-            )
+            subject.run(folder, job.path, lambda event: os.kill(subject.pid, signal.SIGKILL))
         assert not subject.alive
         with pytest.raises(JobError, match="was killed by SIGKILL"):
-            subject.run(program(tmp_path), job.path, Events())
+            subject.run(folder, job.path, Events())
 
 
 def test_a_process_that_cannot_start_says_why(tmp_path: Path) -> None:
@@ -250,18 +248,19 @@ def test_a_process_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_of_the_terminal_does_not_reach_it() -> None:
-    with TrainingProcess.start("torch", 1) as subject:
+    with TrainingProcess.start("lightgbm", 1) as subject:
         assert os.getsid(subject.pid) == subject.pid != os.getsid(0)
 
 
 def test_closing_ends_a_process_that_is_in_a_job(tmp_path: Path) -> None:
-    subject = TrainingProcess.start("torch", 1)
+    subject = TrainingProcess.start("lightgbm", 1)
+    folder = program(tmp_path, framework="lightgbm", **LONG)
     begun = threading.Event()
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            subject.run(program(tmp_path, **LONG), new_job(line(200)).path, lambda event: begun.set())
+            subject.run(folder, new_job(line(200)).path, lambda event: begun.set())
         except JobError as error:
             errors.append(error)
 
@@ -284,7 +283,7 @@ def test_a_process_ends_when_its_parent_dies() -> None:
         "from edl.run import training_client\n"
         "start = subprocess.Popen\n"
         f"subprocess.Popen = lambda *a, pass_fds, **k: start(*a, pass_fds=(*pass_fds, {writing}), **k)\n"
-        "process = training_client.TrainingProcess.start('torch', 1)\n"
+        "process = training_client.TrainingProcess.start('lightgbm', 1)\n"
         "process._events.readline()\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
