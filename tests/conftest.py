@@ -49,7 +49,15 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
-SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv")  # as parameters of tests name them
+SOURCES = (
+    "duckdb",
+    "sqlite",
+    "mysql",
+    "postgres",
+    "maxcompute",
+    "csv",
+    "granite",
+)  # as parameters of tests name them
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
