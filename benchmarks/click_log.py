@@ -40,8 +40,8 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
     """Train on a fiftieth of `rows`: the peers move all 23 million weights in every step."""
     command = [
         sys.executable,
-        ZOO / "click_log" / "generate.py",
-        folder / "clicks",
+        str(ZOO / "click_log" / "generate.py"),
+        str(folder / "clicks"),
         "--rows",
         str(rows // 50),
     ]

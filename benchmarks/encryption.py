@@ -11,21 +11,27 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from tempfile import TemporaryDirectory
 from unittest import mock
 
 import numpy as np
 
 from benchmarks import servers
+from benchmarks.serving import not_scaled
 from benchmarks.table import Row
 from edl import tls
 from edl.master.servicer import Service, serve
+from edl.master.state_loop import StateLoop
+from edl.master.state_store import FileStateStore
+from edl.master.tasks.task_manager import TaskManager
+from edl.ps.channel import ServerChannel
 from edl.rpc import control_pb2 as pb
 from edl.rpc.channel import MasterChannel
+from edl.tasks.job_state import Plan
 from sqlflow_edl.backends.kubernetes.certificates import issue
 
 SECONDS = 10.0
@@ -62,12 +68,16 @@ def _round(calls: int) -> Iterator[tuple[str, float]]:
             ids = servers.zipf(rng, size)
             gradients = rng.normal(size=(size, servers.DIM)).astype(np.float32)
             count = max(20, min(calls, calls * 10_000 // size))
-            yield f"a pull of {size:,} rows", _cost(count, lambda _, ids=ids: servers.pull(channels, ids))
+            yield f"a pull of {size:,} rows", _cost(count, partial(_pull, channels, ids))
             push = partial(servers.push, channels, ids, gradients, f"client-{size}")
             yield f"a push of {size:,} rows", _cost(count, push)
     with _master() as address, MasterChannel(address, servers.TOKEN) as channel:
         ask = partial(channel.call, channel.stub.JobStatus, pb.JobStatusRequest(), SECONDS)
         yield "a call of the master", _cost(STATUS_CALLS, lambda _: ask())
+
+
+def _pull(channels: Sequence[ServerChannel], ids: servers.Ids, _number: int) -> object:
+    return servers.pull(channels, ids)
 
 
 def _cost(count: int, call: Callable[[int], object]) -> float:
@@ -98,11 +108,9 @@ def _master() -> Iterator[str]:
         process.communicate()
 
 
-async def _serve() -> None:
-    async def unscaled(workers: int | None, servers: int | None) -> tuple[int, int]:
-        return workers or 0, servers or 0
-
-    service = Service(cast(Any, None), lambda: bytes(1_000), unscaled)  # its status needs no state
+async def _serve(folder: Path) -> None:
+    state_loop = StateLoop(TaskManager(Plan("predict", 0)), FileStateStore(folder / "state"))
+    service = Service(state_loop, lambda: bytes(1_000), not_scaled)
     server, port = await serve(service, "127.0.0.1:0", servers.TOKEN)
     print(f"127.0.0.1:{port}", flush=True)
     await asyncio.to_thread(sys.stdin.read)
@@ -110,4 +118,5 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    with TemporaryDirectory() as scratch:
+        asyncio.run(_serve(Path(scratch)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.jobs import dense_session
 from benchmarks.table import Row
-from edl.jobs.events import EpochEnd, Progress, Tally
+from edl.jobs.events import EpochEnd, Progress, StatementEvent
 from sqlflow_edl.session.observer import Silent
 
 ROWS = 20_000
@@ -24,7 +24,7 @@ class Clock(Silent):
     def __init__(self) -> None:
         self.heard = 0.0
 
-    def progress(self, event: Progress | EpochEnd | Tally) -> None:
+    def progress(self, event: StatementEvent) -> None:
         stepped = isinstance(event, EpochEnd) or (isinstance(event, Progress) and event.step)
         if stepped and not self.heard:
             self.heard = time.perf_counter()

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def _measured(server: Server, folder: Path, rounds: int, rows: int) -> Iterator[
 
 def _reading(url: str, pinned: Pinned, drivers: Sequence[str], rounds: int, rows: int) -> Iterator[Row]:
     ways: dict[str, Callable[[], object]] = {
-        driver: lambda driver=driver: drain(_reader(url, pinned, driver).read(0, rows)) for driver in drivers
+        driver: partial(_read, url, pinned, driver, rows) for driver in drivers
     }
     peers: dict[str, Callable[[], object]] = {"pymysql": lambda: _by_hand(url, pinned)}
     if "connectorx" in drivers:
@@ -97,7 +98,7 @@ def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[R
         for thread in threads:
             thread.join()
 
-    seconds = in_turns({str(count): lambda count=count: read(count) for count in counts}, rounds)
+    seconds = in_turns({str(count): partial(read, count) for count in counts}, rounds)
     for count in counts:
         yield Row(
             f"mysql: {count} connection{'s' if count > 1 else ''}",
@@ -143,6 +144,10 @@ def table_of(rows: int) -> pa.Table:
     at = pa.array(np.datetime64("2024-01-01", "us") + np.arange(rows) * np.timedelta64(1_000_000, "us"))
     text = pa.array([f"text {number % 997}" for number in range(rows)])
     return pa.table({"id": np.arange(rows), **numbers, "text": text, "at": at})
+
+
+def _read(url: str, pinned: Pinned, driver: str, rows: int) -> None:
+    drain(_reader(url, pinned, driver).read(0, rows))
 
 
 def _reader(url: str, pinned: Pinned, driver: str) -> pinning.RowReader:

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from edl import spec
-from edl.jobs.events import EpochEnd, Progress
+from edl.jobs.events import EpochEnd, ProcessEvent
 from edl.jobs.job_folder import JobFolder
 from edl.program import read_spec
 from edl.run import job_runner
@@ -28,7 +28,7 @@ def main() -> None:
     job, epochs, batch_size = JobFolder(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3])
     ends: list[float] = [0.0]
 
-    def observe(event: Progress | EpochEnd) -> None:
+    def observe(event: ProcessEvent) -> None:
         if isinstance(event, EpochEnd):
             ends.append(event.seconds)
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from benchmarks.table import Row
 from edl.cluster import Change, Instance, Room
@@ -130,7 +130,7 @@ class Site:
         from kubernetes import client, watch
 
         with self.double.client() as api:
-            core = client.CoreV1Api(api)
+            core: Any = client.CoreV1Api(api)  # its types demand a V1Pod, and leave out that fields are there
             began = time.perf_counter()
             for number in range(self.count):
                 name = names.pod("job", Instance(f"worker-{number}", "worker"))
@@ -138,8 +138,12 @@ class Site:
             listed = core.list_namespaced_pod(self.namespace)
             running = {pod.metadata.name for pod in listed.items if pod.status.phase == "Running"}
             version = listed.metadata.resource_version
-            events = watch.Watch().stream(
-                core.list_namespaced_pod, self.namespace, resource_version=version, timeout_seconds=300
+            events = (
+                cast(Any, watch)
+                .Watch()
+                .stream(
+                    core.list_namespaced_pod, self.namespace, resource_version=version, timeout_seconds=300
+                )
             )
             with contextlib.closing(events):
                 while len(running) < self.count:

@@ -12,6 +12,7 @@ import statistics
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -85,7 +86,7 @@ def _several(pinned: Pinned, folder: Path, rounds: int, rows: int) -> Iterator[R
         for thread in threads:
             thread.join()
 
-    seconds = in_turns({str(count): lambda count=count: read(count) for count in (1, 2)}, rounds)
+    seconds = in_turns({str(count): partial(read, count) for count in (1, 2)}, rounds)
     yield Row(
         "postgresql: 2 connections",
         f"{rows / statistics.median(seconds['2']):,.0f} rows/s",

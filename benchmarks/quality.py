@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import sqlflow_edl
-from benchmarks.baselines.tabular import MODELS
+from benchmarks.baselines.tabular import MODELS, Model
 from benchmarks.quality_tables import LABEL, TABLES, Table
 from benchmarks.table import Row
 
@@ -66,7 +66,7 @@ def measured(table: Table, folder: Path) -> Measured:
     """Train every model on the table's training rows, and measure it on the held-out ones."""
     train, held_out = table.load()
     found = {}
-    ours = {
+    ours: dict[str, Model] = {
         name: partial(_product, table, statement, folder / f"{table.name}_{name}.duckdb")
         for name, statement in STATEMENTS.items()
     }

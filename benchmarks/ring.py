@@ -14,10 +14,12 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from edl import frameworks
 from edl.collectives.base import Store
 from edl.frameworks import Minibatches
+from edl.frameworks.adapter import GradientAdapter
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.run import job_runner
@@ -90,7 +92,7 @@ def _member(program: Program, rows: Minibatches, pipes: list[tuple[int, int]], r
     from edl.worker.strategies.allreduce.strategy import AllReduce
 
     few = rows.rows(slice(0, 2))
-    adapter = frameworks.create(program, few.features, few.labels, seed=0)
+    adapter = cast(GradientAdapter, frameworks.create(program, few.features, few.labels, seed=0))
     host = Host()
     if rank == 0:
         for _, to in pipes[1:]:

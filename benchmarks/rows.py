@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +45,9 @@ def measure(folder: Path, rounds: int, rows: int) -> list[Row]:
             f"push, {name}",
             rounds,
             minibatches,
-            lambda ids, table=table: table.update(ids, gradients, RATE, distinct=True),
-            lambda ids, rows_of=rows_of: rows_of.push(ids, gradients),
-            lambda ids, arrays=arrays: arrays.push(ids, gradients),
+            partial(table.update, gradients=gradients, rate=RATE, distinct=True),
+            partial(rows_of.push, gradients=gradients),
+            partial(arrays.push, gradients=gradients),
         )
     return lines + _limited(rounds, gradients)
 

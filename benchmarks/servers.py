@@ -105,7 +105,8 @@ def _checkpoint(folder: Path, rounds: int) -> list[Row]:
         fill(addresses)
         ids = np.arange(100)
         for number in range(rounds):
-            waits, cut = [], threading.Event()
+            waits: list[float] = []
+            cut = threading.Event()
 
             def take(number: int = number, cut: threading.Event = cut) -> None:
                 order = msg.TakeCheckpoint(0, str(folder / f"cut-{number}"))

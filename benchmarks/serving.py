@@ -75,7 +75,7 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
     metadata = ((KEY, TOKEN),)
     calls = [0]
     async with aio.insecure_channel(address) as channel:
-        stub = MasterStub(channel)
+        stub = MasterStub(channel)  # type: ignore[no-untyped-call]
         boxes = [Outbox(f"worker-{number}", 0) for number in range(WORKERS)]
 
         async def register(box: Outbox) -> None:
@@ -104,6 +104,11 @@ async def _work(address: str, tasks: int) -> tuple[float, float]:
         return tasks / seconds, calls[0] / seconds
 
 
+async def not_scaled(workers: int | None, servers: int | None) -> tuple[int, int]:
+    """Refuse a change of instances, which no client of the benchmark asks for."""
+    raise NotImplementedError
+
+
 async def _serve(folder: Path, tasks: int) -> None:
     from edl.master.servicer import Service, serve
     from edl.master.state_loop import StateLoop
@@ -114,9 +119,7 @@ async def _serve(folder: Path, tasks: int) -> None:
     state_loop = StateLoop(
         TaskManager(Plan("predict", tasks * ROWS), lease_secs=60.0), FileStateStore(folder / "state")
     )
-    server, port = await serve(
-        Service(state_loop, lambda: b"", lambda workers, servers: None), "127.0.0.1:0", TOKEN
-    )
+    server, port = await serve(Service(state_loop, lambda: b"", not_scaled), "127.0.0.1:0", TOKEN)
     print(port, flush=True)
     await state_loop.run()
     await server.wait_for_termination()

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import sqlflow_edl
 from benchmarks import embeddings
@@ -26,6 +27,7 @@ from benchmarks.table import Row
 from edl import frameworks
 from edl.checkpoints.folder import SharedFolder
 from edl.frameworks import Minibatches
+from edl.frameworks.adapter import GradientAdapter
 from edl.jobs.job_folder import JobFolder
 from edl.program import Program, read_spec
 from edl.ps import messages as msg
@@ -92,8 +94,7 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
         for count in (1, 2):
             for name, cluster in MODES.items():
                 addresses = stack.enter_context(started(count))
-                way = served(program, rows, addresses, cluster, job.path)
-                ways[f"{name}, servers: {count}"] = way
+                ways[f"{name}, servers: {count}"] = served(program, rows, addresses, cluster, job.path)
         found: dict[str, list[float]] = {name: [] for name in ways}
         for number in range(rounds + 1):
             for name, way in ways.items():
@@ -104,9 +105,9 @@ def _worker(job: JobFolder, rounds: int, steps: int) -> None:
     print(json.dumps(found))
 
 
-def created(program: Program, rows: Minibatches) -> frameworks.Adapter:
+def created(program: Program, rows: Minibatches) -> GradientAdapter:
     few = rows._replace(size=2).minibatch(0)
-    return frameworks.create(program, few.features, few.labels, seed=0)
+    return cast(GradientAdapter, frameworks.create(program, few.features, few.labels, seed=0))
 
 
 def served(

@@ -13,7 +13,7 @@ import tensorflow as tf
 from benchmarks.baselines import Arrays, main
 
 
-class Clock(keras.callbacks.Callback):
+class Clock(keras.callbacks.Callback):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.seconds: list[float] = []

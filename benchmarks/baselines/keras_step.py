@@ -23,7 +23,7 @@ def train(arrays: Arrays, epochs: int, batch_size: int) -> list[float]:
     optimizer = keras.optimizers.Adam(0.001)
     optimizer.build(model.trainable_variables)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True)  # type: ignore[untyped-decorator]
     def step(features: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             loss = tf.reduce_mean(tf.square(model(features, training=True) - labels))

@@ -60,7 +60,8 @@ def linear(train: Any, held_out: Any) -> Any:
     return _predicted(*models, train, features, others)
 
 
-MODELS: Mapping[str, Callable[[Any, Any], Any]] = {
+Model = Callable[[Any, Any], Any]  # from training rows and features of others to their predictions
+MODELS: Mapping[str, Model] = {
     "LightGBM": lightgbm,
     "XGBoost": xgboost,
     "HistGradientBoosting": hist_gradient_boosting,

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.baselines.clicks import DIM, HIDDEN_UNITS, IDS, Clicks, main_clicks
 
 
-class DeepFM(nn.Module):
+class DeepFM(nn.Module):  # type: ignore[misc]
     def __init__(self, columns: int, sparse: bool) -> None:
         super().__init__()
         self.vectors = nn.ModuleList(nn.Embedding(IDS, DIM, sparse=sparse) for _ in range(columns))

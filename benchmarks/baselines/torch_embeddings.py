@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from benchmarks.baselines import Embedded, main_embedded
 
 
-class Model(nn.Module):
+class Model(nn.Module):  # type: ignore[misc]
     def __init__(self, rows: Embedded, sparse: bool) -> None:
         super().__init__()
         self.pairs = rows.pairs

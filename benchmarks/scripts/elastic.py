@@ -17,7 +17,7 @@ edl.elastic.checkpoint(model, optimizer, progress)
 
 
 @edl.elastic.run
-def train():
+def train() -> None:
     for _ in sampler.epochs():
         for x, y in loader:
             optimizer.zero_grad()

@@ -5,11 +5,12 @@ a lost worker by an AssertionError.
 """
 
 import os
+from typing import Any
 
 import torch
 from torch import nn, optim
 from torch.utils.data import DataLoader
-from torchft import DistributedSampler, Manager, Optimizer, ProcessGroupGloo
+from torchft import DistributedSampler, Manager, Optimizer, ProcessGroupGloo  # type: ignore[import-not-found]
 
 from benchmarks.scripts.workload import BATCH_SIZE, EPOCHS, Network, Progress, data
 
@@ -19,12 +20,12 @@ number, workers = int(os.environ["REPLICA_GROUP_ID"]), int(os.environ["NUM_REPLI
 model = Network()
 
 
-def load_state_dict(state):
+def load_state_dict(state: dict[str, Any]) -> None:
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
 
 
-def state_dict():
+def state_dict() -> dict[str, Any]:
     return {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
 
 

@@ -22,7 +22,7 @@ EPOCHS = 1000
 ROW_SECONDS = 0.005
 
 
-class Network(nn.Sequential):
+class Network(nn.Sequential):  # type: ignore[misc]
     """Two dense layers whose forward pass takes `ROW_SECONDS` for each row."""
 
     def __init__(self) -> None:
