@@ -157,6 +157,14 @@ def _source_of(item: pytest.Item) -> tuple[tuple[object, ...], str] | None:
     """The test with its other parameters, and the source that it runs on; None for a test of no source."""
     if not isinstance(item, pytest.Function) or not hasattr(item, "callspec"):
         return None
+    case = item.callspec.params.get("case")
+    if ANALYSIS in item.path.parents and isinstance(dialect := getattr(case, "dialect", None), str):
+        statement = (
+            item.nodeid.partition("[")[0],
+            getattr(case, "title", ""),
+            repr(getattr(case, "fields", "")),
+        )
+        return statement, dialect
     sources = [
         name for name, value in item.callspec.params.items() if isinstance(value, str) and value in SOURCES
     ]

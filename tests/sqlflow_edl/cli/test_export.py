@@ -133,49 +133,36 @@ def stored(url: str, tmp_path: Path) -> str:
     return url
 
 
-@pytest.mark.parametrize(
-    ("model", "name", "words"),
-    [
+@on_each("url", always=("duckdb",))
+def test_what_cannot_be_exported_is_named_and_a_file_that_is_there_is_not_overwritten(
+    stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for model, name, words in (
         ("m.keras", "x.txt", "a model in keras cannot be written to x.txt"),
         ("m.torch", "x.pickle", ".pt2 (a torch.export program)"),
         ("m.tirch", "x.pt2", "did you mean m.torch?"),
         ("m.torch", "no/x.pt2", "/no is not a folder"),
         ("m.ensemble", "x.keras", "there are .onnx (an ONNX model)"),
-    ],
-)
-@on_each("url", always=("duckdb",))
-def test_what_cannot_be_exported_is_named(
-    model: str, name: str, words: str, stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", model, "-o", str(tmp_path / name), "--source", stored]) == 1
-    assert words in capfd.readouterr().err
-    assert not list(tmp_path.glob("*x*"))
-
-
-@on_each("url", always=("duckdb",))
-def test_a_file_that_is_there_is_not_overwritten(
-    stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+    ):
+        assert main(["export", model, "-o", str(tmp_path / name), "--source", stored]) == 1
+        assert words in capfd.readouterr().err
+        assert not list(tmp_path.glob("*x*"))
     (tmp_path / "x.pt2").write_text("mine", encoding="utf-8")
     assert main(["export", "m.torch", "-o", str(tmp_path / "x.pt2"), "--source", stored]) == 1
     assert "is there already" in capfd.readouterr().err
     assert (tmp_path / "x.pt2").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
+@on_each("url", always=("duckdb",))
+def test_options_of_a_query_are_checked(stored: str, capfd: pytest.CaptureFixture[str]) -> None:
+    wrong: list[tuple[list[str], int, str]] = [
         (["--sql"], 2, "--sql needs --from TABLE"),
         (["--from", "t"], 2, "--from is an option of --sql"),
         ([], 2, "-o PATH is needed"),
         (["--sql", "--from", "t", "--dialect", "bigqery"], 1, "did you mean bigquery?"),
         (["--sql", "--from", "t", "--keep", "a,,b"], 1, "--keep has an empty name"),
         (["--sql", "--from", "t"], 1, "the weights do not fit the model"),
-    ],
-)
-@on_each("url", always=("duckdb",))
-def test_options_of_a_query_are_checked(
-    options: list[str], code: int, words: str, stored: str, capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["export", "m.torch", "--source", stored, *options]) == code
-    assert words in capfd.readouterr().err
+    ]
+    for options, code, words in wrong:
+        assert main(["export", "m.torch", "--source", stored, *options]) == code
+        assert words in capfd.readouterr().err

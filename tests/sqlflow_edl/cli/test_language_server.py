@@ -86,7 +86,7 @@ def asked(work: Callable[[Asked], Awaitable[T]], *options: str) -> T:
     return asyncio.run(run())
 
 
-def test_errors_are_shown_at_their_places_until_they_are_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_are_checked_completed_explained_and_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
 
     async def work(editor: Asked) -> None:
@@ -95,15 +95,7 @@ def test_errors_are_shown_at_their_places_until_they_are_mended(monkeypatch: pyt
         assert "did you mean DNNClassifier" in found.message
         assert found.severity == types.DiagnosticSeverity.Error
         assert await editor.types("SELECT * FROM t TO TRAIN DNNClassifier LABEL y INTO m;") == []
-
-    asked(work)
-
-
-def test_names_are_completed_and_explained_and_programs_are_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SQLFLOW_SOURCE", raising=False)
-
-    async def work(editor: Asked) -> None:
-        await editor.opens("select * from t to train DNNClassifier with train.ep")
+        await editor.types("select * from t to train DNNClassifier with train.ep")
         assert (await editor.completes(0, 52))[0] == "train.epoch"
         await editor.types("select * from t to train DNNClassifier with train.epoch = 3 label y into m;")
         told = await editor.points_at(0, 50)

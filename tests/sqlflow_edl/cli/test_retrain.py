@@ -62,25 +62,25 @@ def test_a_dry_run_shows_the_plan(url: str, capsys: pytest.CaptureFixture[str]) 
     assert versions(url) == [1]
 
 
-@pytest.mark.parametrize(
-    ("written", "expected"),
-    [
-        ("WITH train.epoch = 1", "WITH train.activate = better, train.epoch = 1"),
-        ("WITH train.activate = always", "WITH train.activate = always"),
-        ("", "LABEL y INTO m\nWITH train.activate = better"),
-    ],
-)  # fmt: skip
 def test_the_attribute_of_a_better_version_is_added(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: str, expected: str
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Session(url) as session:
-        store(session, "m", f"SELECT x, y FROM t TO TRAIN DNNRegressor {written} LABEL y INTO m", tmp_path)
     ran: list[str] = []
     monkeypatch.setattr(
         "sqlflow_edl.cli.models.retrain.run", lambda options: ran.extend(options.execute) or 0
     )
-    assert main(["retrain", "m", "--if-better", "--source", url]) == exit_codes.OK
-    assert expected in ran[0]
+    added = {
+        "WITH train.epoch = 1": "WITH train.activate = better, train.epoch = 1",
+        "WITH train.activate = always": "WITH train.activate = always",
+        "": "LABEL y INTO m\nWITH train.activate = better",
+    }
+    with Session(url) as session:
+        for name, written in zip("abc", added, strict=True):
+            text = f"SELECT x, y FROM t TO TRAIN DNNRegressor {written} LABEL y INTO {name}"
+            store(session, name, text, tmp_path)
+    for name, expected in zip("abc", added.values(), strict=True):
+        assert main(["retrain", name, "--if-better", "--source", url]) == exit_codes.OK
+        assert expected.replace("INTO m", f"INTO {name}") in ran.pop()
 
 
 def test_a_statement_of_another_language_cannot_take_the_attribute(

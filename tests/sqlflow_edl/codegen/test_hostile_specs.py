@@ -76,7 +76,7 @@ def named(program: Program) -> set[str]:
 def test_a25_no_text_of_a_jobspec_becomes_code(
     name: str, framework: str, request: pytest.FixtureRequest
 ) -> None:
-    each = 1 if request.config.getoption("--soak") else 4
+    each = 1 if request.config.getoption("--soak") else 8
     encoded = to_json(job(framework, **JOBS[name]))  # type: ignore[arg-type]
     good = named(generate(from_json(encoded)))
     made = refused = 0

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import io
+import re
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from edl.jobs import job_folder
 from sqlflow_edl.console.commands import LISTED
 from sqlflow_edl.session.session import Session
-from tests.sqlflow_edl.console.conftest import Typed
+from tests.sqlflow_edl.console.conftest import Console, Typed
+
+
+@pytest.fixture
+def typed(typed: Typed) -> Typed:
+    """Commands come from the clipboard: a key takes milliseconds, and tests of the prompt press each."""
+
+    def pasted(*keys: str, **options: Any) -> Console:
+        texts = [re.sub(r"[^\x00-\x1f]+", "\x1b[200~\\g<0>\x1b[201~", text) for text in (*keys, "/quit\r")]
+        return typed(*texts, end="", **options)
+
+    return pasted
 
 
 def test_every_command_is_listed(typed: Typed) -> None:
