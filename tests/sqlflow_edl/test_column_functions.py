@@ -52,7 +52,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.fixture(scope="module", params=["duckdb", "mysql"])
+@pytest.fixture(scope="module", params=["duckdb", pytest.param("mysql", marks=pytest.mark.soak)])
 def session(request: pytest.FixtureRequest, databases: Databases, modules: Path) -> Iterator[Session]:
     with Session(databases.url(request.param), create=True) as opened:
         fill(opened, "sales", SALES)

@@ -29,8 +29,10 @@ from tests.workshops import Workshop
 
 QUERY = "SELECT age, city, income FROM people"
 TRAIN = (
-    f"{QUERY} TO TRAIN DNNRegressor WITH epochs = 2, hidden_units = [8], model.framework = torch LABEL income"
+    f"{QUERY} TO TRAIN DNNRegressor WITH epochs = 2, hidden_units = [8], members = 2, model.framework = torch "
+    "LABEL income"
 )
+GROW = f"{QUERY} TO TRAIN LGBMRegressor WITH train.num_boost_round = 2 LABEL income"
 
 
 class Heard(Silent):
@@ -52,7 +54,9 @@ def run(session: Session, text: str) -> list[Result]:
     return list(session.run(text))
 
 
-@pytest.fixture(scope="session", params=DIALECTS)
+@pytest.fixture(
+    scope="session", params=["duckdb", *(pytest.param(each, marks=pytest.mark.soak) for each in DIALECTS[1:])]
+)
 def url(
     request: pytest.FixtureRequest, databases: Databases, tmp_path_factory: pytest.TempPathFactory
 ) -> str:
@@ -244,7 +248,7 @@ def test_a_statement_that_stores_nothing_cannot_be_left(url: str) -> None:
 @on_each("url", always=("duckdb",))
 def test_the_command_leaves_its_last_job(url: str) -> None:
     command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", url, "--detach", "-e"]
-    done = subprocess.run([*command, f"{TRAIN} INTO m"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*command, f"{GROW} INTO m"], capture_output=True, text=True, check=True)
     [job] = job_folder.jobs()
     assert f"sqlflow attach {job.id}" in done.stderr
     client.attach(job, lambda event: None)

@@ -58,9 +58,10 @@ def workshop(workshop: Workshop) -> Workshop:
 def test_what_lists_of_ids_are_worth_is_learned(workshop: Workshop, model: str) -> None:
     selected, columns = (over(workshop, text) for text in MODELS[model])
     label = selected.rpartition(" ")[2]
+    settings = f"{SETTINGS}, model.members = 1" if model == "DNNRegressor" else SETTINGS
     workshop.run(
         f"SELECT {selected} FROM items TO TRAIN {model} "
-        f"WITH model.framework = {workshop.framework}, {SETTINGS} COLUMN {columns} LABEL {label} INTO m",
+        f"WITH model.framework = {workshop.framework}, {settings} COLUMN {columns} LABEL {label} INTO m",
     )
     found = workshop.rows("SELECT * FROM items TO PREDICT found.guess USING m; SELECT * FROM found")
     wanted, guess = (found[name].to_numpy(zero_copy_only=False).astype(float) for name in (label, "guess"))
@@ -70,8 +71,8 @@ def test_what_lists_of_ids_are_worth_is_learned(workshop: Workshop, model: str) 
 def test_lists_are_described_and_go_on_from_a_model(workshop: Workshop) -> None:
     train = over(
         workshop,
-        f"SELECT tags, worth FROM items TO TRAIN DNNRegressor WITH epochs = 1, model.framework = {workshop.framework} "
-        "COLUMN EMBEDDING(SEQ_CATEGORY_ID(tags, 40), 4, mean) LABEL worth {} INTO {}",
+        f"SELECT tags, worth FROM items TO TRAIN DNNRegressor WITH model.framework = {workshop.framework}, epochs = 1, "
+        "model.members = 1 COLUMN EMBEDDING(SEQ_CATEGORY_ID(tags, 40), 4, mean) LABEL worth {} INTO {}",
     )
     workshop.run(train.format("", "first"))
     workshop.run(train.format("USING first", "second"))

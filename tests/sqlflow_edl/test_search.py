@@ -14,6 +14,7 @@ from edl.errors import SQLFlowError
 from edl.frameworks.device import is_own_process
 from edl.jobs.events import JobEvent, TrialEnd
 from edl.models.archive import Archive, read_archive
+from edl.run.training_client import available_cores
 from edl.spec import ENSEMBLE
 from sqlflow_edl.analysis.search import portfolio
 from sqlflow_edl.reports.result import Result
@@ -78,7 +79,8 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searched]:
     folder = tmp_path_factory.mktemp("search")
     with short(), pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder))
-        with Session(f"duckdb:///{folder}/houses.duckdb", create=True) as session:
+        url = f"duckdb:///{folder}/houses.duckdb"
+        with Session(url, create=True, share=available_cores()) as session:  # so trials follow one another
             fill(session, "houses", HOUSES)
             yield Searched(session, folder)
 
@@ -262,7 +264,12 @@ def test_test_rows_of_a_training_are_neither_trained_nor_validated_on(searched: 
     assert (compiled.spec.rows.training, compiled.spec.rows.validation) == (40, 40)
 
 
-def test_models_of_several_libraries_make_one_ensemble(searched: Searched) -> None:
+def test_models_of_several_libraries_make_one_ensemble(
+    searched: Searched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees, *_ = portfolio.PORTFOLIO
+    linear = next(each for each in portfolio.PORTFOLIO if each.family == "Linear")
+    monkeypatch.setattr(portfolio, "PORTFOLIO", (trees, linear))
     [result] = searched.session.run(
         """SELECT x, y + 0.0 AS y, 3 * x + 4 * CAST(y > 5 AS INTEGER) AS z FROM houses LABEL z
         WITH auto.models = [lightgbm, linear], auto.folds = 1 VALIDATE 0.25 INTO mixed"""

@@ -24,7 +24,7 @@ from sqlflow_edl.session.session import Session
 from tests.databases import Databases, fill, spelt
 from tests.mariadb import Server
 
-SETTINGS = "model.framework = torch, model.hidden_units = [8], train.epoch = 5, seed = 3"
+SETTINGS = "model.framework = torch, model.hidden_units = [8], model.members = 1, train.epoch = 5, seed = 3"
 TRAIN = f"""
 SELECT x0, x1, x2, x3, kind FROM iris WHERE id % 3 > 0
 TO TRAIN DNNClassifier WITH {SETTINGS} LABEL kind INTO flowers.small;

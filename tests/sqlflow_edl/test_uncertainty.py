@@ -104,7 +104,10 @@ def test_probabilities_of_a_number_are_refused_at_their_name(workshop: Workshop)
     assert caught.value.span is not None
 
 
-def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: Workshop) -> None:
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.soak)])
+def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(
+    workshop: Workshop, workers: int
+) -> None:
     lower = predicted(workshop, "predict.threshold = 0.3", "kinds")
     plain = predicted(workshop, "predict.batch_size = 100", "kinds")
     second = plain["kind_prob_rare"].to_numpy() >= 0.3
@@ -116,12 +119,9 @@ def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(workshop: W
     [figures] = workshop.rows(f"{query} WITH evaluate.threshold = 0.3").to_pylist()
     assert figures["recall"] == pytest.approx(second[truth].mean())
     assert figures["accuracy"] == pytest.approx((second == truth).mean())
-    with_workers = (
-        f"{query} WITH evaluate.threshold = 0.3, evaluate.report = confusion_matrix, evaluate.num_workers = 2"
-    )
-    counts = {
-        (row["kind"], row["predicted"]): row["row_count"] for row in workshop.rows(with_workers).to_pylist()
-    }
+    report = f"evaluate.report = confusion_matrix, evaluate.num_workers = {workers}"
+    found = workshop.rows(f"{query} WITH evaluate.threshold = 0.3, {report}").to_pylist()
+    counts = {(row["kind"], row["predicted"]): row["row_count"] for row in found}
     assert counts["rare", "rare"] == (second & truth).sum()
     assert counts["frequent", "rare"] == (second & ~truth).sum()
 

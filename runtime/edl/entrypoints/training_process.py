@@ -108,7 +108,9 @@ class JobServer:
         """Import the framework. An error is left to be reported by the job that needs it."""
         began = time.monotonic()
         from edl import frameworks
+        from edl.data import pandas_later
 
+        pandas_later.postpone()
         try:
             frameworks.prepare(framework, self._threads)
         except SQLFlowError:

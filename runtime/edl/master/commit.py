@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 
 from edl import exit_codes
-from edl.data import Source, connect
+from edl.data import Source, connect, pandas_later
 from edl.data.source import ConflictError, UnreachableError
 from edl.errors import SourceError, SQLFlowError
 from edl.jobs.cluster_folder import ClusterFolder
@@ -91,6 +91,7 @@ def commit_when_possible(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     [folder] = sys.argv[1:] if arguments is None else arguments
+    pandas_later.postpone()
     job = JobFolder(Path(folder))
     try:
         intent = read_intent(job.path)

@@ -208,9 +208,10 @@ def make_importable(dotted: str, folders: Sequence[str] | None = None) -> None:
             sys.path.append(folder)
             _added.append(folder)
     top = dotted.partition(".")[0]
+    added = tuple(folder.rstrip(os.sep) + os.sep for folder in _added)  # text: there are thousands of modules
     for name, module in sys.modules.copy().items():  # other threads import meanwhile
-        file = getattr(module, "__file__", None) or ""
-        ours = name.partition(".")[0] == top or any(Path(file).is_relative_to(folder) for folder in _added)
+        file = str(getattr(module, "__file__", None) or "")
+        ours = name.partition(".")[0] == top or file.startswith(added)
         if ours and file and not is_installed(Path(file)):
             del sys.modules[name]
     importlib.invalidate_caches()

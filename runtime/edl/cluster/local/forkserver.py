@@ -54,11 +54,12 @@ def main(arguments: list[str]) -> int:
 def warm_up(spec: RunSpec, job: JobFolder) -> None:
     """Import what workers need. Workers report failed imports themselves."""
     from edl import frameworks
+    from edl.data import pandas_later
 
     for load in (
         lambda: frameworks.prepare(spec.framework, spec.threads),
         lambda: import_module(spec.worker.partition(":")[0]),
-        _prepare_columns,
+        pandas_later.postpone,
         lambda: _prepare_collectives(job),
     ):
         try:
@@ -67,13 +68,6 @@ def warm_up(spec: RunSpec, job: JobFolder) -> None:
             traceback.print_exc()
     gc.collect()
     gc.freeze()  # unused by the collector, pages stay shared
-
-
-def _prepare_columns() -> None:
-    """Make a first PyArrow array: it imports pandas if installed, which takes a third of a second."""
-    import pyarrow as pa
-
-    pa.array([0.0]).to_numpy()
 
 
 def _prepare_collectives(job: JobFolder) -> None:
