@@ -9,7 +9,6 @@ its own, so a Ctrl-C of the terminal does not reach it: the client decides.
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import queue
 import sys
@@ -115,7 +114,6 @@ class JobServer:
             frameworks.prepare(framework, self._threads)
         except SQLFlowError:
             traceback.print_exc()
-        gc.freeze()  # Keras collects garbage before each model: it need not look at the framework's objects
         self.tell(Ready(time.monotonic() - began))
 
     def run(self, request: Run, cancelled: threading.Event) -> None:

@@ -7,6 +7,8 @@ import Keras, PyTorch, LightGBM or XGBoost.
 from __future__ import annotations
 
 import contextlib
+import functools
+import gc
 import importlib
 import os
 import random
@@ -58,13 +60,21 @@ def prepare(framework: str, threads: int, *, own_process: bool = True) -> None:
     """Import the framework with `threads` threads and deterministic operations.
 
     The first call of a process decides the threads of TensorFlow. In a process of our own, PyTorch's optimizers do not
-    import its compiler, which would double the start; a user's process keeps torch as it is. Raises JobError if the
-    framework is unknown or not installed.
+    import its compiler, which would double the start, and the garbage collector leaves the framework's objects alone; a
+    user's process keeps both as they are. Raises JobError if the framework is unknown or not installed.
     """
     _framework(framework).start(threads)
     begin(own_process=own_process)
-    if own_process and framework == "torch":
-        importlib.import_module("edl.frameworks.torch.imports").skip_compiler_import()
+    if own_process:
+        if framework == "torch":
+            importlib.import_module("edl.frameworks.torch.imports").skip_compiler_import()
+        _keep(framework)
+
+
+@functools.cache
+def _keep(framework: str) -> None:
+    """Exempt the framework, which stays for good, from collections of garbage: Keras makes one before each model."""
+    gc.freeze()
 
 
 def seed_everything(framework: str, seed: int) -> None:

@@ -17,6 +17,7 @@ from edl.frameworks.adapter import GradientPart
 from edl.program import Program, UserCodeError
 from edl.spec import ClassLabel, Rows
 from edl.spec.extra_outputs import EMBEDDING
+from tests.edl.frameworks.reused import Reused
 from tests.edl.programs import loaded, simple
 
 ROWS = Rows(False, 64, 64)
@@ -38,9 +39,11 @@ def program(folder: Path, framework: str, **options: Any) -> Program:
 
 
 def create(subject: Program, *, seed: int = 1, labels: Any = LABELS) -> frameworks.Adapter:
-    return frameworks.create(
-        subject, {"dense": FEATURES["dense"][:2]}, None if labels is None else labels[:2], seed=seed
-    )
+    return frameworks.create(subject, *first_rows(labels), seed=seed)
+
+
+def first_rows(labels: Any = LABELS) -> tuple[dict[str, Any], Any]:
+    return {"dense": FEATURES["dense"][:2]}, None if labels is None else labels[:2]
 
 
 def same(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -57,7 +60,7 @@ def added(adapter: frameworks.Adapter, rows: Minibatches, cuts: tuple[int, ...])
     return total
 
 
-class AdapterCases:
+class AdapterCases(Reused):
     """Derived once per framework."""
 
     framework: str
@@ -66,6 +69,9 @@ class AdapterCases:
     normalised: tuple[str, str]  # an edit that adds BatchNorm and dropout
     sgd: str  # an optimizer of rate 1 that clips by OPTION
     not_elsewhere: tuple[tuple[tuple[str, str], str], ...]  # edits that servers cannot follow, and why
+
+    def create(self, subject: Program, *, seed: int = 1, labels: Any = LABELS) -> frameworks.Adapter:
+        return self.created(subject, *first_rows(labels), seed)
 
     def sgd_with(self, option: str) -> str:
         return self.sgd.replace("OPTION", option)
@@ -82,9 +88,9 @@ class AdapterCases:
 
     def test_steps_in_one_call_equal_steps_in_several(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
-        whole = create(subject)
+        whole = self.create(subject)
         losses = whole.train(Minibatches(FEATURES, LABELS, 16))
-        parts = create(subject)
+        parts = self.create(subject)
         single = [
             parts.train(Minibatches({"dense": FEATURES["dense"][i : i + 16]}, LABELS[i : i + 16], 16))
             for i in range(0, 64, 16)
@@ -94,10 +100,10 @@ class AdapterCases:
 
     def test_gradients_applied_equal_a_step(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
-        stepped = create(subject)
+        stepped = self.create(subject)
         [loss] = stepped.train(Minibatches(FEATURES, LABELS, 64))
         expected = stepped.get_weights()
-        adapter = create(subject)
+        adapter = self.create(subject)
         gradients = adapter.gradients(FEATURES, LABELS)
         assert gradients.loss == pytest.approx(float(loss), rel=1e-6)
         adapter.apply({name: value.numpy().copy() for name, value in gradients.values.items()})
@@ -110,7 +116,7 @@ class AdapterCases:
         subject = program(tmp_path, self.framework, append=self.sgd_with(option))
         weights = rng.random(64).astype(np.float32)
         rates = np.array([0.5], np.float32)
-        local, adapter = create(subject), create(subject)
+        local, adapter = self.create(subject), self.create(subject)
         rows = Minibatches(FEATURES, LABELS, 64, weights)
         [loss] = local.train(rows._replace(rates=rates))
         found = adapter.take_step(added(adapter, rows, (0, 40, 40, 64)), NO_ROWS, 0.5)
@@ -124,10 +130,10 @@ class AdapterCases:
         rows = Minibatches(FEATURES, LABELS, 64)
         apart = []
         for some in (slice(0, 16), slice(16, 64)):
-            alone = create(subject)
+            alone = self.create(subject)
             alone.gradients({"dense": FEATURES["dense"][some]}, LABELS[some])
             apart.append(alone.get_buffers())
-        adapter = create(subject)
+        adapter = self.create(subject)
         before = adapter.get_buffers()
         total = added(adapter, rows, (0, 16, 64))
         assert same(adapter.get_buffers(), before)
@@ -137,7 +143,7 @@ class AdapterCases:
             np.testing.assert_allclose(value, mean, rtol=1e-5, atol=1e-6)
 
     def test_random_numbers_diverge_by_the_seed(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework, replace=dict([self.normalised])))
+        adapter = self.create(program(tmp_path, self.framework, replace=dict([self.normalised])))
         found = {adapter.get_random()}
         for seed in (1, 2, 1):
             adapter.diverge(seed)
@@ -149,8 +155,8 @@ class AdapterCases:
         weights = rng.integers(0, 4, 64).astype(np.float32)
         times = np.repeat(np.arange(64), weights.astype(int))
         share = len(times) / 64  # a loss is a sum over the rows there are
-        weighted = create(subject).gradients(FEATURES, LABELS, weights)
-        repeated = create(subject).gradients({"dense": FEATURES["dense"][times]}, LABELS[times])
+        weighted = self.create(subject).gradients(FEATURES, LABELS, weights)
+        repeated = self.create(subject).gradients({"dense": FEATURES["dense"][times]}, LABELS[times])
         assert weighted.loss == pytest.approx(repeated.loss * share, rel=1e-5)
         for name, value in repeated.values.items():
             np.testing.assert_allclose(weighted.values[name], value * share, rtol=1e-4, atol=1e-6)
@@ -158,13 +164,13 @@ class AdapterCases:
     def test_a_row_pulls_with_its_weight_in_a_minibatch_of_its_own(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
         one, half = {"dense": FEATURES["dense"][:1]}, np.full(1, 0.5, np.float32)
-        whole = create(subject).gradients(one, LABELS[:1])
-        weighted = create(subject).gradients(one, LABELS[:1], half)
+        whole = self.create(subject).gradients(one, LABELS[:1])
+        weighted = self.create(subject).gradients(one, LABELS[:1], half)
         for name, value in whole.values.items():
             np.testing.assert_allclose(weighted.values[name], 0.5 * np.asarray(value), rtol=1e-5)
 
     def test_a_weighted_evaluation_is_the_mean_of_the_weighted_losses(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         weights = rng.random(64).astype(np.float32)
         found = adapter.evaluate(FEATURES, LABELS, weights)
         expected = np.mean((found.outputs - LABELS)[:, 0] ** 2 * weights)
@@ -173,9 +179,9 @@ class AdapterCases:
     def test_each_step_has_the_rate_it_is_given(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
         rates = np.array([0.01, 0.0, 0.003, 0.02], np.float32)
-        together = create(subject)
+        together = self.create(subject)
         losses = together.train(Minibatches(FEATURES, LABELS, 16, rates=rates))
-        apart = create(subject)
+        apart = self.create(subject)
         single = []
         for i, rate in enumerate(rates):
             apart.set_learning_rate(float(rate))
@@ -183,18 +189,18 @@ class AdapterCases:
             single.append(apart.train(Minibatches({"dense": FEATURES["dense"][rows]}, LABELS[rows], 16)))
         assert np.array_equal(losses, np.concatenate(single))
         assert same(together.get_weights(), apart.get_weights())
-        constant = create(subject)
+        constant = self.create(subject)
         constant.train(Minibatches(FEATURES, LABELS, 16))
         assert not same(together.get_weights(), constant.get_weights())
 
     def test_a_weighted_step_is_taken(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
-        weighted = create(subject).train(Minibatches(FEATURES, LABELS, 10, np.ones(64, np.float32)))
-        none = create(subject).train(Minibatches(FEATURES, LABELS, 10))
+        weighted = self.create(subject).train(Minibatches(FEATURES, LABELS, 10, np.ones(64, np.float32)))
+        none = self.create(subject).train(Minibatches(FEATURES, LABELS, 10))
         np.testing.assert_allclose(weighted, none, rtol=1e-5)
 
     def test_the_loss_of_the_last_smaller_minibatch_is_the_mean_of_its_rows(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         last = {"dense": FEATURES["dense"][60:]}
         before = adapter.evaluate(last, LABELS[60:])
         adapter.set_learning_rate(0.0)
@@ -203,14 +209,14 @@ class AdapterCases:
         assert losses[3] == pytest.approx(before.loss, rel=1e-5)
 
     def test_predictions_are_the_outputs_of_evaluation(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         evaluated = adapter.evaluate(FEATURES, LABELS)
         assert evaluated.outputs.shape == (64, 1)
         assert np.array_equal(adapter.predict(FEATURES), evaluated.outputs)
         assert evaluated.loss == pytest.approx(float(np.mean((evaluated.outputs - LABELS) ** 2)), rel=1e-5)
 
     def test_the_embedding_times_the_last_weights_is_the_output(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         outputs, extra = adapter.predict_with(FEATURES, [EMBEDDING])
         assert np.array_equal(outputs, adapter.predict(FEATURES))
         *_, kernel, bias = adapter.get_weights().values()
@@ -219,11 +225,11 @@ class AdapterCases:
 
     def test_weights_go_from_model_to_model_and_are_copies(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework)
-        first = create(subject, seed=1)
+        first = self.create(subject, seed=1)
         weights = first.get_weights()
         expected = first.predict(FEATURES)
         first.train(Minibatches(FEATURES, LABELS, 16))
-        second = create(subject, seed=2, labels=None)
+        second = self.create(subject, seed=2, labels=None)
         second.set_weights(weights)
         np.testing.assert_array_equal(second.predict(FEATURES), expected)
 
@@ -231,11 +237,11 @@ class AdapterCases:
         """Optimizer's slots, normalisation, and the random numbers of dropout."""
         subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
         rows = Minibatches(FEATURES, LABELS, 16)
-        first = create(subject)
+        first = self.create(subject)
         first.train(rows)
         weights, state = first.get_weights(), first.get_state()
         first.train(rows)
-        second = create(subject, seed=9)
+        second = self.create(subject, seed=9)
         second.train(rows)
         second.set_weights(weights)
         second.set_state(state)
@@ -247,7 +253,7 @@ class AdapterCases:
         self, tmp_path: Path
     ) -> None:
         subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
-        first, second = create(subject), create(subject, seed=9)
+        first, second = self.create(subject), self.create(subject, seed=9)
         first.train(Minibatches(FEATURES, LABELS, 16))
         parameters, buffers, random = first.get_trainable(), first.get_buffers(), first.get_random()
         expected = first.gradients(FEATURES, LABELS)
@@ -264,7 +270,7 @@ class AdapterCases:
             second.set_random(random[1:])
 
     def test_parameters_that_are_handed_out_are_copies(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework, replace=dict([self.normalised])))
+        adapter = self.create(program(tmp_path, self.framework, replace=dict([self.normalised])))
         given, buffers = adapter.get_trainable(), adapter.get_buffers()
         kept = {name: value.copy() for name, value in (given | buffers).items()}
         adapter.train(Minibatches(FEATURES, LABELS, 16))
@@ -276,7 +282,7 @@ class AdapterCases:
     @CLIPPING
     def test_gradients_are_clipped_as_the_optimizer_clips_them(self, tmp_path: Path, option: str) -> None:
         subject = program(tmp_path, self.framework, append=self.sgd_with(option))
-        adapter = create(subject)
+        adapter = self.create(subject)
         before = adapter.get_trainable()
         gradients = adapter.gradients(FEATURES, LABELS).values
         adapter.train(Minibatches(FEATURES, LABELS, 64))
@@ -285,19 +291,19 @@ class AdapterCases:
             np.testing.assert_allclose(value, moved, rtol=1e-5, atol=1e-7)
 
     def test_the_optimizer_is_described_for_servers(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework, append=self.sgd_with("clipvalue=1.0")))
+        adapter = self.create(program(tmp_path, self.framework, append=self.sgd_with("clipvalue=1.0")))
         found = adapter.optimizer_elsewhere()
         assert (found.framework, found.name, found.params["momentum"]) == (self.framework, "sgd", 0.0)
         assert adapter.learning_rate(7) == 1.0
 
     def test_parameters_that_servers_cannot_hold_are_named(self, tmp_path: Path) -> None:
         for number, (edit, message) in enumerate(self.not_elsewhere):
-            adapter = create(program(tmp_path / str(number), self.framework, replace=dict([edit])))
+            adapter = self.create(program(tmp_path / str(number), self.framework, replace=dict([edit])))
             with pytest.raises(JobError, match=message):
                 adapter.optimizer_elsewhere()
 
     def test_weights_of_another_model_change_nothing(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         before = adapter.get_weights()
         other = {name: value * 0 for name, value in before.items()}
         other.pop(next(iter(other)))
@@ -306,7 +312,7 @@ class AdapterCases:
         assert same(adapter.get_weights(), before)
 
     def test_a_rate_of_zero_moves_nothing(self, tmp_path: Path) -> None:
-        adapter = create(program(tmp_path, self.framework))
+        adapter = self.create(program(tmp_path, self.framework))
         adapter.train(Minibatches(FEATURES, LABELS, 64))
         before = adapter.get_weights()
         adapter.set_learning_rate(0.0)
@@ -316,50 +322,50 @@ class AdapterCases:
     def test_outputs_that_would_broadcast_against_labels_are_refused(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework, replace=dict([self.bad_output]))
         with pytest.raises(JobError, match=r"the model gives \(n,\) for labels of shape \(n, 1\)"):
-            create(subject)
+            self.create(subject)
 
     def test_class_labels_take_a_logit_each(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework, label=ClassLabel("y", (1, 2, 3)))
         labels = np.arange(64) % 3
-        adapter = create(subject, labels=labels)
+        adapter = self.create(subject, labels=labels)
         assert adapter.evaluate(FEATURES, labels).outputs.shape == (64, 3)
         with pytest.raises(JobError, match=r"\(n, 3\)"):
-            create(subject, labels=LABELS)
+            self.create(subject, labels=LABELS)
 
     def test_a_scalar_loss_trains_as_its_mean_and_takes_no_weights(self, tmp_path: Path) -> None:
         rows, scalar = (
             program(tmp_path / name, self.framework, replace=dict(edits))
             for name, edits in (("rows", []), ("scalar", [self.scalar_loss]))
         )
-        expected = create(rows).train(Minibatches(FEATURES, LABELS, 20))
-        adapter = create(scalar)
+        expected = self.create(rows).train(Minibatches(FEATURES, LABELS, 20))
+        adapter = self.create(scalar)
         np.testing.assert_allclose(adapter.train(Minibatches(FEATURES, LABELS, 20)), expected, rtol=1e-5)
         with pytest.raises(JobError, match="rows cannot be weighted"):
             adapter.gradients(FEATURES, LABELS, np.ones(64, np.float32))
 
     def test_an_error_in_the_loss_names_its_line(self, tmp_path: Path) -> None:
         text = "\n\ndef loss(labels, predictions):\n    return labels.no_such_thing\n"
-        adapter = create(program(tmp_path, self.framework, append=text))
+        adapter = self.create(program(tmp_path, self.framework, append=text))
         with pytest.raises(UserCodeError, match=r"model\.py:\d+, in loss: AttributeError"):
             adapter.train(Minibatches(FEATURES, LABELS, 64))
 
     def test_a_model_of_something_else_is_named(self, tmp_path: Path) -> None:
         subject = program(tmp_path, self.framework, append="\n\ndef custom_model():\n    return 3\n")
         with pytest.raises(JobError, match=r"custom_model in .* returns a int, not a"):
-            create(subject)
+            self.create(subject)
 
     def test_an_optimizer_of_something_else_is_named(self, tmp_path: Path) -> None:
         subject = program(
             tmp_path, self.framework, append="\n\ndef optimizer(parameters=None):\n    return 'adam'\n"
         )
         with pytest.raises(JobError, match=r"optimizer in .* returns a str, not a"):
-            create(subject)
+            self.create(subject)
 
     def test_normalisation_state_is_among_the_weights_and_one_row_is_a_minibatch(
         self, tmp_path: Path
     ) -> None:
         subject = program(tmp_path, self.framework, replace=dict([self.normalised]))
-        adapter = create(subject)
+        adapter = self.create(subject)
         before = adapter.get_weights()
         losses = adapter.train(Minibatches(FEATURES, LABELS, 63))
         assert np.isfinite(losses).all()
@@ -367,6 +373,6 @@ class AdapterCases:
             name for name, value in adapter.get_weights().items() if not np.array_equal(value, before[name])
         ]
         assert any("mean" in name for name in moved)
-        other = create(subject, seed=9)
+        other = self.create(subject, seed=9)
         other.set_weights(adapter.get_weights())
         np.testing.assert_array_equal(other.predict(FEATURES), adapter.predict(FEATURES))

@@ -18,6 +18,7 @@ from edl.errors import JobError
 from edl.frameworks import Minibatches
 from edl.program import Program
 from tests.edl.frameworks.adapter_cases import program, same
+from tests.edl.frameworks.reused import Reused
 
 N = 96
 rng = np.random.default_rng(7)
@@ -109,7 +110,7 @@ def of_lists(rows: np.ndarray, combiner: str) -> np.ndarray:
     return np.array(found)
 
 
-class RowCases:
+class RowCases(Reused):
     """Derived once per framework."""
 
     framework: str
@@ -119,6 +120,9 @@ class RowCases:
     own_optimizer: str
     bag: str  # a model of one table over lists of ids, with COMBINER and the inputs' SHAPE
     helpers: str  # a model of the helpers, over a CATEGORY of each of NAMES in a TABLE, with SGD and OPTIONS
+
+    def create(self, subject: Program, *, seed: int = 1, labels: bool = True) -> Any:
+        return self.created(subject, part(slice(2)), LABELS[:2] if labels else None, seed)
 
     def program(self, folder: Path, append: str = "", edit: tuple[str, str] = ("", "")) -> Program:
         assert edit[0] in self.model
@@ -147,18 +151,18 @@ class RowCases:
     def test_training_goes_on_from_weights_and_the_slots_of_rows(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
         rows = Minibatches(FEATURES, LABELS, 16)
-        first = create(subject)
+        first = self.create(subject)
         first.train(Minibatches(part(slice(48)), LABELS[:48], 16))
         weights, state = first.get_weights(), first.get_state()
         first.train(rows)
-        second = create(subject, seed=9)
+        second = self.create(subject, seed=9)
         second.set_weights(weights)
         second.set_state(state)
         second.train(rows)
         assert same(second.get_weights(), first.get_weights())
 
     def test_outputs_are_what_rows_and_weights_give(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path))
+        adapter = self.create(self.program(tmp_path))
         for _ in range(2):
             weights = adapter.get_weights()
             expected = by_hand(weights, *self.dense(weights))
@@ -178,7 +182,7 @@ class RowCases:
 
     def test_steps_in_one_call_equal_steps_in_several(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        whole, parts = create(subject), create(subject)
+        whole, parts = self.create(subject), self.create(subject)
         losses = whole.train(Minibatches(FEATURES, LABELS, 20))
         single = [
             parts.train(Minibatches(part(slice(i, i + 20)), LABELS[i : i + 20], 20)) for i in range(0, N, 20)
@@ -188,7 +192,7 @@ class RowCases:
 
     def test_gradients_applied_equal_a_step(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        stepped, adapter = create(subject), create(subject)
+        stepped, adapter = self.create(subject), self.create(subject)
         stepped.train(Minibatches(FEATURES, LABELS, N))
         gradients = adapter.gradients(FEATURES, LABELS)
         assert sorted(gradients.values["both"].ids) == sorted(set(FEATURES["f0"]) | set(FEATURES["f1"]))
@@ -199,7 +203,7 @@ class RowCases:
 
     def test_rows_may_be_handed_in_and_are_read_from_any_source(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        trained, other = create(subject), create(subject, seed=9)
+        trained, other = self.create(subject), create(subject, seed=9)  # whose rows come from elsewhere then
         trained.train(Minibatches(FEATURES, LABELS, 16))
         other.set_trainable(trained.get_trainable())
         tables = trained.tables
@@ -219,7 +223,7 @@ class RowCases:
             subject.spec.training, embedding_min_count=2, embedding_max_rows=20, embedding_ttl_steps=3
         )
         limited = dataclasses.replace(subject, spec=msgspec.structs.replace(subject.spec, training=training))
-        whole, first, second = create(limited), create(limited), create(limited)
+        whole, first, second = self.create(limited), self.create(limited), self.create(limited)
         whole.train(Minibatches(FEATURES, LABELS, 16))
         first.train(Minibatches(part(slice(64)), LABELS[:64], 16))
         second.set_weights(first.get_weights())
@@ -231,11 +235,11 @@ class RowCases:
         table = whole.tables.tables["both"]
         assert 0 < len(table) <= 20 and table.evicted and table.refused
         assert whole.get_state()["both:counts"].any()
-        assert not {name for name in create(subject).get_state() if name.endswith((":used", ":counts"))}
+        assert not {name for name in self.create(subject).get_state() if name.endswith((":used", ":counts"))}
 
     def test_each_step_has_the_rate_it_is_given(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        together, apart = create(subject), create(subject)
+        together, apart = self.create(subject), self.create(subject)
         rates = np.array([0.01, 0.0, 0.02], np.float32)
         together.train(Minibatches(FEATURES, LABELS, 32, rates=rates))
         for i, rate in enumerate(rates):
@@ -246,15 +250,15 @@ class RowCases:
 
     def test_weights_carry_the_first_values_of_rows_that_were_never_trained(self, tmp_path: Path) -> None:
         subject = self.program(tmp_path)
-        first = create(subject, seed=1)
+        first = self.create(subject, seed=1)
         first.train(Minibatches(part(slice(16)), LABELS[:16], 16))
-        second = create(subject, seed=2, labels=False)
+        second = self.create(subject, seed=2, labels=False)
         second.set_weights(first.get_weights())
         np.testing.assert_array_equal(second.predict(FEATURES), first.predict(FEATURES))
         assert same(first.get_weights(), second.get_weights())
 
     def test_rows_that_do_not_fit_change_nothing(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path))
+        adapter = self.create(self.program(tmp_path))
         adapter.train(Minibatches(FEATURES, LABELS, 32))
         before = adapter.get_weights()
         damaged = {"both:rows": before["both:rows"][:, :2], "bag:ids": before["bag:ids"][::-1]}
@@ -264,32 +268,32 @@ class RowCases:
             assert same(adapter.get_weights(), before)
 
     def test_evaluation_and_prediction_make_no_row(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path))
+        adapter = self.create(self.program(tmp_path))
         evaluated = adapter.evaluate(FEATURES, LABELS)
         np.testing.assert_array_equal(adapter.predict(FEATURES), evaluated.outputs)
         assert evaluated.loss == pytest.approx(float(np.mean((evaluated.outputs - LABELS) ** 2)), rel=1e-5)
         assert not adapter.get_weights()["both:ids"].size
 
     def test_a_standalone_model_holds_the_rows(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path))
+        adapter = self.create(self.program(tmp_path))
         adapter.train(Minibatches(part(slice(40)), LABELS[:40], 16))
         expected = adapter.predict(FEATURES)
         np.testing.assert_allclose(self.outputs(adapter.standalone()), expected, rtol=1e-5, atol=1e-6)
         np.testing.assert_array_equal(adapter.predict(FEATURES), expected)
 
     def test_a_table_of_any_ids_has_no_standalone_model(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path, edit=(", num_ids=12", "")))
+        adapter = self.create(self.program(tmp_path, edit=(", num_ids=12", "")))
         with pytest.raises(JobError, match="the table bag takes any id") as caught:
             adapter.standalone()
         assert "num_ids" in str(caught.value.hint)
 
     def test_ids_that_the_model_computes_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(JobError, match="the table both is read with ids that the model computes"):
-            create(self.program(tmp_path, edit=self.computed))
+            self.create(self.program(tmp_path, edit=self.computed))
 
     def test_layers_that_differ_in_their_table_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(JobError, match="two layers of the model have a table both"):
-            create(self.program(tmp_path, edit=self.other_dim))
+            self.create(self.program(tmp_path, edit=self.other_dim))
 
     def test_numbers_are_no_ids(self, tmp_path: Path) -> None:
         features = {**part(slice(2)), "f0": np.zeros(2, np.float32)}
@@ -299,13 +303,13 @@ class RowCases:
             frameworks.create(subject, features, LABELS[:2], seed=1)
 
     def test_a_model_with_tables_does_not_run_outside_of_a_job(self, tmp_path: Path) -> None:
-        adapter = create(self.program(tmp_path))
+        adapter = self.create(self.program(tmp_path))
         with pytest.raises(JobError, match="was called outside of a job"):
             self.outputs(adapter.model)
 
     def test_an_optimizer_that_rows_cannot_follow_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(JobError, match="rows of a table cannot follow the optimizer Own"):
-            create(self.program(tmp_path, append=self.own_optimizer))
+            self.create(self.program(tmp_path, append=self.own_optimizer))
 
     @pytest.mark.parametrize(
         "combiner", ["sqrtn", *(pytest.param(each, marks=pytest.mark.soak) for each in ("sum", "mean"))]
