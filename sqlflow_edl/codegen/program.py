@@ -160,7 +160,7 @@ def _definition(spec: JobSpec) -> jinja2.Template:
     source = architecture.templates.get(spec.framework)
     if source is not None:
         return _environment().from_string(source)
-    return _template(f"{architecture.name}_{spec.framework}.py.jinja")
+    return _template(f"networks/{architecture.name}_{spec.framework}.py.jinja")
 
 
 def _architecture(spec: JobSpec) -> Architecture:

@@ -60,11 +60,11 @@ Assembler = Callable[[Sequence[Placed], spec.Label, Parameters, Span | None], Mo
 class Architecture:
     """Inputs, program and size of a model.
 
-    name: of the templates `NAME_keras.py.jinja` and `NAME_torch.py.jinja` in codegen_templates. assemble: returns the
-    features of each input from the fitted columns; it may raise SemanticError at the span of the model's name. inputs:
-    their names in COLUMN … FOR. size: the number of trainable numbers, None if only the framework knows. values: of
-    the templates. templates: their sources by framework, for a model without files in codegen_templates. linear: the
-    class of the hidden layers in PyTorch.
+    name: of the templates `NAME_keras.py.jinja` and `NAME_torch.py.jinja` in codegen_templates/networks. assemble:
+    returns the features of each input from the fitted columns; it may raise SemanticError at the span of the model's
+    name. inputs: their names in COLUMN … FOR. size: the number of trainable numbers, None if only the framework knows.
+    values: of the templates. templates: their sources by framework, for a model without files in codegen_templates.
+    linear: the class of the hidden layers in PyTorch.
     """
 
     name: str
