@@ -42,7 +42,6 @@ class Prompt:
         self._source = source
         self._time = datetime.now()
         self._modes = Modes(config)
-        self._questions: PromptSession[str] = PromptSession()
         self._statements: PromptSession[str] = PromptSession(
             self.shown,
             multiline=True,
@@ -100,7 +99,7 @@ class Prompt:
     def agrees(self, question: str) -> bool:
         """Ask for y or yes; any other answer, Ctrl-C and Ctrl-D count as no."""
         try:
-            answer = self._questions.prompt(f"{question} (y/N) ")
+            answer = PromptSession[str]().prompt(f"{question} (y/N) ")
         except TerminatedError:
             raise
         except (KeyboardInterrupt, EOFError):

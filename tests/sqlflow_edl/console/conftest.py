@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.application import create_app_session
+from prompt_toolkit.application import application, create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
@@ -35,6 +36,14 @@ Typed = Callable[..., Console]
 
 def opened(source: str, observer: Observer) -> Session:
     return Session(source, observer=observer)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def bindings_of_keys_are_made_once() -> Iterator[None]:
+    """prompt_toolkit makes its hundreds for each prompt, all alike."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(application, "load_key_bindings", functools.cache(application.load_key_bindings))
+        yield
 
 
 @pytest.fixture

@@ -33,8 +33,9 @@ def test_every_command_is_listed(typed: Typed) -> None:
 
 
 def test_a_command_is_a_topic_too(typed: Typed) -> None:
-    assert "TABLE: the columns of a table" in typed("/help /d\r").words
-    assert "there is no command /dd" in typed("/help \\dd\r").words
+    words = typed("/help /d\r", "/help \\dd\r").words
+    assert "TABLE: the columns of a table" in words
+    assert "there is no command /dd" in words
 
 
 def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
@@ -44,9 +45,10 @@ def test_an_unknown_command_names_the_nearest(typed: Typed) -> None:
 
 
 def test_tables_and_their_columns_are_shown(typed: Typed) -> None:
-    assert typed("/dt\r").data.split() == ["table", "flowers"]
-    assert typed("\\d flowers\r").data.split() == ["column", "type", "size", "BIGINT", "colour", "VARCHAR"]
-    assert "did you mean flowers?" in typed("/d flower\r").words
+    console = typed("/dt\r", "\\d flowers\r", "/d flower\r")
+    columns = ["column", "type", "size", "BIGINT", "colour", "VARCHAR"]
+    assert console.data.split() == ["table", "flowers", *columns]
+    assert "did you mean flowers?" in console.words
 
 
 def test_databases_are_shown(typed: Typed) -> None:
@@ -54,8 +56,9 @@ def test_databases_are_shown(typed: Typed) -> None:
 
 
 def test_models_are_statements_in_short(typed: Typed) -> None:
-    assert "0 versions" in typed("/models p%\r").words
-    assert "there is no model nothing" in typed("/model nothing\r").words
+    words = typed("/models p%\r", "/model nothing\r").words
+    assert "0 versions" in words
+    assert "there is no model nothing" in words
 
 
 def test_jobs_are_listed_and_shown(typed: Typed) -> None:
@@ -63,28 +66,33 @@ def test_jobs_are_listed_and_shown(typed: Typed) -> None:
     job.end("failed", "no rows")
     assert job.id in typed("/jobs\r").data
     assert "no rows" in typed(f"/job {job.id}\r").data
-    assert "not cancelled" in typed(f"/job {job.id} cancel\r", "n\r").words
-    assert "does not run: its state is failed" in typed(f"/job {job.id} cancel\r", "y\r").words
-    assert "cannot be resumed: it ran in one process" in typed(f"/job {job.id} resume\r").words
-    assert "/job ID log [INSTANCE]" in typed(f"/job {job.id} lgo\r").words
+    cancel = f"/job {job.id} cancel\r"
+    words = typed(cancel, "n\r", cancel, "y\r", f"/job {job.id} resume\r", f"/job {job.id} lgo\r").words
+    assert words.count("not cancelled") == 1
+    assert words.count("does not run: its state is failed") == 1
+    assert "cannot be resumed: it ran in one process" in words
+    assert "/job ID log [INSTANCE]" in words
 
 
 def test_what_a_job_has_printed_is_shown(typed: Typed) -> None:
     job = job_folder.create("train")
     for name in ("master", "worker-0"):
         (job.logs / f"{name}.log").write_text(f"here is {name}\n")
-    assert typed(f"/job {job.id} log\r").data.splitlines() == [
+    log = f"/job {job.id} log"
+    console = typed(f"{log}\r", f"{log} worker-0\r", f"{log} worker-1\r")
+    assert console.data.splitlines() == [
         "master   | here is master",
         "worker-0 | here is worker-0",
+        "here is worker-0",
     ]
-    assert typed(f"/job {job.id} log worker-0\r").data == "here is worker-0\n"
-    assert "did you mean worker-0?" in typed(f"/job {job.id} log worker-1\r").words
+    assert "did you mean worker-0?" in console.words
 
 
 def test_an_estimator_tells_its_attributes(typed: Typed) -> None:
     assert "DeepFMClassifier" in typed("/estimators\r").data
-    assert "model.hidden_units" in typed("/estimators dnnclassifier\r").data
-    assert "did you mean DNNRegressor?" in typed("/estimators DNNRegresor\r").words
+    console = typed("/estimators dnnclassifier\r", "/estimators DNNRegresor\r")
+    assert "model.hidden_units" in console.data
+    assert "did you mean DNNRegressor?" in console.words
 
 
 @pytest.mark.parametrize("topic", ["train", "COLUMN", "with", "show models", "model", "validate"])
@@ -97,10 +105,10 @@ def test_there_is_help_on_the_language(typed: Typed, topic: str) -> None:
 def test_a_file_is_run_and_its_errors_name_it(typed: Typed, tmp_path: Path) -> None:
     file = tmp_path / "a.sql"
     file.write_text("SELECT 1 AS one;\nSELECT 2 AS two FROM nowhere;\nSELECT 3 AS three")
-    console = typed(f"/source {file}\r")
+    console = typed(f"/source {file}\r", f"/source {file}x\r")
     assert console.data.split() == ["one", "1"]
     assert f"{file}:2:22" in console.words
-    assert "cannot read" in typed(f"/source {file}x\r").words
+    assert "cannot read" in console.words
 
 
 def test_the_editor_begins_with_the_last_statement_and_its_text_comes_back(
@@ -128,10 +136,12 @@ def test_the_next_rows_go_to_a_file(typed: Typed, tmp_path: Path) -> None:
     assert file.read_text() == "size,colour\n0,red\n1,red\n2,red\n"
     assert console.data.split() == ["x", "7"]
     assert f"3 rows in {file}" in console.words
-    assert "1 row in" in typed(f"/once {file}.parquet\r", "SELECT 7 AS x;\r").words
-    assert "there is no format parquet" in typed("/format parquet\r").words
-    assert "cannot write" in typed(f"/once {tmp_path}/none/rows\r").words
-    assert "no such home folder" in typed("/once ~nobody-of-that-name/rows\r").words
+    nowhere = f"/once {tmp_path}/none/rows\r", "/once ~nobody-of-that-name/rows\r"
+    words = typed(f"/once {file}.parquet\r", "SELECT 7 AS x;\r", "/format parquet\r", *nowhere).words
+    assert "1 row in" in words
+    assert "there is no format parquet" in words
+    assert "cannot write" in words
+    assert "no such home folder" in words
 
 
 def test_rows_that_go_to_a_file_are_all_there_and_may_be_shown_after_all(
@@ -173,18 +183,20 @@ def test_all_that_is_shown_goes_to_a_file_too(typed: Typed, tmp_path: Path) -> N
 
 
 def test_a_program_has_the_terminal(typed: Typed, tmp_path: Path) -> None:
-    typed(f"/system touch '{tmp_path}/two words'\r")
+    copied = f"/system find {tmp_path} -name 'two*' -exec cp {{}} {tmp_path}/one \\;\r"
+    ended = "/system false\r", "/system sh -c 'kill $$'\r", "/system no-such-program\r"
+    words = typed(f"/system touch '{tmp_path}/two words'\r", copied, *ended).words
     assert (tmp_path / "two words").exists()
-    assert "exit code 1" in typed("/system false\r").words
-    assert "terminated by SIGTERM" in typed("/system sh -c 'kill $$'\r").words
-    typed(f"/system find {tmp_path} -name 'two*' -exec mv {{}} {tmp_path}/one \\;\r")
     assert (tmp_path / "one").exists()
-    assert "cannot start no-such-program" in typed("/system no-such-program\r").words
+    assert "exit code 1" in words
+    assert "terminated by SIGTERM" in words
+    assert "cannot start no-such-program" in words
 
 
 def test_a_pager_is_a_program_with_arguments(typed: Typed) -> None:
-    assert "pager more -d" in typed("/pager more -d\r").words
-    assert "a quote is not closed" in typed("/pager 'more\r").words
+    words = typed("/pager more -d\r", "/pager 'more\r").words
+    assert "pager more -d" in words
+    assert "a quote is not closed" in words
 
 
 def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp_path: Path) -> None:
@@ -205,8 +217,9 @@ def test_another_data_source_is_used_and_one_that_fails_is_not(typed: Typed, tmp
     ],
 )
 def test_the_format_of_rows_is_chosen(typed: Typed, name: str, shown: str) -> None:
-    assert typed(f"/format {name}\r", "SELECT * FROM flowers LIMIT 1;\r").data == shown
-    assert "did you mean" in typed(f"/format {name}x\r").words
+    console = typed(f"/format {name}\r", f"/format {name}x\r", "SELECT * FROM flowers LIMIT 1;\r")
+    assert console.data == shown
+    assert "did you mean" in console.words
 
 
 def test_the_time_is_told_or_not(typed: Typed) -> None:
@@ -240,5 +253,6 @@ def test_the_last_statement_is_repeated_until_ctrl_c(typed: Typed) -> None:
 
     console = typed("SELECT 7 AS x;\r", "/watch 0.001\r", "SELECT 8 AS y;\r", terminal=Interrupting)
     assert console.data.split() == ["x", "7"] * 3 + ["y", "8"]
-    assert "there is no statement to repeat" in typed("/watch\r").words
-    assert "must be above 0" in typed("/watch 0 SELECT 1\r").words
+    words = typed("/watch\r", "/watch 0 SELECT 1\r").words
+    assert "there is no statement to repeat" in words
+    assert "must be above 0" in words
