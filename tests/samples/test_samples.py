@@ -50,6 +50,42 @@ def test_a_sample_table_has_all_its_rows(session: Session, table: str, rows: int
     assert count(session, table) == rows
 
 
+def test_the_tables_of_scikit_learn_have_its_measurements_and_classes(session: Session) -> None:
+    for query, rows in {
+        "species, count(*), avg(petal_length) FROM iris": [
+            ("setosa", 50, 1.462), ("versicolor", 50, 4.26), ("virginica", 50, 5.552),
+        ],
+        "diagnosis, count(*), avg(worst_radius) FROM breast_cancer": [
+            ("benign", 357, 13.3798), ("malignant", 212, 21.1348),
+        ],
+        "cultivar, count(*), avg(proline) FROM wine": [
+            ("class_0", 59, 1115.7119), ("class_1", 71, 519.507), ("class_2", 48, 629.8958),
+        ],
+        "sex > 0, count(*), avg(progression) FROM diabetes": [
+            (False, 235, 149.0213), (True, 207, 155.6667),
+        ],
+    }.items():  # fmt: skip
+        [result] = session.run(f"SELECT {query} GROUP BY 1 ORDER BY 1")
+        columns = zip(*result.to_arrow().to_pydict().values(), strict=True)
+        assert [(name, count, round(mean, 4)) for name, count, mean in columns] == rows
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["iris", "breast_cancer", "wine", "diabetes"])
+def test_the_tables_of_scikit_learn_are_those_that_it_loads(name: str) -> None:
+    """In all bits; to import it takes seconds."""
+    from sklearn import datasets
+
+    theirs, ours = getattr(datasets, f"load_{name}")(), tables.TABLES[name](name).drop_columns("id")
+    *measured, label = (column.to_pylist() for column in ours.columns)
+    assert measured == theirs.data.T.tolist()
+    assert len(ours.column_names) == len(theirs.feature_names) + 1
+    for column, called in zip(ours.column_names, theirs.feature_names, strict=False):
+        assert column == called.replace(" (cm)", "").replace(" ", "_").replace("/", "_per_")
+    classes = theirs.get("target_names")
+    assert label == [value if classes is None else classes[value] for value in theirs.target]
+
+
 def test_nulls_of_the_flights_are_nulls(session: Session) -> None:
     [result] = session.run("SELECT count(arr_delay) AS n, min(tailnum) AS t FROM flights WHERE tailnum <> ''")
     assert result.to_arrow().to_pylist() == [{"n": 327_346, "t": "D942DN"}]
