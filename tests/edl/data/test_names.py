@@ -18,6 +18,7 @@ from edl.data.names import (
     unique_names,
 )
 from edl.errors import SourceError
+from tests.texts import texts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_a_name_with_an_empty_part_or_an_open_quote_is_refused(name: str) -> Non
         split_name(name)
 
 
-@given(st.lists(st.text(min_size=1), min_size=1, max_size=3))
+@given(st.lists(texts(min_size=1), min_size=1, max_size=3))
 def test_quoted_parts_come_back_as_they_were(parts: list[str]) -> None:
     assert split_name(dotted(parts)) == tuple(parts)
     assert split_name(shown(parts)) == tuple(parts)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.features.hashing import bucket, combine, hash_texts, mix
+from tests.texts import texts
 
 WORD = 2**64
 
@@ -46,7 +47,7 @@ def test_golden_values(text: str, expected: int) -> None:
     assert hashes([text]) == [expected]
 
 
-@given(st.lists(st.text(max_size=40)))
+@given(st.lists(texts(max_size=40)))
 def test_a_column_hashes_as_its_values_one_by_one(values: list[str]) -> None:
     expected = [hash_one(value.encode()) for value in values]
     assert hashes(values, pa.string()) == expected

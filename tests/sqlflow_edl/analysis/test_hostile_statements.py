@@ -14,6 +14,7 @@ from sqlflow_edl.analysis.settings.kubernetes import KUBERNETES
 from sqlflow_edl.errors.render import render
 from sqlflow_edl.syntax import parse
 from sqlflow_edl.syntax.lexer import quoted_string
+from tests.texts import texts
 
 _ROWS = (
     *(row for rows in BY_VERB.values() for row in rows),
@@ -34,7 +35,7 @@ _SIMPLE = st.one_of(
     ),
     st.integers().map(str),
     st.floats(allow_nan=False, allow_infinity=False).map(str),
-    st.text(max_size=5).map(quoted_string),
+    texts(max_size=5).map(quoted_string),
 )
 VALUES = st.recursive(
     _SIMPLE,
@@ -128,6 +129,6 @@ _PIECES = st.sampled_from(
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.one_of(_PIECES, st.text(max_size=4)), max_size=14))
+@given(st.lists(st.one_of(_PIECES, texts(max_size=4)), max_size=14))
 def test_any_text_ends_in_statements_or_an_error_with_a_place(pieces: list[str]) -> None:
     checked("".join(pieces))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from edl import spec
 from sqlflow_edl.codegen import generate
+from tests.texts import texts
 
 HOSTILE = [
     'x"); import os #',
@@ -600,10 +601,10 @@ def test_hostile_names_of_several_labels_leave_the_program_its_shape(framework: 
         assert shape(source((name, name + "1"))) == usual
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+TEXTS = texts(max_size=40)
 
 
-@given(names=st.tuples(texts, texts, texts, texts), words=st.tuples(texts, texts, texts))
+@given(names=st.tuples(*[TEXTS] * 4), words=st.tuples(*[TEXTS] * 3))
 def test_no_name_changes_the_shape_of_a_program(
     names: tuple[str, str, str, str], words: tuple[str, str, str]
 ) -> None:

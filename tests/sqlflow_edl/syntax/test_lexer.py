@@ -15,6 +15,7 @@ from sqlflow_edl.syntax.lexer import (
     sql_tokens,
     string_value,
 )
+from tests.texts import texts
 
 DUCKDB = DIALECTS["duckdb"]
 
@@ -23,13 +24,13 @@ def clause_kinds(text: str, dialect: str = "duckdb") -> list[tuple[str, str]]:
     return [(token.kind, token.text) for token in clause_tokens(text, 0, DIALECTS[dialect])][:-1]
 
 
-@given(st.text())
+@given(texts())
 def test_any_text_survives_as_a_string(text: str) -> None:
     assert string_value(quoted_string(text)) == text
     assert clause_kinds(quoted_string(text)) == [("string", quoted_string(text))]
 
 
-@given(st.text())
+@given(texts())
 def test_any_name_survives_in_backticks(name: str) -> None:
     assert name_value(quoted_name(name)) == name
     assert clause_kinds(quoted_name(name)) == [("quoted", quoted_name(name))]

@@ -15,6 +15,7 @@ from sqlflow_edl.syntax.ast import Call, Constant, Name
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.lexer import quoted_name, quoted_string, sql_tokens
 from tests.sql_cases import cases, corpus
+from tests.texts import texts
 
 PROGRAMS = sorted({case.program for case in (*cases("syntax/statements.sql"), *cases("syntax/errors.sql"))})
 
@@ -100,7 +101,7 @@ def test_a_hostile_name_survives_in_backticks(name: str, dialect: str) -> None:
     assert [each.parts for each in names(name, dialect) if isinstance(each, Name)] == [(name,)] * 4
 
 
-@given(name=st.text(), dialect=st.sampled_from(sorted(DIALECTS)))
+@given(name=texts(), dialect=st.sampled_from(sorted(DIALECTS)))
 def test_any_name_survives_in_backticks(name: str, dialect: str) -> None:
     assert [each.parts for each in names(name, dialect) if isinstance(each, Name)] == [(name,)] * 4
 
@@ -147,7 +148,7 @@ def parses_or_says_why(text: str, dialect: str) -> None:
         )
 
 
-@given(text=st.text(), dialect=st.sampled_from(sorted(DIALECTS)))
+@given(text=texts(), dialect=st.sampled_from(sorted(DIALECTS)))
 def test_arbitrary_text_parses_or_is_a_syntax_error(text: str, dialect: str) -> None:
     parses_or_says_why(text, dialect)
     is_complete(text, dialect)
@@ -158,7 +159,7 @@ def test_a_mutated_program_parses_or_is_a_syntax_error(data: st.DataObject, dial
     program = data.draw(st.sampled_from(PROGRAMS))
     start = data.draw(st.integers(0, len(program)))
     end = data.draw(st.integers(start, min(len(program), start + 12)))
-    inserted = data.draw(st.one_of(st.sampled_from(INSERTED), st.text(max_size=4)))
+    inserted = data.draw(st.one_of(st.sampled_from(INSERTED), texts(max_size=4)))
 
     parses_or_says_why(program[:start] + inserted + program[end:], dialect)
 

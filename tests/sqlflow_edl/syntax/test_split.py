@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from sqlflow_edl.syntax.dialects import DIALECTS
 from sqlflow_edl.syntax.split import split
 from tests.sql_cases import cases
+from tests.texts import texts
 
 PROGRAMS = [case.program for case in cases("syntax/statements.sql") if case.dialect == "duckdb"]
 FRAGMENTS = (
@@ -21,7 +22,7 @@ FRAGMENTS = (
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@given(parts=st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(max_size=3)), max_size=12))
+@given(parts=st.lists(st.one_of(st.sampled_from(FRAGMENTS), texts(max_size=3)), max_size=12))
 def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str]) -> None:
     program = "".join(parts)
     pieces = list(split(program, DIALECTS[dialect]))

@@ -120,12 +120,14 @@ def types(
 ) -> dict[str, str]:
     """Return the type of each column, determined by all its texts.
 
-    `first` is a query of the first rows and `rows` a query of all rows. Patterns are slow, so all rows are only asked
-    for the facts that the first rows leave open.
+    `first` is a query of the first FIRST_ROWS rows and `rows` a query of all rows. Patterns are slow, so all rows are
+    only asked for the facts that the first rows leave open, and not at all if there are no others.
     """
     anything = _Facts(0, digit=False, fraction=False, fits=tuple(_TYPES))
-    known = _looked_at(connection, first, dict.fromkeys(names, anything))
-    return {name: facts.type for name, facts in _looked_at(connection, rows, known).items()}
+    number, known = _looked_at(connection, first, dict.fromkeys(names, anything))
+    if number >= FIRST_ROWS:
+        _, known = _looked_at(connection, rows, known)
+    return {name: facts.type for name, facts in known.items()}
 
 
 def column_names(file: str, options: Mapping[str, str]) -> list[str]:
@@ -164,11 +166,14 @@ def settled(file: str, options: Mapping[str, str]) -> dict[str, str]:
 
 def _looked_at(
     connection: duckdb.DuckDBPyConnection, rows: str, known: Mapping[str, _Facts]
-) -> dict[str, _Facts]:
-    """Query the rows for the facts about each column that `known` leaves open."""
+) -> tuple[int, dict[str, _Facts]]:
+    """Query the rows for their number, and for the facts about each column that `known` leaves open."""
     wanted = [fact for name, facts in known.items() for fact in _asked(quoted(name), facts)]
-    values = iter(connection.execute(f"SELECT {', '.join(wanted)} FROM ({rows})").fetchall()[0])
-    return {
+    [(number, *found)] = connection.execute(
+        f"SELECT {', '.join(['count(*)', *wanted])} FROM ({rows})"
+    ).fetchall()
+    values = iter(found)
+    return number, {
         name: _Facts(next(values), next(values), next(values), [kind for kind in facts.fits if next(values)])
         for name, facts in known.items()
     }

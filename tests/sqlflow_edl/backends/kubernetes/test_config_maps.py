@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from edl.errors import ClusterError
 from sqlflow_edl.backends.kubernetes.manifests import config_maps
 from sqlflow_edl.backends.kubernetes.manifests.config_maps import Map, pack
+from tests.texts import texts
 
 
 def unpacked(maps: list[Map]) -> dict[str, bytes]:
@@ -34,7 +35,7 @@ PATHS = st.text(st.sampled_from("abé/_. -"), min_size=1, max_size=12)
 
 
 @settings(max_examples=100)
-@given(st.dictionaries(PATHS, st.binary(max_size=40) | st.text(max_size=30).map(str.encode), min_size=1))
+@given(st.dictionaries(PATHS, st.binary(max_size=40) | texts(max_size=30).map(str.encode), min_size=1))
 def test_what_is_packed_is_found_again_in_maps_that_are_small_enough(content: Mapping[str, bytes]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config_maps, "LARGEST", 16)
