@@ -214,12 +214,18 @@ def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def random_numbers() -> None:
-    """Every test draws the same random numbers, in any order of the tests; Keras takes its seeds from Python's."""
+    """Every test draws the same random numbers, in any order of the tests; Keras takes its seeds from Python's.
+
+    As in a process of edl, optimizers of torch do without the compiler, whose import takes seconds.
+    """
     random.seed(0)
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed(0)
     if torch := sys.modules.get("torch"):
+        from edl.frameworks.torch.imports import skip_compiler_import
+
         torch.default_generator.manual_seed(0)
+        skip_compiler_import()
 
 
 @pytest.fixture(scope="session")

@@ -136,6 +136,15 @@ def test_trees_of_three_workers_are_those_of_one(trio: Workers, made: Made, para
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+SIMILAR = {
+    "quantile",
+    "gamma",
+    "tweedie",
+    "reg:pseudohubererror",
+    "reg:quantileerror",
+    "reg:gamma",
+    "reg:tweedie",
+}
 CLOSE = {  # losses of training that several workers and one differ by at most: counts of rows and medians are estimated
     "regression_l1": 0.05, "quantile": 0.05, "poisson": 0.02, "gamma": 0.02, "tweedie": 0.02, "binary": 0.02,
     "multiclass": 0.05,
@@ -144,7 +153,11 @@ CLOSE = {  # losses of training that several workers and one differ by at most: 
 
 @pytest.mark.parametrize(
     ("library", "objective", "kind", "params"),
-    [row[:4] for row in OBJECTIVES if row[0] == "xgboost" or row[1] in CLOSE],
+    [
+        pytest.param(*row[:4], marks=[pytest.mark.soak] if row[1] in SIMILAR else [])
+        for row in OBJECTIVES
+        if row[0] == "xgboost" or row[1] in CLOSE
+    ],
 )
 def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
     pair: Workers, tmp_path: Path, library: str, objective: str, kind: str, params: dict[str, Any]
@@ -242,6 +255,9 @@ def test_a_worker_that_is_lost_before_the_ring_of_xgboost_has_formed_is_noticed(
     pair.do(meet)
 
 
+XGBOOSTS: Sequence[dict[str, Any]] = ({}, {"subsample": 0.5}, {"booster": "dart", "rate_drop": 0.4})
+
+
 class _Leaving(XGBoostNetwork):
     """A network whose member is lost at its call of that number."""
 
@@ -257,8 +273,14 @@ class _Leaving(XGBoostNetwork):
         super().call(function, *arguments, **named)
 
 
-@pytest.mark.parametrize("params", [{}, {"subsample": 0.5}, {"booster": "dart", "rate_drop": 0.4}])
-@pytest.mark.parametrize("call", [2, 4])
+@pytest.mark.parametrize(
+    ("params", "call"),
+    [
+        ({}, 2),
+        *((params, 4) for params in XGBOOSTS),
+        *(pytest.param(params, 2, marks=pytest.mark.soak) for params in XGBOOSTS if params),
+    ],
+)
 def test_a_lost_worker_of_xgboost_changes_no_tree(
     pair: Workers, xgboosts: Made, monkeypatch: pytest.MonkeyPatch, params: dict[str, Any], call: int
 ) -> None:
@@ -325,8 +347,14 @@ MODELS: Mapping[str, tuple[Sequence[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("exchange", [1, 40])
+@pytest.mark.parametrize(
+    ("name", "exchange"),
+    [
+        ("plain", 1),
+        *((name, 40) for name in MODELS),
+        *(pytest.param(name, 1, marks=pytest.mark.soak) for name in MODELS if name != "plain"),
+    ],
+)
 def test_a_lost_worker_changes_no_tree(pair: Workers, made: Made, name: str, exchange: int) -> None:
     described, params = MODELS[name]
     given = rows(described[1] if described else "number")

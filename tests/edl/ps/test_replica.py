@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edl.ps import messages as msg
@@ -178,7 +178,6 @@ class World:
 ACTIONS: Sequence[str] = ("ask", "push", "push", "push_again", "confirm", "die", "flush", "commit")
 
 
-@settings(max_examples=80)
 @given(
     st.integers(1, 3),
     st.integers(1, 3),

@@ -326,7 +326,7 @@ ACTIONS = (
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings().max_examples)
 @given(
     st.integers(1, 3),
     st.integers(1, 4),

@@ -127,7 +127,7 @@ def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
 
 def test_of_several_classes_the_probability_of_the_predicted_one_is_explained(tmp_path: Path) -> None:
     rows, label = table(30), ClassLabel("y", ("u", "v", "w"))
-    found = of_rows(tmp_path, LOGITS, rows, label, explanation=Explanation("rows", 2_000))
+    found = of_rows(tmp_path, LOGITS, rows, label, explanation=Explanation("rows", 480))
 
     def probabilities(x: Floats) -> Floats:
         return softmax(np.column_stack([x[:, 0], x[:, 1], x[:, 0] * x[:, 2]]))

@@ -28,6 +28,8 @@ from tests.edl.worker.strategies.on_servers import (
     subject,
 )
 
+STEPS = 120
+
 
 def figures(servers: Servers) -> list[Any]:
     return [servers.call(server, msg.Status(), msg.Figures)[0] for server in range(len(servers.servers))]
@@ -42,12 +44,12 @@ def test_a10_training_learns_and_is_settled_when_pushes_are_answered(
         worker = OneWorker(
             subject(tmp_path, framework), place, tmp_path, cluster("async", local_steps=local_steps)
         )
-        losses = np.concatenate([worker.train(first, first + 40) for first in range(0, 200, 40)])
+        losses = np.concatenate([worker.train(first, first + 40) for first in range(0, STEPS, 40)])
         worker.strategy.flush()
         assert worker.strategy.settled(worker.strategy.mark())
         assert losses[-40:].mean() < losses[:40].mean()
-        assert [found.pushes for found in figures(servers)] == [200 // local_steps] * 2
-        assert worker.strategy.step <= 200 // local_steps
+        assert [found.pushes for found in figures(servers)] == [STEPS // local_steps] * 2
+        assert worker.strategy.step <= STEPS // local_steps
         with worker.strategy.scoring():
             everything = part(0, 200)
             found = worker.adapter.evaluate(everything.features, everything.labels)

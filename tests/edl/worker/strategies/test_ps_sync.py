@@ -21,10 +21,10 @@ from tests.edl.worker.strategies.on_servers import OneWorker, arranged, close, c
 def test_one_worker_and_two_servers_are_local_training(tmp_path: Path, framework: str) -> None:
     model = subject(tmp_path, framework)
     local = create(model)
-    expected = local.train(part(0, 200))
+    expected = local.train(part(0, 60))
     with arranged(2, "sync") as (_, place):
         worker = OneWorker(model, place, tmp_path, cluster("sync"))
-        found = np.concatenate([worker.train(first, first + 50) for first in range(0, 200, 50)])
+        found = np.concatenate([worker.train(first, first + 20) for first in range(0, 60, 20)])
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
         worker.strategy.flush()
         assert worker.strategy.settled(worker.strategy.mark())
@@ -126,7 +126,7 @@ def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
         losses: dict[int, np.ndarray] = {}
 
         def train(number: int) -> None:
-            losses[number] = workers[number].train(100 * number, 100 * number + 40)
+            losses[number] = workers[number].train(100 * number, 100 * number + 15)
             workers[number].strategy.flush()
 
         threads = [threading.Thread(target=train, args=(number,)) for number in (0, 1)]
@@ -134,10 +134,10 @@ def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join(120)
-        assert all(len(found) == 40 for found in losses.values())
+        assert all(len(found) == 15 for found in losses.values())
         versions = [servers.call(server, msg.Status(), msg.Figures)[0].version.step for server in (0, 1)]
         assert versions[0] == versions[1]
-        assert 40 <= versions[0] <= 80  # a flush commits what there is
+        assert 15 <= versions[0] <= 30  # a flush commits what there is
         for worker in workers:
             assert worker.strategy.settled(worker.strategy.mark())
 
