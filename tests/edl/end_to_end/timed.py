@@ -67,9 +67,9 @@ def apart() -> Iterator[None]:
             os.environ.update(before)
 
 
-def trained(units: int) -> Path:
-    """The archive of a small model."""
-    job = Job(table(2000), epochs=1, batch_size=256, units=units)
+def trained(units: int, **more: Any) -> Path:
+    """The archive of a small model. more: see `Job`."""
+    job = Job(table(2000), epochs=1, units=units, **{"batch_size": 256, **more})
     job.run_here()
     return job.archive
 

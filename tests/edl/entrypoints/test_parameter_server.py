@@ -120,9 +120,18 @@ def test_a_server_registers_though_its_code_is_still_compiled(
 
 
 @pytest.mark.usefixtures("calls")
-def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) -> None:
+def test_a_server_tells_a_master_that_is_away_later_and_serves_and_ends(
+    master: Master, tmp_path: Path
+) -> None:
+    def away(context: Any) -> pb.Registration:
+        master.answer = lambda context: pb.Registration()
+        context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
+        raise AssertionError
+
+    master.answer = away
     with running(tmp_path) as process:
-        request = master.heard.get(timeout=SECONDS)
+        request, again = (master.heard.get(timeout=SECONDS) for _ in range(2))
+        assert request == again
         assert (request.instance, request.incarnation, request.role) == ("ps-0", 3, "ps")
         with ServerChannel(request.address, ClusterFolder(tmp_path).token()) as channel:
             order = msg.Arrange(0, 0, 0, (request.address,), Mode())
@@ -134,7 +143,9 @@ def test_a_server_registers_and_serves_and_ends(master: Master, tmp_path: Path) 
         assert process.wait(SECONDS) == exit_codes.OK
 
 
-def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Master, tmp_path: Path) -> None:
+def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut_and_ends_with_its_lifeline(
+    master: Master, tmp_path: Path
+) -> None:
     """A6: parameters, slots and what was pushed are back; the version does not go back."""
     model, folder = definition(ADAM), str(tmp_path / "checkpoints" / "one")
     gradients, ids = np.ones(16, np.float32), np.arange(7)
@@ -159,7 +170,7 @@ def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Mas
         before, expected = pulled(channel)
         process.kill()
         process.wait(SECONDS)
-    with running(tmp_path), arranged(1, folder) as channel:
+    with running(tmp_path) as process, arranged(1, folder) as channel:
         channel.call(push, rows, msg.Pushed, SECONDS)  # its answer was lost
         after, found = pulled(channel)
         assert after.version > before.version
@@ -167,20 +178,7 @@ def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut(master: Mas
             np.testing.assert_array_equal(one, other)
         channel.call(msgspec.structs.replace(push, sequence=2), rows, msg.Pushed, SECONDS)
         assert pulled(channel)[0].version.step == 2
-
-
-def test_a_master_that_is_away_is_told_later(master: Master, tmp_path: Path) -> None:
-    def away(context: Any) -> pb.Registration:
-        master.answer = lambda context: pb.Registration()
-        context.abort(grpc.StatusCode.UNAVAILABLE, "not yet")
-        raise AssertionError
-
-    master.answer = away
-    with running(tmp_path) as process:
-        first, second = (master.heard.get(timeout=SECONDS) for _ in range(2))
-        assert first == second
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(SECONDS) == exit_codes.OK
+    assert process.returncode < 0
 
 
 def test_a_server_says_in_its_log_that_it_cannot_reach_the_master(
@@ -201,16 +199,14 @@ def until_written(log: Path, text: str) -> None:
         time.sleep(0.02)
 
 
-def test_a_server_that_the_master_refuses_leaves(master: Master, tmp_path: Path) -> None:
+def test_a_server_that_the_master_refuses_leaves(
+    master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    monkeypatch.setattr(parameter_server, "warm_up", lambda: None)
     master.answer = lambda context: pb.Registration(refused=True)
-    with running(tmp_path) as process:
-        assert process.wait(SECONDS) == exit_codes.PREEMPTED
-
-
-def test_a_server_ends_with_its_lifeline(master: Master, tmp_path: Path) -> None:
-    with running(tmp_path) as process:
-        master.heard.get(timeout=SECONDS)
-    assert process.returncode < 0
+    assert parameter_server.main(tmp_path, INSTANCE) == exit_codes.PREEMPTED
+    assert master.heard.get(timeout=SECONDS).incarnation == INSTANCE.incarnation
 
 
 def test_a_server_loads_no_framework_and_nothing_of_programs() -> None:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-SIZE = 50  # seeds of a block
+SIZE = 20  # seeds of a block
 
 T = TypeVar("T")
 

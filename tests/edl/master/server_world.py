@@ -76,7 +76,9 @@ class World:
         return [self.process(home) for home in self.master.state.homes[: len(self.servers)]]
 
     def process(self, home: str) -> Server:
-        return self.processes.setdefault(home, Server(home, 0))
+        if home not in self.processes:
+            self.processes[home] = Server(home, 0)
+        return self.processes[home]
 
     # The master -------------------------------------------------------------------------------------------
 

@@ -51,12 +51,13 @@ CHECKS: dict[str, Callable[[int], None]] = {
 }
 
 
-@blocks(3, always=1)
+@blocks(8, always=1)
 @pytest.mark.parametrize("workers", [1, 3, *(pytest.param(many, marks=pytest.mark.soak) for many in (2, 4))])
 def test_every_row_is_in_what_is_exported_once_whoever_is_lost(workers: int, block: int) -> None:
     drawn(f"group-{workers}", CHECKS[f"group-{workers}"], block)
 
 
+@blocks(3, always=1)
 @pytest.mark.parametrize("workers", [3, pytest.param(1, marks=pytest.mark.soak)])
-def test_so_it_is_when_masters_are_lost_with_the_checkpoints_that_they_keep(workers: int) -> None:
-    drawn(f"group-{workers}-disks", CHECKS[f"group-{workers}-disks"])
+def test_so_it_is_when_masters_are_lost_with_the_checkpoints_that_they_keep(workers: int, block: int) -> None:
+    drawn(f"group-{workers}-disks", CHECKS[f"group-{workers}-disks"], block)

@@ -258,18 +258,18 @@ CHECKS: dict[str, Callable[[int], None]] = {
 }
 
 
-@blocks(20, always=1)
+@blocks(50, always=1)
 def test_every_row_of_a_prediction_counts_once(block: int) -> None:
     drawn("predict", CHECKS["predict"], block)
 
 
-@blocks(20, always=1)
+@blocks(50, always=1)
 def test_every_row_of_an_epoch_counts_once_and_the_epoch_is_measured(block: int) -> None:
     drawn("epochs", CHECKS["epochs"], block)
 
 
 @pytest.mark.parametrize("kind", ["trainer", "trainer-disks"])
-@blocks(20, always=1)
+@blocks(50, always=1)
 def test_a_trainer_that_dies_goes_back_to_its_checkpoint_and_its_weights_take_every_row_once(
     block: int, kind: str
 ) -> None:

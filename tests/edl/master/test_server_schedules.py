@@ -149,12 +149,12 @@ CHECKS: dict[str, Callable[[int], object]] = {
 }
 
 
-@blocks(20, always=1)
+@blocks(50, always=1)
 def test_in_sync_every_gradient_is_in_what_is_exported_once_whoever_dies(block: int) -> None:
     drawn("sync", check_sync, block)
 
 
-@blocks(6, always=1)
+@blocks(15, always=1)
 @pytest.mark.parametrize("mode", [pytest.param("async", marks=pytest.mark.soak), "sync"])
 def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
     mode: Literal["async", "sync"], block: int
@@ -165,18 +165,18 @@ def test_a_checkpoint_in_memory_is_gone_back_to_only_where_every_shard_is(
     assert "resumes from" in said
 
 
-@blocks(6, always=1)
+@blocks(15, always=1)
 def test_in_async_a_worker_that_dies_or_is_given_up_costs_half_a_gradient_at_most(block: int) -> None:
     assert any(drawn("async", check_async, block))  # some die between their two pushes
 
 
-@blocks(6, always=1)
+@blocks(15, always=1)
 def test_in_async_no_gradient_is_on_any_server_twice_whoever_dies_between_two_pushes(block: int) -> None:
     missing = drawn("lost-servers", check_lost_servers, block)
     assert sum(missing)  # what a server lost that was replaced alone, and the other half of a gradient
 
 
-@blocks(6, always=1)
+@blocks(15, always=1)
 @pytest.mark.parametrize("servers", [pytest.param(1, marks=pytest.mark.soak), 3])
 def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_dies(
     servers: int, block: int
@@ -187,12 +187,12 @@ def test_servers_with_update_logs_lose_nothing_that_they_acknowledged_whoever_di
     assert any(noted for _, noted in found)
 
 
-@blocks(4, always=1)
+@blocks(10, always=1)
 def test_a_single_server_takes_the_job_back_with_it(block: int) -> None:
     drawn("single-server", check_single_server, block)
 
 
-@blocks(6, always=1)
+@blocks(15, always=1)
 @pytest.mark.parametrize(
     "kind",
     [

@@ -156,6 +156,21 @@ def test_a_module_is_imported_as_it_is_now(tmp_path: Path, monkeypatch: pytest.M
     assert found == [1, 2]
 
 
+def test_modules_of_a_folder_whose_name_only_begins_alike_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, name in (("nets", "of_the_path"), ("nets_of_others", "of_others")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.py").touch()
+    monkeypatch.setenv(PATH_VARIABLE, f"{tmp_path / 'nets'}/")
+    monkeypatch.syspath_prepend(tmp_path / "nets_of_others")
+    make_importable("another.Net")
+    for name in ("of_the_path", "of_others"):
+        __import__(name)
+    make_importable("another.Net")
+    assert [name in sys.modules for name in ("of_the_path", "of_others")] == [False, True]
+
+
 def test_without_a_path_models_are_in_the_current_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -46,40 +46,26 @@ def leave(master: Player) -> None:
     master.send("exit", code=exit_codes.OK)
 
 
-def test_events_come_in_order_and_then_the_outcome(stage: Stage) -> None:
-    master = stage.opening()
-    tell(stage, *EVENTS, DONE)
-    leave(master)
-    seen = Observed(3)
-    assert stage.running.follow(seen) == DONE
-    assert seen == EVENTS
-
-
-def test_events_come_while_the_job_runs(stage: Stage) -> None:
-    master = stage.opening()
-    tell(stage, EVENTS[0])
-
-    def on_event(event: Any) -> None:
-        if event == EVENTS[0]:
-            tell(stage, DONE)
-            leave(master)
-
-    assert stage.running.follow(on_event) == DONE
-
-
-def test_a_second_client_follows_from_the_start(stage: Stage) -> None:
+def test_events_come_in_order_while_the_job_runs_and_to_a_second_client_from_the_start(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, *EVENTS[:2])
     seen, outcomes = Observed(2), []
     second = threading.Thread(
         target=lambda: outcomes.append(client.attach(job_folder.find(stage.job.id), seen))
     )
-    second.start()
-    assert seen.reached.wait(60)
-    tell(stage, EVENTS[2], DONE)
-    leave(master)
+    followed: list[Any] = []
+
+    def on_event(event: Any) -> None:
+        followed.append(event)
+        if event == EVENTS[1]:
+            second.start()
+            assert seen.reached.wait(60)
+            tell(stage, EVENTS[2], DONE)
+            leave(master)
+
+    assert stage.running.follow(on_event) == DONE
     second.join()
-    assert seen == EVENTS
+    assert followed == seen == EVENTS
     assert outcomes == [DONE]
 
 

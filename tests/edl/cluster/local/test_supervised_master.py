@@ -22,8 +22,14 @@ from tests.edl.cluster.local.supervised import DONE, ended, finish, forkserver_o
 # The master --------------------------------------------------------------------------------------------------
 
 
-def test_the_next_master_finds_the_workers_of_the_one_that_was_killed(stage: Stage) -> None:
+def test_the_next_master_finds_the_workers_of_the_one_that_was_killed_at_the_same_address(
+    stage: Stage,
+) -> None:
     master = stage.opening()
+    host, _, port = stage.folder.address().partition(":")
+    assert host == "127.0.0.1"
+    assert stage.folder.token()
+    socket.create_connection((host, int(port))).close()
     worker = stage.worker(master)
     lost = stage.worker(master, "worker-1")
     master.kill(signal.SIGSTOP)
@@ -32,23 +38,13 @@ def test_the_next_master_finds_the_workers_of_the_one_that_was_killed(stage: Sta
     master.kill()
     again = stage.enter()
     assert (master.who["relaunches"], again.who["relaunches"]) == (0, 1)
+    assert stage.folder.address() == f"{host}:{port}"
+    socket.create_connection((host, int(port))).close()
     by_name = {change["instance"]["name"]: change for change in again.do("list")}
     assert by_name["worker-0"]["place"] == f"pid {worker.pid}"
     assert by_name["worker-1"]["reason"] == "killed"
     worker.send("exit", code=0)
     assert ended(again)["reason"] == "done"
-
-
-def test_every_master_listens_on_the_same_port(stage: Stage) -> None:
-    first = stage.opening()
-    host, _, port = stage.folder.address().partition(":")
-    socket.create_connection((host, int(port))).close()
-    first.kill()
-    stage.enter()
-    assert stage.folder.address() == f"{host}:{port}"
-    socket.create_connection((host, int(port))).close()
-    assert host == "127.0.0.1"
-    assert stage.folder.token()
 
 
 @pytest.mark.soak
@@ -92,18 +88,16 @@ def test_a_master_that_failed_its_job_is_not_started_again(stage: Stage) -> None
     worker.wait()
 
 
-def test_what_a_job_is_given_reaches_its_master_and_its_workers(stage: Stage) -> None:
+def test_what_a_job_is_given_reaches_its_master_and_its_workers_which_outlive_the_masters_watch(
+    stage: Stage,
+) -> None:
     stage.spec = msgspec.structs.replace(
         stage.spec, master_arguments=("--lease-secs", "2"), environment={"COLOUR": "red"}
     )
     master = stage.opening()
-    assert master.who["arguments"] == ["--lease-secs", "2"]
-    assert (master.who["colour"], stage.worker(master).who["colour"]) == ("red", "red")
-
-
-def test_a_master_that_closes_its_cluster_watches_no_more(stage: Stage) -> None:
-    master = stage.opening()
     worker = stage.worker(master)
+    assert master.who["arguments"] == ["--lease-secs", "2"]
+    assert (master.who["colour"], worker.who["colour"]) == ("red", "red")
     assert master.do("close") == []
     assert "closed" in master.do("start", name="worker-1", incarnation=0)
     assert worker.do("spawn", session=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from edl.cluster.quota.quota import Quota
 from edl.errors import ClusterError
 from edl.jobs.cluster_folder import Process, QuotaUse
 from edl.jobs.slots import SlotRequest
-from tests.edl.cluster.local.conftest import Stage, ends, wait_until
+from tests.edl.cluster.local.conftest import Player, Stage, ends, wait_until
 from tests.edl.cluster.local.supervised import ended, finish, why
 
 
@@ -116,20 +116,14 @@ def test_a_worker_goes_on_as_a_server_in_the_same_process(stage: Stage) -> None:
     assert why(master) == ("done", 0)
 
 
-def test_an_instance_that_was_started_is_not_started_again(stage: Stage) -> None:
+def test_a_name_that_was_started_goes_on_in_its_next_incarnation_only(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
     assert master.do("start", name="worker-0", incarnation=0) == ""
-    worker.send("exit", code=0)
+    worker.kill()
     ended(master)
     assert master.do("start", name="worker-0", incarnation=0) == ""
     assert [change["state"] for change in master.do("list")] == ["ended"]
-
-
-def test_a_name_goes_on_in_its_next_incarnation_and_never_back(stage: Stage) -> None:
-    master = stage.opening()
-    stage.worker(master).kill()
-    ended(master)
     assert stage.worker(master, incarnation=3).who["incarnation"] == 3
     assert "later than 1" in master.do("start", name="worker-0", incarnation=1)
     assert [(each["instance"]["incarnation"], each["state"]) for each in master.do("list")] == [
@@ -137,50 +131,29 @@ def test_a_name_goes_on_in_its_next_incarnation_and_never_back(stage: Stage) -> 
     ]
 
 
-@pytest.mark.parametrize(
-    ("do", "expected"),
-    [
-        ({"do": "exit", "code": 7}, ("failed", 7)),
-        *(
-            pytest.param(*variant, marks=pytest.mark.soak)
-            for variant in (
-                ({"do": "leave", "code": 0}, ("done", 0)),
-                ({"do": "exit", "code": exit_codes.PREEMPTED}, ("preempted", exit_codes.PREEMPTED)),
-                ({"do": "raise_"}, ("failed", 1)),
-                ({"do": "crash"}, ("failed", -signal.SIGABRT)),
-            )
-        ),
-    ],
+ENDS: tuple[tuple[Callable[[Player], object], tuple[str, int]], ...] = (
+    (lambda worker: worker.send("exit", code=0), ("done", 0)),
+    (lambda worker: worker.send("exit", code=7), ("failed", 7)),
+    (lambda worker: worker.send("leave", code=0), ("done", 0)),
+    (lambda worker: worker.send("exit", code=exit_codes.PREEMPTED), ("preempted", exit_codes.PREEMPTED)),
+    (lambda worker: worker.send("raise_"), ("failed", 1)),
+    (lambda worker: worker.send("crash"), ("failed", -signal.SIGABRT)),
+    (lambda worker: worker.kill(signal.SIGKILL), ("killed", -signal.SIGKILL)),
+    (lambda worker: worker.kill(signal.SIGTERM), ("killed", -signal.SIGTERM)),
 )
-def test_the_end_of_a_worker_is_told_with_its_reason(
-    stage: Stage, do: dict[str, Any], expected: tuple[str, int]
-) -> None:
+
+
+def test_the_end_of_a_worker_is_told_with_its_reason_and_what_it_raised_is_in_its_log(stage: Stage) -> None:
     master = stage.opening()
-    stage.worker(master).send(**do)
-    assert why(master) == expected
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.soak)])
-def test_a_worker_that_somebody_kills_is_told_as_killed(stage: Stage, number: signal.Signals) -> None:
-    master = stage.opening()
-    stage.worker(master).kill(number)
-    assert why(master) == ("killed", -number)
-
-
-def test_what_a_worker_raises_stands_in_its_log(stage: Stage) -> None:
-    master = stage.opening()
-    stage.worker(master).send("raise_")
-    ended(master)
-    log = stage.folder.log("worker-0")
+    for number, (end, expected) in enumerate(ENDS):
+        end(stage.worker(master, f"worker-{number}"))
+        assert why(master) == expected
+    stage.worker(master, "worker-last").do("drain", code=exit_codes.PREEMPTED)
+    master.do("stop", name="worker-last", incarnation=0, grace=60)
+    assert why(master) == ("stopped", exit_codes.PREEMPTED)
+    log = stage.folder.log("worker-4")
     assert "RuntimeError: as it was told" in log.read_text()
     assert log.stat().st_mode & 0o077 == 0
-
-
-def test_a_worker_that_leaves_when_it_is_told_was_stopped(stage: Stage) -> None:
-    master = stage.opening()
-    stage.worker(master).do("drain", code=exit_codes.PREEMPTED)
-    master.do("stop", name="worker-0", incarnation=0, grace=60)
-    assert why(master) == ("stopped", exit_codes.PREEMPTED)
 
 
 @pytest.mark.soak

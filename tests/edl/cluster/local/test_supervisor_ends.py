@@ -21,11 +21,13 @@ from tests.edl.cluster.local.conftest import Stage, ends
 from tests.edl.cluster.local.supervised import DONE, finish, forkserver_of
 
 
-def test_nothing_outlives_a_supervisor_that_is_killed(stage: Stage) -> None:
+def test_nothing_outlives_a_supervisor_that_is_killed_and_no_stopped_worker_either(stage: Stage) -> None:
     master = stage.opening()
     workers = [stage.worker(master, f"worker-{number}") for number in range(2)]
     child = workers[0].do("spawn", session=False)
     forkserver = forkserver_of(stage)
+    if sys.platform.startswith("linux"):  # elsewhere there is no parent-death signal
+        workers[1].kill(signal.SIGSTOP)
     os.kill(stage.running.pid, signal.SIGKILL)
     for player in (master, *workers):
         player.wait()
@@ -63,9 +65,14 @@ def test_a_job_whose_supervisor_is_stopped_can_be_cancelled(
     assert stage.job.status().state == "cancelled"
 
 
-def test_a_job_that_is_done_ends_its_workers_and_goes_back_to_its_client(stage: Stage) -> None:
+def test_a_job_has_one_supervisor_and_when_it_is_done_goes_back_to_its_client(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)
+    second = SupervisedJob.start(stage.job, stage.spec)
+    ends(second.pid)
+    second.close()
+    assert f"has a supervisor: pid {stage.running.pid}" in stage.folder.log("supervisor").read_text()
+    assert stage.folder.process("supervisor") == Process.of(stage.running.pid)
     assert finish(stage, master) == DONE
     worker.wait()
     status = stage.job.status()
@@ -148,16 +155,6 @@ def test_a_detached_job_outlives_its_client_and_waits_to_be_claimed(stage: Stage
     assert stage.job.status().unclaimed
 
 
-def test_a_job_has_one_supervisor(stage: Stage) -> None:
-    master = stage.opening()
-    second = SupervisedJob.start(stage.job, stage.spec)
-    ends(second.pid)
-    second.close()
-    assert f"has a supervisor: pid {stage.running.pid}" in stage.folder.log("supervisor").read_text()
-    assert stage.folder.process("supervisor") == Process.of(stage.running.pid)
-    assert finish(stage, master) == DONE
-
-
 @pytest.mark.soak
 def test_two_jobs_do_not_know_of_each_other(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -177,11 +174,3 @@ def test_two_jobs_do_not_know_of_each_other(
     finally:
         other.running.close()
         other.close()
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere there is no parent-death signal")
-def test_a_stopped_worker_does_not_outlive_its_supervisor(stage: Stage) -> None:
-    worker = stage.worker(stage.opening())
-    worker.kill(signal.SIGSTOP)
-    os.kill(stage.running.pid, signal.SIGKILL)
-    worker.wait()
