@@ -41,7 +41,7 @@ def _select(select: exp.Expression, target: Target, indent: str = "") -> str:
 
 
 def _sql(expression: Expression, target: Target) -> str:
-    return expression.sql(dialect=target.sqlglot)
+    return expression.sql(dialect=target.sqlglot, copy=False)
 
 
 def _column(each: Expression, target: Target, indent: str) -> str:

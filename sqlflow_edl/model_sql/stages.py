@@ -72,13 +72,13 @@ class Stages:
             self._expression(stage, columns, before)
             for stage, columns, before in zip(stages, selected, tables, strict=False)
         ]
-        query = exp.select(*(exp.alias_(made, name, quoted=True) for name, made in last.items()))
-        return Chain(expressions, query.from_(tables[-1]))
+        query = exp.select(*(exp.alias_(made, name, quoted=True) for name, made in last.items()), copy=False)
+        return Chain(expressions, query.from_(tables[-1], copy=False))
 
     def _expression(self, stage: Stage, columns: list[Any], table: Expression) -> exp.CTE:
-        select = exp.select(*columns).from_(table)
+        select = exp.select(*columns, copy=False).from_(table, copy=False)
         if self._target.once == "limit":
-            select = select.limit(_ALL_ROWS)
+            select = select.limit(_ALL_ROWS, copy=False)
         alias = exp.TableAlias(this=exp.to_identifier(stage.name))
         return exp.CTE(
             this=select, alias=alias, materialized=True if self._target.once == "materialized" else None

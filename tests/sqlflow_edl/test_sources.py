@@ -33,11 +33,9 @@ TRAIN_ODD = f"""
 SELECT * FROM odd TO TRAIN DNNClassifier WITH {SETTINGS}
 COLUMN BUCKETIZE(price, 4), MONTH(day), EMBEDDING(VOCABULARIZE(`Group`), 3), `order` LABEL verdict INTO odd.verdicts;
 """
-SOURCES = [
-    "duckdb",
-    "mysql",
-    *(pytest.param(kind, marks=pytest.mark.soak) for kind in ("sqlite", "csv", "postgres", "maxcompute")),
-]
+KINDS = ("duckdb", "mysql", "sqlite", "csv", "postgres", "maxcompute")
+SOURCES = [*KINDS[:2], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[2:])]
+ON_DUCKDB = [KINDS[0], *(pytest.param(kind, marks=pytest.mark.soak) for kind in KINDS[1:])]
 CLASSES = ("No", "größe 表 😀", "no", "yes, really ")
 
 
@@ -317,6 +315,7 @@ def test_a_table_that_no_job_made_is_never_replaced(session: Session) -> None:
 CURVE = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = roc_curve"
 
 
+@pytest.mark.parametrize("session", ON_DUCKDB, indirect=True)
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [

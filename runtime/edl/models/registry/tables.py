@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -31,7 +31,7 @@ class Dialect:
 
     text: str  # type of unlimited text
     blob: str  # type of at least CHUNK_BYTES bytes
-    columns: str  # query for the columns of a table; its parameters are `Source.home` and the table
+    columns: str  # query for the columns of two tables; its parameters are `Source.home` and the tables
     options: str = ""  # options of a new table
 
 
@@ -39,27 +39,29 @@ DIALECTS = {
     "duckdb": Dialect(
         text="VARCHAR",
         blob="BLOB",
-        columns="SELECT column_name FROM duckdb_columns() WHERE table_name = ?2 AND "
+        columns="SELECT table_name, column_name FROM duckdb_columns() WHERE table_name IN (?2, ?3) AND "
         """'"' || replace(database_name, '"', '""') || '"."' || schema_name || '".' = ?1""",
     ),
     "sqlite": Dialect(
         text="TEXT",
         blob="BLOB",
-        columns="SELECT name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'",
+        columns="SELECT ?2 AS table_name, name AS column_name FROM pragma_table_info(?2, 'main') WHERE ?1 = '\"main\".'"
+        " UNION ALL SELECT ?3, name FROM pragma_table_info(?3, 'main') WHERE ?1 = '\"main\".'",
     ),
     "mysql": Dialect(
         text="LONGTEXT",
         blob="LONGBLOB",
-        columns="SELECT column_name AS column_name FROM information_schema.columns WHERE"
-        " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name = ?",
+        columns="SELECT table_name AS table_name, column_name AS column_name FROM information_schema.columns WHERE"
+        " table_schema = REPLACE(TRIM(BOTH '`' FROM TRIM(TRAILING '.' FROM ?)), '``', '`') AND table_name IN (?, ?)",
         options=" ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin",
     ),
     "postgres": Dialect(
         text="TEXT",
         blob="BYTEA",
-        columns="SELECT attname::text AS column_name FROM pg_attribute JOIN pg_class c ON c.oid = attrelid"
-        " JOIN pg_namespace n ON n.oid = relnamespace WHERE attnum > 0 AND NOT attisdropped"
-        """ AND '"' || replace(nspname, '"', '""') || '".' = ? AND relname = ?""",
+        columns="SELECT relname::text AS table_name, attname::text AS column_name FROM pg_attribute"
+        " JOIN pg_class c ON c.oid = attrelid JOIN pg_namespace n ON n.oid = relnamespace"
+        " WHERE attnum > 0 AND NOT attisdropped"
+        """ AND '"' || replace(nspname, '"', '""') || '".' = ? AND relname IN (?, ?)""",
     ),
 }
 
@@ -277,17 +279,19 @@ class TableRegistry(Registry):
         return self._select("name LIKE ?", like) if like is not None else self._select("1 = 1")
 
     def _select(self, where: str, *values: object) -> Versions:
-        if not self._exists(MODELS):
+        columns = self._columns(MODELS, TAGS)
+        if not _is_there(MODELS, columns):
             return []
         query = f"SELECT * FROM {self._models} WHERE {where} ORDER BY name, version"
-        rows, tags = self._rows(query, *values), self._tagged(where, *values)
+        rows = self._rows(query, *values)
+        tags = self._tagged(where, *values) if _is_there(TAGS, columns) else {}
         return [_version(row, tags.get((row["name"], row["version"]), ())) for row in rows]
 
     def _tagged(self, where: str, *values: object) -> dict[tuple[str, int], list[str]]:
         """Return the tags of each version."""
         found: dict[tuple[str, int], list[str]] = {}
         query = f"SELECT * FROM {self._tags} WHERE {where} ORDER BY tag"
-        for row in self._rows(query, *values) if self._exists(TAGS) else ():
+        for row in self._rows(query, *values):
             found.setdefault((row["name"], row["version"]), []).append(row["tag"])
         return found
 
@@ -304,10 +308,14 @@ class TableRegistry(Registry):
 
     def _exists(self, table: str) -> bool:
         """Return True if the table exists. Raises SourceError if a foreign table has its name."""
-        found = {row["column_name"] for row in self._rows(self._dialect.columns, self._source.home, table)}
-        if found and found != set(_TABLES[table][0]):
-            raise foreign(table)
-        return bool(found)
+        return _is_there(table, self._columns(table, table))
+
+    def _columns(self, table: str, other: str) -> dict[str, set[str]]:
+        """Return the columns of those of the two tables that exist."""
+        found: dict[str, set[str]] = {}
+        for row in self._rows(self._dialect.columns, self._source.home, table, other):
+            found.setdefault(row["table_name"], set()).add(row["column_name"])
+        return found
 
     def _run(self, sql: str, *values: object) -> None:
         self._source.execute(sql, values)
@@ -315,6 +323,14 @@ class TableRegistry(Registry):
     def _rows(self, query: str, *values: object) -> Rows:
         reader = self._source.execute(query, values)
         return reader.read_all().to_pylist() if reader is not None else []
+
+
+def _is_there(table: str, columns: Mapping[str, set[str]]) -> bool:
+    """Return True if the table is among those with columns. Raises SourceError if it is a foreign one."""
+    found = columns.get(table)
+    if found and found != set(_TABLES[table][0]):
+        raise foreign(table)
+    return bool(found)
 
 
 def _version(row: dict[str, Any], tags: Sequence[str]) -> ModelVersion:
