@@ -6,6 +6,7 @@ edits (`units = 2`, then `units = 5`) could train the model of the first.
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from importlib.machinery import (
@@ -50,8 +51,10 @@ def always_compile(folder: Path | str) -> None:
         return
     _folders.add(folder)
     # A process that loads many programs has many paths here: most are told apart without parsing them.
+    first = os.path.normpath(folder)
     known = [path for path in sys.path_importer_cache if folder.name in path]
-    for path in [path for path in known if _is_covered(Path(path))]:
+    inside = [path for path in known if os.path.normpath(path).startswith(first)]
+    for path in [path for path in inside if _is_covered(Path(path))]:
         del sys.path_importer_cache[path]
 
 

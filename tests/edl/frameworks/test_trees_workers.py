@@ -92,6 +92,7 @@ def trees(subject: TreeAdapter) -> bytes:
 
 
 Made = Callable[..., list[TreeAdapter]]
+SMALL: Mapping[str, dict[str, Any]] = {"lightgbm": {"num_leaves": 8}, "xgboost": {"max_depth": 3}}
 
 
 def of(library: str, folder: Path) -> Made:
@@ -100,6 +101,7 @@ def of(library: str, folder: Path) -> Made:
 
     def made(size: int, *described: Any, **params: Any) -> list[TreeAdapter]:
         place = folder / library / str(next(folders))
+        params = SMALL[library] | params
         return [adapter(place / str(rank), library, *described, **params) for rank in range(size)]
 
     return made
