@@ -14,11 +14,15 @@ from edl.jobs import job_folder
 from sqlflow_edl.cli.main import main
 from sqlflow_edl.session.session import Session
 from tests.databases import on_each
-from tests.sqlflow_edl.cli.test_run import DEADLINE, SLOW_TRAINING, lines, numbers, running, until
+from tests.sqlflow_edl.cli.test_run import DEADLINE, lines, numbers, running, until
 
 __all__ = ["numbers"]  # fixture
 
 SLOW = "SELECT SUM(SQRT(a.a * b.a + c.a + d.a)) AS n FROM numbers a, numbers b, numbers c, numbers d"
+SLOW_TRAINING = (  # of what loads sooner than a framework of networks
+    "SELECT a, b FROM numbers TO TRAIN BoostedTreesRegressor "
+    "WITH train.num_boost_round = 1000000, learning_rate = 0.000001 VALIDATE 0 LABEL b INTO never"
+)
 PROGRAM = """
 CREATE TABLE a AS SELECT 1 AS x, 1 AS y UNION ALL SELECT 2, 4;
 CREATE TABLE b AS SELECT 2 AS x;

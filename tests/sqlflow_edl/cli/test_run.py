@@ -307,7 +307,7 @@ def test_an_interrupt_stops_a_query_of_the_database(numbers: str, program: str) 
 @on_each("url", always=("duckdb",))
 def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(numbers: str) -> None:
     query = f"SELECT a.n AS a, 1.0 AS b FROM ({SLOW_QUERY}) AS a"
-    with running(numbers, f"{query} TO TRAIN DNNRegressor LABEL b INTO never") as process:
+    with running(numbers, f"{query} TO TRAIN BoostedTreesRegressor LABEL b INTO never") as process:
         until(process, "START")
         os.kill(process.pid, signal.SIGINT)
         until(process, "interrupted")

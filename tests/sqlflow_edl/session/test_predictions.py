@@ -245,7 +245,11 @@ def test_an_error_of_the_database_has_the_place_behind_the_call() -> None:
     table = pa.table({"x": [1.0, 2.0, 3.0], "y": [2.0, 4.0, 6.0]})
     with Session("duckdb:") as session:
         fill(session, "t", table)
-        list(session.run("SELECT * FROM t TO TRAIN BoostedTreesRegressor LABEL y INTO m"))
+        list(
+            session.run(
+                "SELECT * FROM t TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 1 LABEL y INTO m"
+            )
+        )
         text = "SELECT p.x FROM PREDICT(m, (SELECT * FROM t)) p WHERE p.nothing > 1"
         with pytest.raises(SourceError) as caught:
             list(session.run(text))
