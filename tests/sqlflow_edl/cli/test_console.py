@@ -77,7 +77,8 @@ def test_a_model_is_trained_at_a_terminal_and_what_takes_too_long_is_cancelled(t
     source = f"duckdb:///{tmp_path}/a.duckdb"
     with Session(source, create=True):
         pass
-    train = f"{ROWS} TO TRAIN LinearRegressor WITH model.framework = torch, epochs = %s LABEL b INTO %s;\r"
+    settings = "train.num_boost_round = %s, learning_rate = 0.000001"
+    train = f"{ROWS} TO TRAIN BoostedTreesRegressor WITH {settings} VALIDATE 0 LABEL b INTO %s;\r"
     with console(source) as terminal:
         terminal.until("the settings are in ")
         terminal.types(f"SELECT 1 AS x; {SLOW_QUERY}\r")
@@ -93,7 +94,7 @@ def test_a_model_is_trained_at_a_terminal_and_what_takes_too_long_is_cancelled(t
         terminal.types("SELECT 40 AS a TO PREDICT USING lines;\r")
         terminal.until("1 row (")
         terminal.types("SHOW MODELS \\G\r")
-        terminal.until("LinearRegressor")
+        terminal.until("BoostedTreesRegressor")
         terminal.until("1 row (")
         terminal.types("CREATE TABLE waggons AS SELECT 1 AS wheels;\r")
         terminal.until("OK (")

@@ -144,25 +144,19 @@ def test_what_was_typed_is_there_in_the_next_console_but_for_passwords(
     assert typed(CTRL_R, "11", "\r", "\r").data.split() == ["first", "11"]
 
 
-@pytest.mark.parametrize(
-    ("statement", "is_asked"),
-    [
-        ("DELETE FROM flowers WHERE size = 0", False),
-        ("DELETE FROM flowers -- WHERE\r", True),
-        ("WITH a AS (SELECT 1 WHERE TRUE) DELETE FROM flowers", True),
-        ("TRUNCATE flowers", True),
-        ("DROP TABLE flowers", True),
-    ],
-)
-def test_what_cannot_be_taken_back_is_asked_about(typed: Typed, statement: str, is_asked: bool) -> None:
-    console = typed(f"{statement};\r", *(["n\r"] * is_asked), "SELECT count(*) AS n FROM flowers;\r")
-    assert ("not run" in console.words) is is_asked
-    assert console.data.split() == ["n", "3" if is_asked else "2"]
-
-
-def test_what_is_agreed_to_runs(typed: Typed) -> None:
-    console = typed("DELETE FROM flowers;\r", "y\r", "SELECT count(*) AS n FROM flowers;\r")
-    assert console.data.split() == ["n", "0"]
+def test_what_cannot_be_taken_back_is_asked_about_and_runs_when_it_is_agreed_to(typed: Typed) -> None:
+    count = "SELECT count(*) AS n FROM flowers;\r"
+    asked = (
+        "DELETE FROM flowers -- WHERE\r",
+        "WITH a AS (SELECT 1 WHERE TRUE) DELETE FROM flowers",
+        "TRUNCATE flowers",
+        "DROP TABLE flowers",
+    )
+    refused = (text for statement in asked for text in (f"{statement};\r", "n\r", count))
+    unasked = "DELETE FROM flowers WHERE size = 0;\r"
+    console = typed(*refused, unasked, count, "DELETE FROM flowers;\r", "y\r", count)
+    assert console.words.count("not run") == len(asked)
+    assert console.data.split() == ["n", "3"] * len(asked) + ["n", "2", "n", "0"]
 
 
 @pytest.mark.parametrize(
