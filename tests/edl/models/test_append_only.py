@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -38,15 +38,53 @@ def registry(source: Source) -> AppendedRegistry:
     return cast(AppendedRegistry, open_registry(source))
 
 
-@pytest.mark.parametrize("size", [0, 1, PIECE_BYTES, 2 * PIECE_BYTES + 1])
 def test_an_archive_comes_back_byte_for_byte(
-    registry: AppendedRegistry, file_of: FileOf, tmp_path: Path, size: int
+    registry: AppendedRegistry, file_of: FileOf, tmp_path: Path
 ) -> None:
-    content = (bytes(range(251)) * (size // 251 + 1))[:size]
-    assert registry.save("m", file_of(content), RECORD) == 1
-    found = registry.load("m", tmp_path / "loaded")
-    assert (tmp_path / "loaded").read_bytes() == content
-    assert (found.record, found.archive_bytes, found.current) == (RECORD, size, True)
+    for version, size in enumerate((0, 1, PIECE_BYTES, 2 * PIECE_BYTES + 1), 1):
+        content = (bytes(range(251)) * (size // 251 + 1))[:size]
+        assert registry.save("m", file_of(content), RECORD) == version
+        found = registry.load("m", tmp_path / "loaded")
+        assert (tmp_path / "loaded").read_bytes() == content
+        assert (found.record, found.archive_bytes, found.current) == (RECORD, size, True)
+
+
+def test_events_say_which_version_is_current_has_a_tag_failed_or_was_saved_once(
+    registry: AppendedRegistry, file_of: FileOf
+) -> None:
+    for content in (b"1", b"2"):
+        registry.save("m", file_of(content), RECORD)
+    for _ in range(2):
+        assert registry.record_failure("m", RECORD, "no memory", once="a trial") == 3
+        assert registry.save("m", file_of(b"4"), RECORD, current=False, once="a job") == 4
+    for reference, tag in (("m@1", "production"), ("m@2", "staging"), ("m@2", "production")):
+        registry.tag(reference, tag)
+    registry.untag("m", "staging")
+    registry.activate("m@1")
+    found = [(each.version, each.state, each.current, each.tags) for each in registry.list("m")]
+    assert found == [
+        (1, "ready", True, ()),
+        (2, "ready", False, ("production",)),
+        (3, "failed", False, ()),
+        (4, "ready", False, ()),
+    ]
+
+
+def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
+    registry: AppendedRegistry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.save("m", file_of(b"1"), RECORD)
+    upload = registry._upload
+
+    def drop_after(*arguments: Any) -> tuple[int, str]:
+        done = upload(*arguments)
+        registry.drop("m")
+        return done
+
+    monkeypatch.setattr(registry, "_upload", drop_after)
+    with pytest.raises(SourceError, match="model m was dropped while it was being saved"):
+        registry.save("m", file_of(b"2"), RECORD)
+    assert registry.list() == []
 
 
 def test_a_dropped_version_is_gone_with_its_archive_and_its_number_is_not_given_again(

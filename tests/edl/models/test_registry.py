@@ -29,7 +29,12 @@ RECORD = ModelRecord(
     metrics={"accuracy": 0.5, "auc": None},
     statement="SELECT * FROM iris TO TRAIN DNNClassifier LABEL class INTO it's.mine",
 )
-PLACES = ("duckdb", "sqlite", "csv", "mysql", "postgres", "maxcompute", "folder", "memory")
+PLACES = (
+    *("duckdb", "sqlite", "csv", "mysql", "postgres", "folder", "memory"),
+    pytest.param(
+        "maxcompute", marks=pytest.mark.soak
+    ),  # test_append_only.py has all that happens to models there
+)
 STORES = ("folder", "memory")  # of their own, beside a data source
 
 FileOf = Callable[[bytes], Path]
