@@ -205,10 +205,18 @@ def until_written(log: Path, text: str) -> None:
 def test_a_server_that_the_master_refuses_leaves(
     master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
+    stopped = threading.Event()
+
+    def on_signal(number: int, handler: Callable[[int, object], object]) -> None:
+        """Stop a server that stays nevertheless."""
+        watch = threading.Thread(target=lambda: stopped.wait(SECONDS) or handler(number, None), daemon=True)
+        watch.start()
+
+    monkeypatch.setattr(signal, "signal", on_signal)
     monkeypatch.setattr(parameter_server, "warm_up", lambda: None)
     master.answer = lambda context: pb.Registration(refused=True)
     assert parameter_server.main(tmp_path, INSTANCE) == exit_codes.PREEMPTED
+    stopped.set()
     assert master.heard.get(timeout=SECONDS).incarnation == INSTANCE.incarnation
 
 
