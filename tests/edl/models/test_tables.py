@@ -82,34 +82,42 @@ def count(source: Source, table: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "size",
+    "sizes",
     [
-        0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1,
-        16 * CHUNK_BYTES, 16 * CHUNK_BYTES + 1, pytest.param(32 * 16 * CHUNK_BYTES + 5, marks=pytest.mark.soak),
+        (0, CHUNK_BYTES - 1, CHUNK_BYTES + 1, 16 * CHUNK_BYTES + 1),
+        (1, CHUNK_BYTES, 16 * CHUNK_BYTES),
+        pytest.param((32 * 16 * CHUNK_BYTES + 5,), marks=pytest.mark.soak),
     ],
-)  # fmt: skip
+    ids=["beside chunks", "chunks", "many chunks"],
+)
 def test_an_archive_of_any_size_comes_back_byte_for_byte(
-    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, size: int
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, sizes: tuple[int, ...]
 ) -> None:
-    pattern = bytes(range(251)) * (size // 251 + 1)
-    archive = file_of(pattern[:size])
-    assert registry.save("m", archive, RECORD) == 1
-    found = registry.load("m", tmp_path / "deep" / "loaded")
-    assert (tmp_path / "deep" / "loaded").read_bytes() == archive.read_bytes()
-    assert found.archive_bytes == size
-    assert count(source, CHUNKS) == -(-size // CHUNK_BYTES)
+    chunks = 0
+    for version, size in enumerate(sizes, 1):
+        pattern = bytes(range(251)) * (size // 251 + 1)
+        archive = file_of(pattern[:size])
+        assert registry.save("m", archive, RECORD) == version
+        found = registry.load("m", tmp_path / "deep" / "loaded")
+        assert (tmp_path / "deep" / "loaded").read_bytes() == archive.read_bytes()
+        assert found.archive_bytes == size
+        chunks += -(-size // CHUNK_BYTES)
+        assert count(source, CHUNKS) == chunks
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("names", [HOSTILE[::2], HOSTILE[1::2]], ids=["1", "2"])
 def test_any_name_names_a_model_and_never_a_table(
-    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, name: str
+    registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     source.execute("CREATE TABLE t AS SELECT 1 AS a")
-    registry.save(name, file_of(b"x"), RECORD)
-    registry.record_failure(name, RECORD, "it's broken; --")
-    assert registry.load(f"{name}@1", tmp_path / "loaded").name == name
-    assert set(source.tables()) - {"given", "rows"} == {"t"}
-    assert registry.drop(name) == 2
+    for name in names:
+        registry.save(name, file_of(b"x"), RECORD)
+        registry.record_failure(name, RECORD, "it's broken; --")
+        assert registry.load(f"{name}@1", tmp_path / "loaded").name == name
+        assert set(source.tables()) - {"given", "rows"} == {"t"}
+    for name in names:
+        assert registry.drop(name) == 2
+    assert registry.list() == []
     assert count(source, "t") == 1
 
 
