@@ -40,7 +40,7 @@ from tests.sqlflow_edl.serving.conftest import serving
 from tests.trained import Models, Trained, fed, forest_of, rows, statements
 
 COUNT, MANY = 2_000, 100_000
-FEW = 60  # for a way that takes rows one by one, or as texts
+FEW = 30  # for a way that takes rows one by one, or as texts
 
 
 @dataclass

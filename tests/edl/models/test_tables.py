@@ -105,6 +105,13 @@ def test_an_archive_of_any_size_comes_back_byte_for_byte(
         assert count(source, CHUNKS) == chunks
 
 
+@pytest.mark.parametrize("url", SERVERS, indirect=True)
+def test_versions_on_a_server_are_read_with_their_tags(registry: TableRegistry, file_of: FileOf) -> None:
+    registry.save("m", file_of(b"x"), RECORD)
+    registry.tag("m", "production")
+    assert [found.tags for found in registry.list()] == [("production",)]
+
+
 @pytest.mark.parametrize("names", [HOSTILE[::2], HOSTILE[1::2]], ids=["1", "2"])
 def test_any_name_names_a_model_and_never_a_table(
     registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, names: tuple[str, ...]
