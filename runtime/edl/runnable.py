@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from edl.data import pandas_later
 from edl.data.pinned import PinnedReader
 from edl.data.results import ResultFolder
 from edl.errors import JobError, did_you_mean
@@ -70,7 +69,6 @@ def write(result: Any, table: str = "") -> int:
 
 
 def _place() -> Place:
-    pandas_later.postpone()
     try:
         return msgspec.json.decode(os.environ[VARIABLE], type=Place)
     except KeyError:

@@ -89,7 +89,10 @@ def _data_of(module: str, table: str, package: str, *folders: str) -> Path:
     found = util.find_spec(module)
     if found is None or found.origin is None:
         raise SourceError(f"the table {table} comes with {package}, which is not installed", hint=_INSTALL)
-    return Path(found.origin).parent.joinpath(*folders, "data")
+    folder = Path(found.origin).parent.joinpath(*folders, "data")
+    if not folder.is_dir():
+        raise SourceError(f"the installed {package} has no tables in {folder}", hint=_INSTALL)
+    return folder
 
 
 def _flown(name: str) -> pa.Table:

@@ -157,8 +157,9 @@ def test_a_syntax_error_is_told_before_anything_runs(url: str, capsys: pytest.Ca
     assert "did you mean TRAIN?" in captured.err
 
 
-def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "--debug", "--source", "duckdb:", "-e", "SELECT nothing"]) == 1
+@pytest.mark.parametrize("statement", ["SELECT nothing", "SELECT 1 TO PREDICT t.y USING nothing"])
+def test_debug_shows_the_traceback(statement: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--debug", "--source", "duckdb:", "-e", statement]) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
