@@ -190,7 +190,8 @@ def test_validation_rows_of_their_own_have_the_classes_of_every_label(
     given = f"SELECT x, cost, {kind} AS kind FROM deals WHERE id < 9"
     with pytest.raises(SQLFlowError, match=message) as caught:
         workshop.run(
-            f"SELECT x, cost, kind FROM deals TO TRAIN DNN VALIDATE ON ({given}) LABEL cost, kind INTO n"
+            f"SELECT x, cost, kind FROM deals TO TRAIN DNN WITH model.framework = {workshop.framework} "
+            f"VALIDATE ON ({given}) LABEL cost, kind INTO n"
         )
     assert caught.value.span is not None
 
