@@ -52,7 +52,8 @@ style: $(VENV)/ready-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bytecode: $(VENV)/ready-test  # of the tests, beside lint: each test process would compile it for itself
+bytecode: $(VENV)/ready-test  # of the tests and the kernels, beside lint: each test process would compile it for itself
+	@$(BIN)/python -m edl.ps.compile_kernels
 	@$(BIN)/python -m pytest --collect-only -qq -p no:xdist -p no:cacheprovider tests > /dev/null 2>&1 || true
 
 soak: $(VENV)/ready-test   ## the fault tests 20 times over, a million drawn schedules, then what deaths may cost; takes hours

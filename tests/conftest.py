@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from edl.cluster.environment import RESOLVER
+from edl.embeddings import numba_cache
 
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from tests.postgresql import Server as PostgreSQL
 
 # What is equal in all bits is so on the CPU: the tests leave a GPU of this machine alone, but for those that need one.
+# All processes of a run share the machine code of the kernels, which takes 12 s to compile.
 for name, value in {
     "EDL_DEVICE": "cpu",
+    numba_cache.FOLDER: str(numba_cache.cache_folder() or ""),
     "KERAS_BACKEND": "tensorflow",
     "TF_CPP_MIN_LOG_LEVEL": "3",
     **RESOLVER,

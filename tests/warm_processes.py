@@ -6,16 +6,19 @@ A process runs the jobs of several sessions as it runs those of one: one after a
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from edl.frameworks import ENVIRONMENT
 from edl.run.training_client import TrainingProcess
 
-OF_ONE_TEST = ("PYTEST_CURRENT_TEST", "XDG_CONFIG_HOME", "XDG_STATE_HOME")  # variables that no job reads
-MOST_IDLE = 4  # as each takes memory
+# Variables that no job reads, and those that each process sets for itself.
+IGNORED = {"PYTEST_CURRENT_TEST", "XDG_CONFIG_HOME", "XDG_STATE_HOME", *ENVIRONMENT}
+MOST_IDLE = 6  # as each takes memory
 
 start, close = TrainingProcess.start, TrainingProcess.close
 
@@ -25,29 +28,29 @@ def shared() -> Iterator[None]:
     """Keep the processes that sessions close for later sessions of the same folder and environment."""
     surroundings: dict[TrainingProcess, Hashable] = {}
     idle: list[TrainingProcess] = []
+    lock = threading.Lock()
 
     def take(framework: str, threads: int | None = None) -> TrainingProcess:
         wanted = _surroundings(framework, threads)
-        for process in idle:
-            if surroundings[process] == wanted and process.alive:
-                idle.remove(process)
-                return process
+        with lock:  # trials of a search run side by side
+            for process in idle:
+                if surroundings[process] == wanted and process.alive:
+                    idle.remove(process)
+                    return process
         process = start(framework, threads)
         surroundings[process] = wanted
         return process
 
     def give_back(process: TrainingProcess) -> None:
-        if not process.alive or process not in surroundings:
-            surroundings.pop(process, None)
-            close(process)
-        elif process not in idle:
-            idle.append(process)
-        if len(idle) > MOST_IDLE:
-            give_up(idle.pop(0))
-
-    def give_up(process: TrainingProcess) -> None:
-        del surroundings[process]
-        close(process)
+        ended = [process]
+        if process.alive and process in surroundings:
+            with lock:
+                if process not in idle:
+                    idle.append(process)
+                ended = [idle.pop(0)] if len(idle) > MOST_IDLE else []
+        for each in ended:
+            surroundings.pop(each, None)
+            close(each)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingProcess, "start", take)
@@ -58,5 +61,5 @@ def shared() -> Iterator[None]:
 
 
 def _surroundings(framework: str, threads: int | None) -> Hashable:
-    environment = {name: value for name, value in os.environ.items() if name not in OF_ONE_TEST}
+    environment = {name: value for name, value in os.environ.items() if name not in IGNORED}
     return framework, threads, Path.cwd(), tuple(sorted(environment.items()))

@@ -295,7 +295,10 @@ def test_a_process_ends_when_its_parent_dies() -> None:
 
 
 def test_no_secret_and_no_path_of_a_job_is_in_the_arguments(process: TrainingProcess) -> None:
-    arguments = Path(f"/proc/{process.pid}/cmdline").read_bytes().split(b"\0")
+    command = Path(f"/proc/{process.pid}/cmdline")
+    while not command.read_bytes():  # for a moment after the start
+        pass
+    arguments = command.read_bytes().split(b"\0")
     assert arguments[1:5] == [b"-P", b"-m", b"edl.entrypoints.training_process", b"--framework"]
     assert len(arguments) == 11
 
