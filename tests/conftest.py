@@ -52,15 +52,8 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
 ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
-SOURCES = (
-    "duckdb",
-    "sqlite",
-    "mysql",
-    "postgres",
-    "maxcompute",
-    "csv",
-    "granite",
-)  # as parameters of tests name them
+# Sources, as parameters of tests name them.
+SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv", "granite")
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
 LEFT_OUT = pytest.StashKey[int]()  # how many tests wait for --soak
 _FAULT = re.compile(r"::test_(a\d+_|every_schedule_)|_schedules\.py::")
@@ -216,7 +209,7 @@ def own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def random_numbers() -> None:
+def state_of_libraries() -> None:
     """Every test draws the same random numbers, in any order of the tests; Keras takes its seeds from Python's.
 
     As in a process of edl, optimizers of torch do without the compiler, whose import takes seconds.
