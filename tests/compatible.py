@@ -76,7 +76,7 @@ def verdict(wheel: Path, package: str) -> Verdict:
 def main() -> int:
     """Print a row for each package; the exit code."""
     with tempfile.TemporaryDirectory() as folder:
-        wheel = built(REPOSITORY, Path(folder) / "distributions").direct
+        wheel = built(REPOSITORY, Path(folder) / "wheel")
         print(ROW.format("package", "release", *(f"sqlflow-edl{extras}" for extras in EXTRAS), "reason"))
         verdicts = []
         for package in PACKAGES:

@@ -23,7 +23,7 @@ from edl.embeddings import numba_cache
 if TYPE_CHECKING:
     from sqlflow_edl.session.session import Session
     from tests.databases import Databases
-    from tests.distributions import Distributions, Installation
+    from tests.distributions import Installation
     from tests.kubernetes.process import Cluster
     from tests.mariadb import Server
     from tests.maxcompute.process import Running
@@ -51,7 +51,8 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
+STATEMENTS = TESTS / "sqlflow_edl"
+ANALYSIS = STATEMENTS / "analysis"
 # Sources, as parameters of tests name them.
 SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv", "granite")
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
@@ -100,9 +101,9 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave variants to `make test-all` and `make soak`; that may want the rows of the fault matrix only: test_a1_…"""
     soak, faults = config.getoption("--soak"), config.getoption("--faults")
-    wanted = [item for item in items if soak or not item.get_closest_marker("soak")]
+    wanted = [item for item in items if soak or not _waits_for_soak(item)]
     if not soak:
-        wanted = _pairwise(wanted)
+        wanted = _some_variants(_some_sources(wanted))
     if faults is not None:
         wanted = _in_turn([item for item in wanted if _FAULT.search(item.nodeid)], faults)
     config.stash[LEFT_OUT] = 0 if soak else len(items) - len(wanted)
@@ -126,11 +127,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"{left_out:,} variants are left to make test-all")
 
 
-def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Keep each statement on DuckDB and on one other source, in turn; tests without DuckDB stay whole.
+def _waits_for_soak(item: pytest.Item) -> bool:
+    """True for a test that is marked, and for a case of a class whose mark names it."""
+    name = getattr(item, "originalname", item.name)
+    return any(not mark.args or name in mark.args for mark in item.iter_markers("soak"))
 
-    So every statement and every source has tests, and `make test-all` runs their product. Analysis sees nothing of a
-    source but a schema and batches of rows: each of its statements has one source, in turn.
+
+def _some_sources(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Keep each test of the runtime on DuckDB and on one other source, in turn; tests without DuckDB stay whole.
+
+    Statements see of a source what the runtime tells them: each has one source, in turn. So every statement and every
+    source has tests, and `make test-all` runs their product.
     """
     variants: dict[tuple[object, ...], dict[str, pytest.Item]] = {}
     for item in items:
@@ -141,11 +148,26 @@ def _pairwise(items: list[pytest.Item]) -> list[pytest.Item]:
     for statement, by_source in variants.items():
         if "duckdb" not in by_source:
             continue
-        analysed = ANALYSIS in by_source["duckdb"].path.parents
-        others = [source for source in by_source if analysed or source != "duckdb"]
+        is_statement = STATEMENTS in by_source["duckdb"].path.parents
+        others = [source for source in by_source if is_statement or source != "duckdb"]
         if others:
             kept = others[crc32(repr(statement).encode()) % len(others)]
             left_out |= {by_source[source] for source in others if source != kept}
+    return [item for item in items if item not in left_out]
+
+
+def _some_variants(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Keep of the variants of a test as many as its mark says: the first, the last, and some between them."""
+    variants: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("variants"):
+            variants.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out: set[pytest.Item] = set()
+    for of_test in variants.values():
+        mark = of_test[0].get_closest_marker("variants")
+        number = mark.args[0] if mark else len(of_test)
+        step = (len(of_test) - 1) / max(1, number - 1)
+        left_out |= {*of_test} - {of_test[round(step * index)] for index in range(min(number, len(of_test)))}
     return [item for item in items if item not in left_out]
 
 
@@ -301,19 +323,19 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgreSQL]
 
 
 @pytest.fixture(scope="session")
-def distributions(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Distributions:
-    """The sdist and the wheels of the checkout."""
+def wheel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the checkout."""
     from tests.distributions import built
 
-    return built(repository, _of_run(tmp_path_factory) / "distributions")
+    return built(repository, _of_run(tmp_path_factory) / "wheel")
 
 
 @pytest.fixture(scope="session")
-def installation(distributions: Distributions, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+def installation(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """An environment that has the wheel."""
     from tests.distributions import installed
 
-    return installed(distributions.direct, _of_run(tmp_path_factory) / "installation")
+    return installed(wheel, _of_run(tmp_path_factory) / "installation")
 
 
 @pytest.fixture(scope="session")

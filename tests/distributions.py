@@ -39,11 +39,10 @@ TIMEOUT_SECS = 300
 
 
 @dataclass(frozen=True)
-class Distributions:
-    """sdist: the archive. direct: the wheel as `pip install .` builds it. wheel: the one built from the sdist."""
+class Archive:
+    """sdist: the archive. wheel: the one built from it."""
 
     sdist: Path
-    direct: Path
     wheel: Path
 
 
@@ -93,23 +92,31 @@ def once(folder: Path, make: Callable[[Path], None]) -> Path:
     return folder
 
 
-def built(repository: Path, folder: Path) -> Distributions:
-    """Build all distributions in `folder`, from a copy: a checkout may hold the leavings of earlier builds."""
+def built(repository: Path, folder: Path) -> Path:
+    """Build the wheel in `folder` as `pip install .` builds it."""
 
     def make(target: Path) -> None:
-        checkout = target / "checkout"
-        shutil.copytree(repository, checkout, ignore=NOT_DISTRIBUTED)
-        hooks = _hooks(checkout)
-        _python("-c", hooks, "build_wheel", target / "direct", "build_sdist", target, cwd=checkout)
+        checkout = _copy(repository, target)
+        _python("-c", _hooks(checkout), "build_wheel", target / "direct", cwd=checkout)
+
+    [wheel] = once(folder, make).glob("direct/*.whl")
+    return wheel
+
+
+def archived(repository: Path, folder: Path) -> Archive:
+    """Build the sdist in `folder`, and the wheel of the sdist."""
+
+    def make(target: Path) -> None:
+        checkout = _copy(repository, target)
+        _python("-c", _hooks(checkout), "build_sdist", target, cwd=checkout)
         [sdist] = target.glob("*.tar.gz")
         shutil.unpack_archive(sdist, target / "unpacked", filter="data")
         [unpacked] = (target / "unpacked").iterdir()
-        _python("-c", hooks, "build_wheel", target / "from-sdist", cwd=unpacked)
+        _python("-c", _hooks(checkout), "build_wheel", target / "from-sdist", cwd=unpacked)
 
     made = once(folder, make)
-    [direct] = made.glob("direct/*.whl")
     [sdist], [wheel] = made.glob("*.tar.gz"), made.glob("from-sdist/*.whl")
-    return Distributions(sdist, direct, wheel)
+    return Archive(sdist, wheel)
 
 
 def installed(wheel: Path, folder: Path) -> Installation:
@@ -129,6 +136,13 @@ def files_of(sdist: Path) -> set[str]:
     """Names of the files of an sdist, without the folder that holds them all."""
     with tarfile.open(sdist) as archive:
         return {member.name.partition("/")[2] for member in archive if member.isfile()}
+
+
+def _copy(repository: Path, folder: Path) -> Path:
+    """Copy the checkout into `folder`: it may hold the leavings of earlier builds."""
+    checkout = folder / "checkout"
+    shutil.copytree(repository, checkout, ignore=NOT_DISTRIBUTED)
+    return checkout
 
 
 def _hooks(checkout: Path) -> str:

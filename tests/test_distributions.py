@@ -18,14 +18,14 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from edl.version import VERSION
-from tests.distributions import LABEXTENSION, PACKAGES, Distributions, Installation, files_of
+from tests.distributions import LABEXTENSION, PACKAGES, Archive, Installation, archived, files_of
 from tests.imports import imports
 from tests.mariadb import Server
 from tests.sqlflow_edl.backends.kubernetes.place import TEMPLATE
 
 PROGRAM = """\
 CREATE TABLE points AS SELECT i AS a, 2.0 * i AS b FROM range(60) AS t(i);
-SELECT a, b FROM points TO TRAIN LinearRegressor WITH model.framework = torch, epochs = 1 LABEL b INTO line;
+SELECT a, b FROM points TO TRAIN BoostedTreesRegressor WITH train.num_boost_round = 3 LABEL b INTO line;
 SELECT * FROM points TO PREDICT guesses.guess USING line;
 SELECT count(guess) AS guesses FROM guesses;
 SELECT * FROM points TO EVALUATE line LABEL b;
@@ -63,9 +63,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(
-    repository: Path, distributions: Distributions
-) -> None:
+def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(repository: Path, wheel: Path) -> None:
     expected = {
         f"{name}/{path.relative_to(repository / folder).as_posix()}"
         for folder, name in PACKAGES.items()
@@ -74,17 +72,24 @@ def test_a_wheel_holds_every_file_of_every_package_and_nothing_else(
     }
     data = f"sqlflow_edl-{VERSION}.data/data"
     expected |= {f"{data}/{path}" for path in LABEXTENSION.values()}
-    assert {name for name in contents(distributions.direct) if ".dist-info/" not in name} == expected
+    assert {name for name in contents(wheel) if ".dist-info/" not in name} == expected
 
 
-def test_an_sdist_builds_the_wheel_that_the_checkout_builds(distributions: Distributions) -> None:
-    assert contents(distributions.wheel) == contents(distributions.direct)
+@pytest.fixture(scope="module")
+def archive(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    return archived(repository, tmp_path_factory.mktemp("archives") / "archive")
 
 
-def test_an_sdist_holds_what_the_readme_points_to(repository: Path, distributions: Distributions) -> None:
+@pytest.mark.soak
+def test_an_sdist_builds_the_wheel_that_the_checkout_builds(archive: Archive, wheel: Path) -> None:
+    assert contents(archive.wheel) == contents(wheel)
+
+
+@pytest.mark.soak
+def test_an_sdist_holds_what_the_readme_points_to(repository: Path, archive: Archive) -> None:
     readme = (repository / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"\b(?:docs|samples)/[\w/.-]*\w", readme)) | {"ARCHITECTURE.md", "CHANGELOG.md"}
-    held = files_of(distributions.sdist)
+    held = files_of(archive.sdist)
     assert not [path for path in named if not any(f"{each}/".startswith(f"{path}/") for each in held)]
 
 

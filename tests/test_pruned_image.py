@@ -75,6 +75,7 @@ def test_a_line_that_is_no_rule_is_refused(prune: ModuleType, line: str) -> None
         list(prune.rules(f"\n{line}\n"))
 
 
+@pytest.mark.soak
 def test_each_line_of_the_list_is_about_a_file_that_is_installed(prune: ModuleType) -> None:
     """A package that has moved its files would keep them otherwise."""
     site = Path(sysconfig.get_path("purelib"))

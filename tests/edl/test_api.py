@@ -69,6 +69,7 @@ def test_a_module_of_pytorch_is_trained_in_place(dataset: Any, more: dict[str, A
     np.testing.assert_allclose(trained.predict(X[:5]), model(torch.tensor(X[:5])).detach().numpy())
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dataset", [(X, Y), ({"x": X}, Y), TABLE], ids=["array", "dict", "table"])
 def test_a_model_of_keras_is_trained_in_place(dataset: Any) -> None:
     inputs = keras.Input((3,), name="x")
@@ -89,6 +90,7 @@ def test_the_weights_that_a_model_has_are_those_it_starts_from() -> None:
     assert (train(model, optimizer="sgd", epochs=1).metrics["loss"] or 0.0) < 1e-10
 
 
+@pytest.mark.soak
 def test_a_model_is_trained_in_the_precision_that_is_given() -> None:
     losses = [
         train(nn.Linear(3, 1), precision=each, device="cpu").metrics["loss"]
@@ -113,6 +115,7 @@ def test_losses_of_logits_give_probabilities_to_metrics() -> None:
     assert (trained.metrics["accuracy"] or 0.0) > 0.95
 
 
+@pytest.mark.soak
 def test_rows_may_have_weights_also_with_a_loss_of_pytorch_that_gives_the_mean() -> None:
     model = nn.Linear(3, 1)
     wrong = np.where(np.arange(600) % 2, Y, 0.0).astype(np.float32)
@@ -147,6 +150,7 @@ def test_the_best_epoch_is_kept_and_callbacks_are_told() -> None:
     assert trained.outcome.stopped
 
 
+@pytest.mark.soak
 def test_embeddings_in_row_tables_are_trained_and_predict() -> None:
     ids = np.arange(600) % 7
     inputs = keras.Input((), dtype="int64", name="id")

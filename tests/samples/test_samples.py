@@ -41,6 +41,7 @@ def count(session: Session, table: str) -> int:
     return found
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("table", "rows"), [("iris", 150), ("breast_cancer", 569), ("wine", 178), ("diabetes", 442), ("flights", 336_776),
                         ("weather", 26_115), ("planes", 3_322), ("airports", 1_458), ("employee", 6_400),
@@ -103,6 +104,7 @@ def test_making_the_samples_again_replaces_them_and_leaves_other_tables(
         assert count(again, "mine") == 1
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_the_statements_of_a_sample_program_compile(program: Path, session: Session) -> None:
     compiled = 0
@@ -118,6 +120,7 @@ def test_the_statements_of_a_sample_program_compile(program: Path, session: Sess
     assert compiled
 
 
+@pytest.mark.soak
 def test_the_runnables_of_the_samples_find_drift_and_bins(session: Session) -> None:
     program = (Path(__file__).parents[2] / "samples/runnables.sql").read_text(encoding="utf-8")
     _, drift, _, bins = (result.to_arrow() for result in session.run(program))

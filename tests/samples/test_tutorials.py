@@ -52,6 +52,7 @@ def test_a_tutorial_shows_the_statements_of_its_program(program: Path) -> None:
     assert shown == statements.strip()
 
 
+@pytest.mark.soak
 def test_the_first_tutorial_shows_the_plan_the_mistakes_and_the_program_of_its_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,6 +58,7 @@ def test_predict_tells_anomalies_with_their_scores(session: Session) -> None:
     assert score[farthest] > np.quantile(score, 0.99)
 
 
+@pytest.mark.soak
 def test_the_same_statement_gives_the_same_forest(session: Session) -> None:
     list(session.run(f"{TRAIN} INTO again"))
 

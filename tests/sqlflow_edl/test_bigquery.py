@@ -142,6 +142,7 @@ def test_predictions_stand_beside_the_columns_of_the_query(session: Session) -> 
     assert total == {"n": 60}
 
 
+@pytest.mark.soak
 def test_a_threshold_is_written_as_a_struct(session: Session) -> None:
     text = "SELECT * FROM ML.PREDICT(MODEL sizes, (SELECT 0 AS rooms), STRUCT({} AS threshold))"
     found = [rows(session, text.format(value))[0]["predicted_size"] for value in (1e-9, 0.5)]
@@ -152,6 +153,7 @@ def test_a_threshold_is_written_as_a_struct(session: Session) -> None:
     assert text.format(0.25)[threshold.value.span.start : threshold.value.span.end] == "0.25"
 
 
+@pytest.mark.soak
 def test_figures_and_explanations_are_rows(session: Session) -> None:
     [figures] = rows(session, "SELECT * FROM ML.EVALUATE(MODEL shop.prices, TABLE houses)")
     [ours] = rows(session, "SELECT * FROM houses TO EVALUATE shop.prices")

@@ -146,6 +146,7 @@ def sharing(session: Session, settings: str, columns: str = "") -> dict[str, tup
     return {row["name"]: (row["value"], row["why"]) for row in rows if row["section"] == "training"}
 
 
+@pytest.mark.soak
 def test_the_plan_says_how_workers_share_a_training_and_why(url: str) -> None:
     with Session(url) as session:
         found = sharing(session, "num_workers = 3")
@@ -245,6 +246,7 @@ def test_a_statement_that_stores_nothing_cannot_be_left(url: str) -> None:
         session.leave(session.parse("SELECT 1")[0])
 
 
+@pytest.mark.soak
 @on_each("url", always=("duckdb",))
 def test_the_command_leaves_its_last_job(url: str) -> None:
     command = [sys.executable, "-m", "sqlflow_edl.cli.main", "run", "--source", url, "--detach", "-e"]

@@ -43,6 +43,7 @@ def numbers(found: pa.Table, name: str) -> Array:
     return np.array([[float(each) for each in text.split(",")] for text in found[name].to_pylist()])
 
 
+@pytest.mark.soak
 def test_logits_and_members_belong_to_the_probabilities_and_the_embedding_is_the_last_hidden_layer(
     workshop: Workshop,
 ) -> None:
@@ -58,6 +59,7 @@ def test_logits_and_members_belong_to_the_probabilities_and_the_embedding_is_the
     assert embedding.any()
 
 
+@pytest.mark.soak
 def test_rows_of_one_leaf_in_each_tree_get_one_prediction(workshop: Workshop) -> None:
     found = predicted(workshop, "grown", "[pred_leaf]")
     assert numbers(found, "guess_leaves").shape == (ROWS, 3)
@@ -75,6 +77,7 @@ def test_the_nearest_centre_is_that_of_the_cluster(workshop: Workshop) -> None:
     assert distances.min(axis=1) == pytest.approx(found["cluster_distance"].to_numpy())
 
 
+@pytest.mark.soak
 def test_probabilities_are_the_columns_of_many_classes(workshop: Workshop) -> None:
     found = predicted(workshop, "netted", "[probabilities]", ", predict.probabilities = false")
     assert found.column_names[-4:] == ["guess_prob", "guess_prob_a", "guess_prob_b", "guess_prob_c"]

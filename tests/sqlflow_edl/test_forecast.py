@@ -86,6 +86,7 @@ def test_predict_answers_the_rows_after_the_last_known_label(model: Session) -> 
     assert np.median(error) < 0.1
 
 
+@pytest.mark.soak
 def test_another_query_may_name_its_columns_in_another_case_and_be_evaluated(model: Session) -> None:
     query = (
         "SELECT sales AS SALES, store AS Store, promo AS PROMO, day AS Day FROM sales WHERE sales IS NOT NULL"
@@ -105,6 +106,7 @@ def test_evaluating_the_rows_of_the_training_is_said(model: Session) -> None:
     assert any("the model was trained on these rows, too" in note for note in found.notes)
 
 
+@pytest.mark.soak
 def test_explain_adds_up_to_the_forecasts_of_the_backtest(model: Session) -> None:
     list(model.run(f"{KNOWN} TO EXPLAIN m INTO why"))
 
@@ -117,6 +119,7 @@ def test_explain_adds_up_to_the_forecasts_of_the_backtest(model: Session) -> Non
     )
 
 
+@pytest.mark.soak
 def test_another_process_reads_the_model_back(model: Session) -> None:
     with Session(model.source.url) as other:
         assert last(other, "SELECT * FROM sales TO PREDICT USING m").num_rows == 3 * AHEAD
@@ -139,6 +142,7 @@ def test_describe_names_the_series(model: Session) -> None:
     assert rows["validation", "rows"] == "42, the last 14 steps of each series in 2 windows"
 
 
+@pytest.mark.soak
 def test_quantiles_become_columns_around_the_forecast(session: Session) -> None:
     wanted = "forecast.quantiles = [0.9, 0.1], train.num_boost_round = 40"
     list(session.run(f"{KNOWN} TO TRAIN Forecast {WITH}, {wanted} LABEL sales INTO wide"))
@@ -186,6 +190,7 @@ def test_only_parts_of_the_time_with_a_cycle_longer_than_a_season_are_features(m
     assert parts(1) == {"weekday"}
 
 
+@pytest.mark.soak
 def test_a_season_that_the_series_do_not_show_twice_is_none(session: Session) -> None:
     weekly = "SELECT day, sales FROM sales WHERE store = 1 AND sales IS NOT NULL AND dayofweek(day) = 1"
     settings = "forecast.time = day, forecast.horizon = 2, train.num_boost_round = 2"
@@ -196,6 +201,7 @@ def test_a_season_that_the_series_do_not_show_twice_is_none(session: Session) ->
     )
 
 
+@pytest.mark.soak
 def test_a_number_may_be_the_time_of_one_series(session: Session) -> None:
     query = "SELECT day - DATE '2024-01-01' AS number, sales FROM sales WHERE store = 1 AND sales IS NOT NULL"
     settings = "forecast.time = number, forecast.horizon = 7, forecast.season = 7, train.num_boost_round = 2"

@@ -63,6 +63,7 @@ def pinned(session: Session, text: str) -> tuple[pa.Table, spec.Rows]:
     return pa.Table.from_batches(list(reader.read(0, reader.rows))), found.spec.rows
 
 
+@pytest.mark.soak
 def test_the_model_is_the_one_of_the_library_on_the_same_rows(session: Session, tmp_path: Path) -> None:
     text = f"{COLUMNS} {TRAIN} LABEL relevance VALIDATE 0.2 INTO ranker"
     rows, counted = pinned(session, text)
@@ -167,6 +168,7 @@ def test_larger_groups_may_divide_the_rows(session: Session) -> None:
         assert not set(sides[0].to_pylist()) & set(sides[1].to_pylist())
 
 
+@pytest.mark.soak
 def test_validation_rows_of_a_query_have_groups_too(session: Session) -> None:
     validated = f"VALIDATE ON ({COLUMNS} WHERE customer < 5)"
     last(

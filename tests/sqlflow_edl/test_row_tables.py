@@ -39,6 +39,7 @@ def train(framework: str, into: str, epochs: int = 8) -> str:
     )
 
 
+@pytest.mark.soak
 def test_only_rows_that_were_trained_are_in_the_archive(workshop: Workshop, tmp_path: Path) -> None:
     found = workshop.archive("shop", tmp_path)
     weights = found.weights()
@@ -50,6 +51,7 @@ def test_only_rows_that_were_trained_are_in_the_archive(workshop: Workshop, tmp_
     assert found.parameters() == numbers
 
 
+@pytest.mark.soak
 def test_the_same_statement_gives_the_same_rows_bit_for_bit(workshop: Workshop, tmp_path: Path) -> None:
     workshop.run(train(workshop.framework, "INTO again"))
     one, other = (workshop.archive(name, tmp_path).weights() for name in ("shop", "again"))
@@ -86,6 +88,7 @@ def test_ids_that_were_never_trained_are_predicted_alike_every_time(workshop: Wo
     assert len(set(columns[0])) > 30
 
 
+@pytest.mark.soak
 def test_training_goes_on_from_the_rows_of_a_model(workshop: Workshop, tmp_path: Path) -> None:
     workshop.run(
         "SELECT * FROM visits WHERE seconds < 5 TO TRAIN DeepFMClassifier WITH epochs = 1, lr = 0 "

@@ -107,6 +107,7 @@ def test_a_search_says_what_it_did_and_on_which_rows(searched: Searched) -> None
     assert sum(trial.weight for trial in sizes.trials) == pytest.approx(1)
 
 
+@pytest.mark.soak
 def test_an_ensemble_learns_numbers_and_classes(searched: Searched) -> None:
     assert searched.results["prices"].figures["r2"] > 0.7
     assert searched.results["sizes"].figures["accuracy"] > 0.6
@@ -124,6 +125,7 @@ def test_the_reported_figures_are_those_of_evaluate_on_the_same_rows(searched: S
     assert {name: found[name] for name in reported} == pytest.approx(reported, rel=1e-6)
 
 
+@pytest.mark.soak
 def test_the_statements_of_the_trials_train_the_same_models_and_their_mean_is_the_ensemble(
     searched: Searched,
 ) -> None:
@@ -194,6 +196,7 @@ def test_the_intervals_of_an_ensemble_come_from_rows_that_chose_nothing(searched
     assert searched.archive("sizes").residuals is None
 
 
+@pytest.mark.soak
 def test_the_importance_of_a_column_is_that_for_the_whole_ensemble(searched: Searched) -> None:
     rows = searched.rows("SELECT x, y, city, price FROM houses TO EXPLAIN prices")
     assert {row["feature"] for row in rows} == {"x", "y", "city"}
@@ -342,6 +345,7 @@ def test_a_model_is_cross_validated_in_folds_and_trained_on_all_rows(searched: S
     assert described(searched, "validated")["model", "framework"] == "lightgbm"
 
 
+@pytest.mark.soak
 def test_attributes_with_several_values_are_searched(searched: Searched) -> None:
     [result] = searched.session.run(
         """SELECT x, y, city, price FROM houses TO TRAIN LGBMRegressor

@@ -124,6 +124,7 @@ def test_training_goes_on_with_the_same_labels_alone(workshop: Workshop) -> None
         workshop.run(f"{QUERY} {more} LABEL cost, late USING deal INTO further")
 
 
+@pytest.mark.soak
 def test_a_model_of_the_users_own_gives_an_output_for_each_label(workshop: Workshop) -> None:
     name = {"torch": "torch_heads.Heads", "keras": "keras_heads.heads"}[workshop.framework]
     workshop.run(f"SELECT x, cost, kind FROM deals TO TRAIN {name} WITH epochs = 2 LABEL cost, kind INTO own")
@@ -132,6 +133,7 @@ def test_a_model_of_the_users_own_gives_an_output_for_each_label(workshop: Works
     assert found["cost"].to_numpy().std() > 0
 
 
+@pytest.mark.soak
 def test_an_output_that_is_missing_is_named(workshop: Workshop) -> None:
     if workshop.framework == "keras":
         pytest.skip("the check is that of both")

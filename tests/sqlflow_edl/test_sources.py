@@ -141,6 +141,7 @@ def test_a_model_knows_its_statement_and_its_rows(session: Session, tmp_path: Pa
     assert values["data", "kind"].startswith("91 rows, no NULL, 3 different, most often ")
 
 
+@pytest.mark.soak
 def test_training_goes_on_from_a_model_and_makes_a_version(session: Session) -> None:
     """With steps of no size, so that both versions predict the same."""
     [result] = run(
@@ -171,6 +172,7 @@ def test_a_model_predicts_into_a_table_and_is_measured(session: Session) -> None
     assert measured.figures["accuracy"] == pytest.approx((found["kind"] == found["guess"]).mean())
 
 
+@pytest.mark.soak
 def test_every_type_and_any_text_comes_back_from_a_result_table_in_the_querys_order(session: Session) -> None:
     """Where NULL is in that order is the database's own affair."""
     rows = "SELECT * FROM odd ORDER BY price, id"
@@ -184,6 +186,7 @@ def test_every_type_and_any_text_comes_back_from_a_result_table_in_the_querys_or
     assert measured.figures["accuracy"] == pytest.approx(right)
 
 
+@pytest.mark.soak
 def test_the_columns_of_the_classes_have_names_that_the_database_takes(session: Session) -> None:
     names = ["No", "größe 表 😀", "no_2", "yes, really"]
     if session.dialect == "mysql":  # no characters beyond 16 bits
@@ -214,6 +217,7 @@ def test_predictions_keep_the_other_columns_and_the_order(session: Session) -> N
     assert found["more"].unique().to_pylist() == ["kept"]
 
 
+@pytest.mark.soak
 def test_an_evaluation_goes_into_a_table_with_a_column_per_figure(session: Session) -> None:
     found = table(
         session,
@@ -224,6 +228,7 @@ def test_an_evaluation_goes_into_a_table_with_a_column_per_figure(session: Sessi
     assert found.num_rows == 1
 
 
+@pytest.mark.soak
 def test_which_classes_are_taken_for_which_is_counted(session: Session) -> None:
     text = "SELECT * FROM iris TO EVALUATE flowers.small WITH evaluate.report = confusion_matrix"
     [result] = run(session, text)
@@ -240,6 +245,7 @@ def test_which_classes_are_taken_for_which_is_counted(session: Session) -> None:
     )
 
 
+@pytest.mark.soak
 def test_a_model_is_explained_by_the_columns_that_it_reads(session: Session) -> None:
     [result] = run(session, "SELECT * FROM iris TO EXPLAIN flowers.small WITH explain.samples = 4")
     found = result.to_arrow().to_pydict()
@@ -295,6 +301,7 @@ def test_columns_are_found_whatever_their_case(session: Session) -> None:
     assert found.column_names[:4] == [spelt("X0", session), "x1", spelt("X2", session), "x3"]
 
 
+@pytest.mark.soak
 def test_a_result_replaces_the_one_before_it(session: Session) -> None:
     for rows in (150, 7):
         run(session, f"SELECT * FROM iris WHERE id < {rows} TO PREDICT again.kind USING flowers.small")
@@ -387,6 +394,7 @@ def test_ordinary_sql_goes_to_the_database_as_it_is(session: Session) -> None:
     assert table(session, text).to_pydict() == {"target": [1]}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", SOURCES[:-1])  # MaxCompute has no transactions
 def test_statements_of_the_database_pass_through(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
@@ -405,6 +413,7 @@ def test_statements_of_the_database_pass_through(
     assert capsys.readouterr().out == "a,b\n2,x;\n"
 
 
+@pytest.mark.soak
 def test_what_a_dead_client_has_staged_is_dropped_by_the_next_session(tmp_path: Path) -> None:
     url = f"duckdb:{tmp_path / 'd.duckdb'}"
     job = job_folder.create("predict")

@@ -49,6 +49,7 @@ def archive(session: Session, name: str, folder: Path) -> Path:
     return folder / "model.zip"
 
 
+@pytest.mark.soak
 def test_columns_are_fitted_to_all_rows_and_no_weights_are_stored(session: Session, tmp_path: Path) -> None:
     found = read_archive(archive(session, "t", tmp_path))
 

@@ -79,6 +79,7 @@ def test_what_numbers_categories_and_dates_are_worth_is_learned(session: Session
     assert np.abs(errors).mean() < 60
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("library", "label"),
     [
@@ -102,6 +103,7 @@ def test_classes_have_probabilities(session: Session, library: str, label: str) 
     np.testing.assert_allclose(sums, 1)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("library", EITHER)
 def test_the_same_statement_gives_the_same_model(session: Session, tmp_path: Path, library: str) -> None:
     found = []
@@ -117,6 +119,7 @@ def test_the_same_statement_gives_the_same_model(session: Session, tmp_path: Pat
     assert found[0] == found[1]
 
 
+@pytest.mark.soak
 def test_a_training_ends_early_and_keeps_its_best_round(session: Session, tmp_path: Path) -> None:
     [done] = session.run(
         "SELECT age, city, born, income FROM people TO TRAIN LGBMRegressor WITH eta = 0.3 LABEL income INTO early"
@@ -151,6 +154,7 @@ def test_shapley_values_of_columns_add_up_to_the_margin(session: Session, librar
     np.testing.assert_allclose(parts[2], parts[3])  # both columns have half of what their cross is worth
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("library", EITHER)
 def test_the_explained_class_is_the_predicted_one(session: Session, library: str) -> None:
     rows = last(
@@ -176,6 +180,7 @@ def test_a_description_lists_the_columns_by_importance(session: Session) -> None
     assert listed[0]["value"].startswith("gain ")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_model_grows_beyond_another(session: Session, tmp_path: Path, library: str) -> None:
     statement = """SELECT age, city, born, income FROM people TO TRAIN BoostedTreesRegressor

@@ -40,6 +40,7 @@ def predicted(workshop: Workshop, attributes: str, model: str = "costs") -> pa.T
     )
 
 
+@pytest.mark.soak
 def test_an_interval_holds_about_its_share_of_new_rows(workshop: Workshop) -> None:
     query = "SELECT * FROM noisy WHERE id >= 600 ORDER BY id TO PREDICT USING costs"
     truth = workshop.rows("SELECT cost FROM noisy WHERE id >= 600 ORDER BY id")["cost"]
@@ -104,6 +105,7 @@ def test_probabilities_of_a_number_are_refused_at_their_name(workshop: Workshop)
     assert caught.value.span is not None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.soak)])
 def test_a_threshold_is_that_of_the_predictions_and_of_their_figures(
     workshop: Workshop, workers: int

@@ -131,6 +131,7 @@ def test_nothing_is_there_at_first_and_nothing_is_left_in_the_end(
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("instances", ["relay", "objects"], indirect=True)
 def test_what_was_sent_and_what_was_fetched_before_takes_no_room(instances: Instances) -> None:
     one, other = instances("one"), instances("other")
@@ -186,6 +187,7 @@ def test_a_call_that_is_repeated_takes_the_channel_of_now(tmp_path: Path) -> Non
     assert called == [0, 1]
 
 
+@pytest.mark.soak
 def test_the_next_master_on_an_empty_disk_says_that_a_checkpoint_is_gone(
     master: Master, tmp_path: Path
 ) -> None:

@@ -276,6 +276,7 @@ def test_a_secret_in_the_name_of_the_data_is_refused(zoo: Path, capsys: pytest.C
     assert "secret@" not in err
 
 
+@pytest.mark.soak
 def test_the_job_folder_alone_tells_another_process_what_to_run(zoo: Path, process: TrainingProcess) -> None:
     (zoo / "zoo_numbers.py").write_text(
         NUMBERS.partition("class Numbers")[0] + NUMBERS.partition("rows)\n\n\n")[2]

@@ -114,6 +114,7 @@ def test_who_does_not_come_is_waited_for_as_long_as_is_said(group: Group) -> Non
         group.members[0].sum(np.ones(1), SHORT)
 
 
+@pytest.mark.soak
 def test_a_group_in_which_a_member_was_late_is_left(group: Group) -> None:
     with pytest.raises(GroupError):
         group.members[0].sum(np.ones(1), SHORT)
@@ -121,6 +122,7 @@ def test_a_group_in_which_a_member_was_late_is_left(group: Group) -> None:
         group.members[1].sum(np.ones(1), PATIENT)
 
 
+@pytest.mark.soak
 def test_a_member_that_does_not_come_to_the_meeting_is_not_waited_for_longer() -> None:
     with pytest.raises(GroupError, match="timed out"):
         SharedSums(lambda own: np.stack([own, own]), 0, 2, SHORT)

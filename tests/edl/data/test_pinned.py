@@ -48,6 +48,7 @@ def test_all_rows_come_back_in_order_around_the_borders_of_batches(tmp_path: Pat
     assert table.equals(numbered(rows).read_all())
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("start", "end"),
     [
@@ -111,6 +112,7 @@ def test_several_threads_read_at_once(tmp_path: Path) -> None:
         assert sum(pool.map(total, range(0, 200_000, 1000))) == sum(range(200_000))
 
 
+@pytest.mark.soak
 def test_another_process_reads_what_the_json_names(tmp_path: Path) -> None:
     pinned = pin(tmp_path, 70_000)
     (tmp_path / "pinned.json").write_bytes(msgspec.json.encode(pinned))
@@ -129,6 +131,7 @@ def test_another_process_reads_what_the_json_names(tmp_path: Path) -> None:
     assert int(done.stdout) == sum(range(69_990, 70_000))
 
 
+@pytest.mark.soak
 def test_equal_rows_have_equal_digests_however_they_arrived(tmp_path: Path) -> None:
     digests = {pin(tmp_path / str(size), 70_000, size).digest for size in (1000, 10_000, 65_536, 70_000)}
     assert len(digests) == 1

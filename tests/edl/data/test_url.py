@@ -171,6 +171,7 @@ def test_a_path_that_lacks_the_slash_of_the_root_is_named(tmp_path: Path) -> Non
     assert error.value.hint.endswith(f"write duckdb:///{tmp_path}/new.duckdb")
 
 
+@pytest.mark.soak
 def test_a_database_is_made_when_asked_and_found_afterwards(tmp_path: Path) -> None:
     url = f"duckdb:///{tmp_path}/new.duckdb"
     made = connect(url, create=True)

@@ -39,6 +39,10 @@ scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.8)
 sampler = edl.elastic.sampler(len(data), batch_size=50, epochs=EPOCHS, micro_batch=MICRO)
 edl.elastic.checkpoint(model, optimizer, scheduler)
 (FOLDER / f"pid-{RANK}").write_text(str(os.getpid()))
+for _ in range(600):  # 60 s for the other workers to start: a group of one would be done before
+    if len([*FOLDER.glob("pid-*")]) >= WORKERS:
+        break
+    threading.Event().wait(0.1)
 
 
 @edl.elastic.on_change

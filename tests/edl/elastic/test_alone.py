@@ -77,6 +77,7 @@ def test_every_row_comes_once_in_each_epoch_in_another_order() -> None:
     assert Loop().elastic().seen == loop.seen
 
 
+@pytest.mark.soak
 def test_the_loop_computes_what_a_plain_one_computes() -> None:
     loop = Loop().elastic()
     assert loop.weights == Loop().plain(loop.seen).weights

@@ -43,6 +43,7 @@ def test_a_sharded_model_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
     weights(tmp_path)
 
 
+@pytest.mark.soak
 def test_a_sharded_model_is_refused(tmp_path: Path) -> None:
     from torch.distributed.fsdp import fully_shard  # takes half a second, in each process of the tests
 

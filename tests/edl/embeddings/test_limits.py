@@ -38,6 +38,7 @@ def check_equal(one: RowTable, other: RowTable) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
 @pytest.mark.parametrize(
     "limits", [RowLimits(max_rows=60), RowLimits(ttl_steps=40), RowLimits(max_rows=100, ttl_steps=20)]
@@ -72,6 +73,7 @@ def test_the_rows_that_stay_are_the_last_trained_ones_with_their_slots(limits: R
     np.testing.assert_array_equal(subject.read(gone), made(RowLimits()).read(gone))
 
 
+@pytest.mark.soak
 def test_an_id_gets_a_row_when_so_many_steps_have_trained_with_it() -> None:
     subject, ids = made(RowLimits(min_count=3)), np.array([4, -9])
     first = subject.gather(ids)
@@ -87,6 +89,7 @@ def test_an_id_gets_a_row_when_so_many_steps_have_trained_with_it() -> None:
     assert subject.steps == 4
 
 
+@pytest.mark.soak
 def test_gradients_of_admitted_ids_are_not_those_of_their_neighbours() -> None:
     subject, plain = made(RowLimits(min_count=2)), made(RowLimits())
     train(subject, np.array([1, 3]))
@@ -105,6 +108,7 @@ def test_new_ids_are_admitted_too_early_seldom_however_many_there_were() -> None
     assert len(subject.export().counts) == size == 8_192
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("limits", [RowLimits(2, 60, 30), RowLimits(3), RowLimits(max_rows=60)])
 def test_a_table_goes_on_alike_from_a_copy_and_from_what_is_stored(limits: RowLimits) -> None:
     one, copy, loaded, put = (made(limits) for _ in range(4))

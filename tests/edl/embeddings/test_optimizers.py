@@ -48,12 +48,14 @@ def moved(optimizer: Optimizer) -> np.ndarray:
     return subject.export().rows
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("case", TORCH)
 def test_steps_on_all_rows_are_those_of_torch(case: str) -> None:
     expected = stepped_by_torch(case, start(), gradients(), RATE)
     np.testing.assert_allclose(moved(of_torch(case)), expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("case", KERAS)
 def test_steps_on_all_rows_are_those_of_keras(case: str) -> None:
     expected, optimizer = stepped_by_keras(case, start(), gradients(), RATE)
@@ -80,6 +82,7 @@ LAZY: dict[str, tuple[Any, dict[str, Any], Optimizer]] = {
 }
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize("case", LAZY)
 def test_steps_that_miss_rows_are_those_of_torch_on_sparse_gradients(case: str) -> None:
     kind, arguments, optimizer = LAZY[case]
@@ -119,6 +122,7 @@ EVERYTHING = dict.fromkeys(
 RULES = [(framework, name) for framework in ("keras", "torch") for name in names(framework)]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(("framework", "name"), RULES)
 def test_no_rule_moves_a_row_that_is_not_touched(framework: Framework, name: str) -> None:
     subject = table(Optimizer(framework, name, EVERYTHING))

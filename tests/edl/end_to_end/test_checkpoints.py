@@ -52,6 +52,7 @@ def is_as_alone(job: Job, outcome: Outcome, alone: Job, expected: Outcome, toler
         np.testing.assert_allclose(array, wanted[name], rtol=0, atol=tolerance, err_msg=job.logs())
 
 
+@pytest.mark.soak
 def test_a_trainer_that_is_killed_is_followed_by_one_that_has_its_checkpoint_from_the_master() -> None:
     options: dict[str, Any] = {"validation": 300, "epochs": 40, "keep": "best"}
     alone = Job(table(1500), framework="lightgbm", **options)

@@ -245,6 +245,7 @@ def test_a26_a_full_disk_is_named(tmp_path: Path) -> None:
         state_store.write(b"what is done")
 
 
+@pytest.mark.soak
 def test_a_drained_worker_gives_back_what_it_has_and_another_goes_on() -> None:
     job = slow_trees(table(1500), epochs=30)
     with job.running():

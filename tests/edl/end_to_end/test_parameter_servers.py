@@ -183,6 +183,7 @@ def test_a6_servers_that_log_updates_lose_none_of_them_when_they_are_killed(loca
     assert watch.generations == {1}
 
 
+@pytest.mark.soak
 @MODES
 def test_the_number_of_servers_changes_and_every_update_counts_once_whoever_is_killed_meanwhile(
     mode: str,

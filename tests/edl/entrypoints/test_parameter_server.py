@@ -184,6 +184,7 @@ def test_a_server_that_is_killed_is_followed_by_one_that_has_its_cut_and_ends_wi
     assert process.returncode < 0
 
 
+@pytest.mark.soak
 def test_a_server_says_in_its_log_that_it_cannot_reach_the_master(
     master: Master, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

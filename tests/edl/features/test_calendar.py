@@ -33,6 +33,7 @@ def ids(values: Any, part: Any, kind: pa.DataType | None = None) -> list[int]:
     return found.tolist()
 
 
+@pytest.mark.soak
 @given(st.lists(INSTANTS, min_size=1))
 def test_parts_are_those_of_the_calendar(instants: list[dt.datetime]) -> None:
     for unit in ("s", "us"):
@@ -41,6 +42,7 @@ def test_parts_are_those_of_the_calendar(instants: list[dt.datetime]) -> None:
     assert years(pa.array(instants), "x").tolist() == [at.year for at in instants]
 
 
+@pytest.mark.soak
 @given(st.lists(INSTANTS.map(lambda at: at.date()), min_size=1))
 def test_a_date_is_its_midnight(dates: list[dt.date]) -> None:
     for kind in (pa.date32(), pa.date64()):

@@ -47,6 +47,7 @@ def test_golden_values(text: str, expected: int) -> None:
     assert hashes([text]) == [expected]
 
 
+@pytest.mark.soak
 @given(st.lists(texts(max_size=40)))
 def test_a_column_hashes_as_its_values_one_by_one(values: list[str]) -> None:
     expected = [hash_one(value.encode()) for value in values]
@@ -60,6 +61,7 @@ def test_a_slice_hashes_its_own_rows(values: list[bytes], start: int, length: in
     assert hash_texts(array).tolist() == [hash_one(value) for value in values[start : start + length]]
 
 
+@pytest.mark.soak
 def test_texts_longer_than_the_table_and_the_window_hash_alike() -> None:
     values = [b"a" * 70_000, b"", bytes(range(256)) * 2, b"", b"z" * 200_000, b"end"]
     assert hashes(values) == [hash_one(value) for value in values]
@@ -72,6 +74,7 @@ def test_no_rows_and_empty_texts_hash() -> None:
     assert len(hash_texts(pa.nulls(2, pa.string()))) == 2
 
 
+@pytest.mark.soak
 def test_neighbours_do_not_collide() -> None:
     words = [str(i) for i in range(200_000)] + [f"user_{i:09d}" for i in range(200_000)]
     assert len(set(hashes(words))) == len(words)

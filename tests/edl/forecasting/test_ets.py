@@ -27,6 +27,7 @@ def forecast(*series: npt.NDArray[np.float64], season: int = 7) -> npt.NDArray[n
         return auto_ets(np.concatenate(series), ends - 10, firsts, 10, season)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", SERIES)
 def test_a_series_of_a_form_is_continued_by_it(name: str) -> None:
     [found] = forecast(SERIES[name])
@@ -34,6 +35,7 @@ def test_a_series_of_a_form_is_continued_by_it(name: str) -> None:
     np.testing.assert_allclose(found, SERIES[name][-10:], atol=2.0)
 
 
+@pytest.mark.soak
 def test_the_forecast_of_a_series_does_not_depend_on_the_length_of_others() -> None:
     short, long = SERIES["an added season"][-40:], SERIES["a line"]
     gaps = np.where(STEPS % 9 == 4, np.nan, long)

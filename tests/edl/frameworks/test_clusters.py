@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from sklearn.cluster import KMeans
 
 from edl.frameworks.torch.clusters import Centres, first_centres, squared_distances
 
 
+@pytest.mark.soak
 def test_the_start_is_as_good_as_the_library_s() -> None:
     torch.manual_seed(3)
     rows = torch.randn(300, 4) + 4 * torch.randint(0, 3, (300, 1))

@@ -28,6 +28,7 @@ def clusters() -> tuple[np.ndarray, np.ndarray]:
     return rows, np.arange(len(rows)) >= 900
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("table", [tumours, pytest.param(clusters, marks=pytest.mark.soak)])
 def test_anomalies_are_found_as_well_as_by_the_library(table: object) -> None:
     rows, unusual = table()  # type: ignore[operator]

@@ -15,6 +15,22 @@ from tests.edl.frameworks.adapter_cases import FEATURES, LABELS, AdapterCases, c
 HIDDEN = 'hidden = keras.layers.Dense(16, activation="relu")(concatenated(FEATURES, inputs))'
 
 
+@pytest.mark.soak(
+    "test_a_rate_of_zero_moves_nothing",
+    "test_a_row_pulls_with_its_weight_in_a_minibatch_of_its_own",
+    "test_an_error_in_the_loss_names_its_line",
+    "test_an_optimizer_of_something_else_is_named",
+    "test_class_labels_take_a_logit_each",
+    "test_each_step_has_the_rate_it_is_given",
+    "test_normalisation_state_is_among_the_weights_and_one_row_is_a_minibatch",
+    "test_outputs_that_would_broadcast_against_labels_are_refused",
+    "test_steps_in_one_call_equal_steps_in_several",
+    "test_the_loss_of_the_last_smaller_minibatch_is_the_mean_of_its_rows",
+    "test_the_same_seed_gives_the_same_weights_bit_for_bit",
+    "test_training_goes_on_from_weights_and_state_as_if_nothing_had_been",
+    "test_weighted_rows_count_as_often_as_their_weight",
+    "test_weights_go_from_model_to_model_and_are_copies",
+)
 class TestKeras(AdapterCases):
     framework = "keras"
     bad_output = (
@@ -37,6 +53,7 @@ class TestKeras(AdapterCases):
     )
 
 
+@pytest.mark.soak
 def test_weights_are_named_by_position_whatever_the_process_built_before(tmp_path: Path) -> None:
     import keras
 
@@ -75,6 +92,7 @@ def test_penalties_move_weights_and_are_not_in_the_loss(tmp_path: Path) -> None:
     assert not np.allclose(found.values["0.kernel"], expected.values["0.kernel"])
 
 
+@pytest.mark.soak
 def test_a_subclassed_model_is_built_from_the_first_rows(tmp_path: Path) -> None:
     text = """
 

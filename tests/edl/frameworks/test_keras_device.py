@@ -91,6 +91,7 @@ def test_a_gpu_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest
         create(of(tmp_path, device="cuda"))
 
 
+@pytest.mark.soak
 def test_a_part_in_other_memory_is_applied_as_one_in_its_own(tmp_path: Path) -> None:
     """A sum over the copy that a GPU gives."""
     rows = Minibatches(FEATURES, LABELS, 64)

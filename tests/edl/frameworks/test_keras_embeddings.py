@@ -6,11 +6,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from edl.frameworks import Minibatches
 from tests.edl.frameworks.row_cases import FEATURES, KERAS, LABELS, RowCases, create, part
 
 
+@pytest.mark.soak(
+    "test_an_optimizer_that_rows_cannot_follow_is_named",
+    "test_evaluation_and_prediction_make_no_row",
+    "test_ids_that_the_model_computes_are_refused",
+    "test_layers_that_differ_in_their_table_are_refused",
+    "test_limits_of_the_job_hold_for_its_tables_and_are_part_of_its_state",
+    "test_lists_need_a_combiner",
+    "test_numbers_are_no_ids",
+    "test_outputs_are_what_rows_and_weights_give",
+    "test_rows_that_do_not_fit_change_nothing",
+    "test_steps_in_one_call_equal_steps_in_several",
+    "test_the_same_seed_gives_the_same_rows_bit_for_bit",
+    "test_weights_carry_the_first_values_of_rows_that_were_never_trained",
+)
 class TestKeras(RowCases):
     framework = "keras"
     model = KERAS

@@ -42,11 +42,28 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
+@pytest.mark.soak(
+    "test_each_step_has_the_rate_it_is_given",
+    "test_parameters_buffers_and_random_numbers_are_all_that_a_gradient_depends_on",
+    "test_parameters_that_are_handed_out_are_copies",
+    "test_steps_in_one_call_equal_steps_in_several",
+    "test_the_same_seed_gives_the_same_weights_bit_for_bit",
+    "test_training_goes_on_from_weights_and_state_as_if_nothing_had_been",
+)
 @pytest.mark.usefixtures("elsewhere")
 class TestAdapter(test_torch_adapter.TestTorch):
     """All that an adapter owes. Its state is compared bit for bit, its numbers with NumPy's."""
 
 
+@pytest.mark.soak(
+    "test_gradients_applied_equal_a_step",
+    "test_outputs_are_what_rows_and_weights_give",
+    "test_rows_may_be_handed_in_and_are_read_from_any_source",
+    "test_sgd_moves_rows_as_it_moves_embeddings_in_the_graph",
+    "test_steps_in_one_call_equal_steps_in_several",
+    "test_the_same_seed_gives_the_same_rows_bit_for_bit",
+    "test_training_goes_on_from_weights_and_the_slots_of_rows",
+)
 @pytest.mark.usefixtures("elsewhere")
 class TestRows(test_torch_embeddings.TestTorch):
     """The same of a model that reads row tables."""

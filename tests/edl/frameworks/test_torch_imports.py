@@ -66,6 +66,7 @@ def test_torch_stays_as_it_is_in_a_process_of_the_users() -> None:
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("more", ["", pytest.param(DIFFERENTIABLE + COMPILED, marks=pytest.mark.soak)])
 def test_optimizers_do_without_the_compiler_what_they_do_with_it(more: str) -> None:
     script = STEPS + more

@@ -165,6 +165,7 @@ def test_an_objective_of_numbers_suits_no_ranking(tmp_path: Path) -> None:
         adapter(tmp_path, "lightgbm", "regression")
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("library", "objective", "weighed"),
     [
@@ -223,6 +224,7 @@ def test_workers_that_are_more_than_the_groups_are_an_error() -> None:
         exchange([few] * 3)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_a_worker_whose_groups_have_nothing_relevant_grows_the_same_trees(
     tmp_path: Path, library: str

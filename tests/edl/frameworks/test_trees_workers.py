@@ -117,6 +117,7 @@ def xgboosts(tmp_path: Path) -> Made:
     return of("xgboost", tmp_path)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "params",
     [
@@ -153,6 +154,7 @@ CLOSE = {  # losses of training that several workers and one differ by at most: 
 }  # fmt: skip
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("library", "objective", "kind", "params"),
     [
@@ -173,6 +175,7 @@ def test_losses_of_several_workers_are_close_to_those_of_one_with_weights(
     assert trees(together[0]) == trees(together[1])
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "params",
     [{}, {"tree_method": "approx"}, {"booster": "dart", "rate_drop": 0.4}, {"colsample_bytree": 0.5}],
@@ -275,6 +278,7 @@ class _Leaving(XGBoostNetwork):
         super().call(function, *arguments, **named)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("params", "call"),
     [
@@ -308,6 +312,7 @@ def test_a_lost_worker_of_xgboost_changes_no_tree(
     assert trees(subjects[0]) == trees(replacement) == trees(expected[0])
 
 
+@pytest.mark.soak
 def test_splits_of_two_workers_are_those_of_one_where_no_count_decides(pair: Workers, made: Made) -> None:
     [alone] = made(1, "binary", "two", min_data_in_leaf=1)
     given = rows("two")
@@ -319,6 +324,7 @@ def test_splits_of_two_workers_are_those_of_one_where_no_count_decides(pair: Wor
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+@pytest.mark.soak
 def test_classes_have_their_weights_on_all_workers(pair: Workers, made: Made) -> None:
     described = ("binary", "two", ", class_weights=(1.0, 3.0)")
     plain, weighed = made(2, "binary", "two"), made(2, *described)
@@ -349,6 +355,7 @@ MODELS: Mapping[str, tuple[Sequence[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("name", "exchange"),
     [

@@ -93,6 +93,7 @@ def train(machines: servers.Servers, lease: int, rows: int) -> None:
     machines.push(MODEL, gradients, {}, progress=progress(lease, rows, of=LEAST_ROWS))
 
 
+@pytest.mark.soak
 def test_servers_are_arranged_and_their_first_checkpoint_is_complete_when_the_state_store_says_so(
     machines: servers.Servers, tmp_path: Path
 ) -> None:
@@ -224,6 +225,7 @@ def test_a_replaced_server_has_the_updates_of_its_log_which_is_cut_when_a_checkp
     run(work())
 
 
+@pytest.mark.soak
 def test_a_replaced_server_gets_its_shard_back_from_its_neighbour(
     machines: servers.Servers, tmp_path: Path
 ) -> None:

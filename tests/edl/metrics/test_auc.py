@@ -57,6 +57,7 @@ def test_more_classes_are_the_mean_of_each_against_the_rest(digits: int) -> None
     assert in_blocks(AUC(), labels, scores, 300) == pytest.approx(whole, abs=1e-5)
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 5.0])
 def test_the_estimate_is_close_and_its_state_small(scale: float) -> None:
     labels, scores = binary_rows(3, 200_000, scale)

@@ -31,6 +31,7 @@ def log_loss(labels: Any, probabilities: Any, weights: Any = None) -> float:
     return float(np.average(-np.log(probabilities[np.arange(len(labels)), labels]), weights=weights))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("classes", [2, 5])
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
 def test_the_temperature_minimises_the_log_loss(classes: int, temperature: float) -> None:

@@ -49,6 +49,7 @@ def test_an_archive_comes_back_byte_for_byte(
         assert (found.record, found.archive_bytes, found.current) == (RECORD, size, True)
 
 
+@pytest.mark.soak
 def test_events_say_which_version_is_current_has_a_tag_failed_or_was_saved_once(
     registry: AppendedRegistry, file_of: FileOf
 ) -> None:
@@ -70,6 +71,7 @@ def test_events_say_which_version_is_current_has_a_tag_failed_or_was_saved_once(
     ]
 
 
+@pytest.mark.soak
 def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
     registry: AppendedRegistry, file_of: FileOf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,6 +89,7 @@ def test_a_model_that_is_dropped_while_it_is_saved_stays_dropped(
     assert registry.list() == []
 
 
+@pytest.mark.soak
 def test_a_dropped_version_is_gone_with_its_archive_and_its_number_is_not_given_again(
     registry: AppendedRegistry, source: MaxComputeSource, file_of: FileOf
 ) -> None:

@@ -112,6 +112,7 @@ def test_versions_on_a_server_are_read_with_their_tags(registry: TableRegistry, 
     assert [found.tags for found in registry.list()] == [("production",)]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("names", [HOSTILE[::2], HOSTILE[1::2]], ids=["1", "2"])
 def test_any_name_names_a_model_and_never_a_table(
     registry: TableRegistry, source: Source, file_of: FileOf, tmp_path: Path, names: tuple[str, ...]

@@ -52,6 +52,7 @@ def test_copies_of_a_push_that_come_at_once_are_applied_once() -> None:
         assert servers.call(0, msg.Status(), msg.Figures)[0].version.step == 1
 
 
+@pytest.mark.soak
 def test_pushes_of_many_workers_are_all_applied() -> None:
     def work(instance: str) -> None:
         for sequence in range(1, 21):

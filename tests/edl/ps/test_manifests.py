@@ -110,6 +110,7 @@ def test_a14_training_goes_on_with_another_number_of_servers(
         np.testing.assert_array_equal(found[name], value)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("after", [1, 2, 3])
 def test_checkpoints_of_what_has_changed_are_whole_ones(after: int, tmp_path: Path, changes: None) -> None:
     """Each can be read when all others are removed."""
@@ -180,6 +181,7 @@ def test_a_file_of_changes_that_is_damaged_is_named(tmp_path: Path, changes: Non
     manifests.read_weights(tmp_path / "0")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 2), (2, 2)])
 def test_other_servers_know_evicted_and_admitted_ids_as_the_first_ones_did(
     before: int, after: int, tmp_path: Path

@@ -249,6 +249,7 @@ def test_a_server_that_is_lost_ends_the_generation_and_nobody_waits_on() -> None
         assert not found["items"].any() and step(servers) == 0
 
 
+@pytest.mark.soak
 def test_a_cut_lies_between_two_rounds_on_all_servers(tmp_path: Path) -> None:
     model = definition(ADAM)
     stopped = threading.Event()

@@ -74,6 +74,7 @@ class Locator:
         return time.monotonic() > self.end
 
 
+@pytest.mark.soak
 def test_workers_for_whom_there_is_no_thread_ask_again_until_they_have_what_they_wait_for(
     address: str,
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_client_imports_neither_frameworks_nor_arrow(loaded: dict[str, set[str
     assert not loaded[MODULES[0]] & (FRAMEWORKS | {"numpy", "pyarrow", "duckdb"})
 
 
+@pytest.mark.soak
 def test_preparing_one_framework_leaves_the_other_alone(process: TrainingProcess, tmp_path: Path) -> None:
     text = f"\nimport sys\n\nprint('loaded:', *sorted({FRAMEWORKS} & sys.modules.keys()))\n"
     program, job = simple(tmp_path / "program", rows=Rows(True, 20, 20, 0), append=text), new_job(line(20))

@@ -68,6 +68,7 @@ def test_jobs_one_after_another_do_not_know_of_each_other(process: TrainingProce
     assert all(np.array_equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
+@pytest.mark.soak
 def test_a_model_predicts_and_is_evaluated(process: TrainingProcess, tmp_path: Path) -> None:
     folder, data = program(tmp_path, epochs=20, batch_size=10), line(200)
     job = new_job(data)
@@ -197,6 +198,7 @@ def test_an_error_of_the_observer_cancels_the_job(process: TrainingProcess, tmp_
     assert process.run(program(tmp_path), new_job(line(200)).path, Events()).kind == "train"
 
 
+@pytest.mark.soak
 def test_progress_comes_while_the_job_runs(process: TrainingProcess, tmp_path: Path) -> None:
     seen: list[Progress] = []
 
@@ -252,6 +254,7 @@ def test_an_interrupt_of_the_terminal_does_not_reach_it() -> None:
         assert os.getsid(subject.pid) == subject.pid != os.getsid(0)
 
 
+@pytest.mark.soak
 def test_closing_ends_a_process_that_is_in_a_job(tmp_path: Path) -> None:
     subject = TrainingProcess.start("lightgbm", 1)
     folder = program(tmp_path, framework="lightgbm", **LONG)

@@ -58,6 +58,7 @@ def test_rows_are_added_to_a_users_table_by_the_names_of_its_columns(source: Sou
     assert rows(source, "id, cost, note") == [(1, 9.5, "old"), (2, 1.0, None), (3, 1.5, None), (4, 2.0, None)]
 
 
+@pytest.mark.soak
 def test_a_missing_table_is_made_and_rows_are_added_to_that(source: Source) -> None:
     source.check_target("scores", batch().schema)
     assert added(source, "scores", "one", 2, 1) == 2
@@ -292,6 +293,7 @@ def test_a_commit_in_mysql_waits_for_one_that_is_carried_out(
             second.commit("scores", "job", 1, append=True)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("url", ["mysql"], indirect=True)
 def test_a_value_that_a_column_of_mysql_does_not_hold_is_an_error_whatever_the_server_says(
     source: Source,
@@ -325,6 +327,7 @@ def test_numbers_that_a_warehouse_might_wrap_are_an_error(
         check_range("scores", columns, [fitting, fitting.set_column(0, "n", given)])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("url", ["quarry"], indirect=True)
 def test_a_warehouse_gets_no_number_that_a_column_does_not_hold(source: Source) -> None:
     source.execute("CREATE TABLE scores (id INTEGER, cost DOUBLE)")

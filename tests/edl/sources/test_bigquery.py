@@ -72,6 +72,7 @@ def test_columns_are_read_after_a_dry_run(source: Source) -> None:
     )
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

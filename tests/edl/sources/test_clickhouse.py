@@ -132,6 +132,7 @@ def test_errors_have_their_place_and_a_hint(source: Source) -> None:
         reader.read_all()
 
 
+@pytest.mark.soak
 def test_equal_rows_are_pinned_as_in_duckdb(source: Source, tmp_path: Path) -> None:
     query = "SELECT {n} AS n, {n} / 3 AS x, 'größe' AS text FROM {rows}"
     given = query.format(n="toInt64(number % 50 - 25)", rows="numbers(900)")

@@ -48,6 +48,7 @@ def test_a_source_stays_at_the_version_that_it_was_opened_at(sales: Path) -> Non
         assert numbers(source) == [1, 4, None]
 
 
+@pytest.mark.soak
 def test_rows_are_pinned_and_results_are_beside_the_table(sales: Path, tmp_path: Path) -> None:
     check_pinned_rows_and_results(f"delta:///{sales}", sales, tmp_path)
 

@@ -172,6 +172,7 @@ def test_without_shuffling_the_querys_own_order_stays(source: Source, tmp_path: 
     assert not pinned.shuffled
 
 
+@pytest.mark.soak
 def test_shuffling_keeps_every_row_once_and_leaves_the_order(source: Source, tmp_path: Path) -> None:
     source.execute(IRIS.format(rows=70_000))
     order = [row["n"] for row in pinned_rows(source, tmp_path, "FROM iris")]
@@ -184,6 +185,7 @@ def digest(source: Source, folder: Path, query: str, seed: int = 1) -> str:
     return source.pin(query, folder, seed=seed, shuffle=True).digest
 
 
+@pytest.mark.soak
 def test_the_order_is_the_same_again_and_with_any_number_of_threads(source: Source, tmp_path: Path) -> None:
     source.execute(IRIS.format(rows=300_000))
     query = "SELECT k, n % 1000 AS g, avg(x) AS mean, sum(sqrt(n)) AS s FROM iris GROUP BY ALL"
@@ -245,6 +247,7 @@ def test_numbers_no_real_can_hold_are_shuffled_too(source: Source, tmp_path: Pat
     assert digest(source, tmp_path, query) == digest(source, tmp_path, query)
 
 
+@pytest.mark.soak
 def test_every_row_is_pinned_whatever_their_number(source: Source, tmp_path: Path) -> None:
     for count, shuffle in product((0, 1, 65_535, 65_536, 65_537), (True, False)):
         pinned = source.pin(f"SELECT range AS n FROM range({count})", tmp_path, seed=5, shuffle=shuffle)

@@ -32,6 +32,7 @@ def result(source: Source, name: str) -> None:
     source.commit(name, "job", 1)
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("file", "url", "name"),
     [
@@ -65,6 +66,7 @@ def test_a_parquet_file_keeps_its_types(tmp_path: Path) -> None:
         assert parse(source.url).location == f"{tmp_path}/*.parquet"
 
 
+@pytest.mark.soak
 def test_the_database_beside_the_file_stays_only_when_something_is_kept(tmp_path: Path) -> None:
     path = written(tmp_path / "iris.csv")
     with connect(str(path)) as source:
@@ -80,6 +82,7 @@ def test_the_database_beside_the_file_stays_only_when_something_is_kept(tmp_path
     assert path.read_text(encoding="utf-8") == IRIS
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("target", ["iris", "IRIS", "rows"])
 def test_a_result_cannot_have_the_files_name(tmp_path: Path, target: str) -> None:
     with (
@@ -89,6 +92,7 @@ def test_a_result_cannot_have_the_files_name(tmp_path: Path, target: str) -> Non
         source.check_target(target)
 
 
+@pytest.mark.soak
 def test_a_relative_file_stays_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path / "iris.csv")
     monkeypatch.chdir(tmp_path)

@@ -53,6 +53,7 @@ def test_the_latest_snapshot_is_read_with_its_types(sales: Path) -> None:
         assert source.tables() == ["rows", "sales"]
 
 
+@pytest.mark.soak
 def test_a_source_stays_at_the_snapshot_that_it_was_opened_at(catalog: Catalog, sales: Path) -> None:
     table = catalog.load_table("lake.sales")
     first = table.snapshots()[0].snapshot_id
@@ -75,6 +76,7 @@ def test_a_table_of_a_catalog_is_read_by_its_name(sales: Path) -> None:
             assert numbers(another) == [1, 2, 4, None]
 
 
+@pytest.mark.soak
 def test_columns_added_and_renamed_later_are_those_of_the_table(catalog: Catalog, sales: Path) -> None:
     from pyiceberg.types import StringType
 
@@ -109,6 +111,7 @@ def test_a_table_in_an_object_store_is_read_from_the_endpoint_of_the_environment
         assert "there is no Iceberg table" in refusal("iceberg:s3://lake/others")
 
 
+@pytest.mark.soak
 def test_rows_are_pinned_and_results_are_beside_the_table(sales: Path, tmp_path: Path) -> None:
     check_pinned_rows_and_results(f"iceberg:///{sales}", sales, tmp_path)
     [newest] = (sales / "metadata").glob("00002-*.metadata.json")
@@ -116,6 +119,7 @@ def test_rows_are_pinned_and_results_are_beside_the_table(sales: Path, tmp_path:
         assert numbers(source, "guesses") == [7]
 
 
+@pytest.mark.soak
 def test_a_lost_file_of_rows_is_named(sales: Path) -> None:
     with connect(f"iceberg:///{sales}") as source:
         for path in (sales / "data").iterdir():

@@ -64,6 +64,7 @@ def read(pinned: Pinned, folder: Path, start: int = 0, end: int | None = None) -
     return [n for batch in batches for n in batch["n"].to_pylist()]
 
 
+@pytest.mark.soak
 def test_a_first_request_without_an_answer_is_made_again(
     double: Running, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +191,7 @@ def test_every_type_of_arrow_is_stored_and_comes_back(source: MaxComputeSource) 
 # Reading -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_partitions_are_columns_of_a_query(source: MaxComputeSource, tmp_path: Path) -> None:
     source.execute("CREATE TABLE t (n BIGINT) PARTITIONED BY (pt STRING)")
     for pt, n in (("a", 1), ("b", 2)):
@@ -206,6 +208,7 @@ def test_a_result_of_more_rows_than_an_instance_has_is_whole(source: MaxComputeS
     assert sorted(found.read_all()["n"].to_pylist()) == list(range(10_001))
 
 
+@pytest.mark.soak
 def test_the_columns_of_a_query_are_asked_for_once_before_its_rows_and_anew_before_the_next(
     source: MaxComputeSource, double: Running, url: str
 ) -> None:
@@ -227,6 +230,7 @@ def test_the_columns_of_a_query_are_asked_for_once_before_its_rows_and_anew_befo
     assert source.stream(query).read_all().num_rows == 0
 
 
+@pytest.mark.soak
 def test_processes_share_one_download_session(
     source: MaxComputeSource, double: Running, tmp_path: Path, in_another_process: Callable[[str], str]
 ) -> None:
@@ -246,6 +250,7 @@ print(sum(sum(b["n"].to_pylist()) for b in open_reader(pinned, Path()).read(100,
     assert SECRET not in program
 
 
+@pytest.mark.soak
 def test_a_forked_process_opens_connections_of_its_own(
     source: MaxComputeSource, double: Running, tmp_path: Path
 ) -> None:
@@ -264,6 +269,7 @@ def test_a_forked_process_opens_connections_of_its_own(
     assert {line.split()[0] for line in double.requests()}.isdisjoint(before)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("column", ["s", "j"], ids=["arrow", "records"])
 def test_a_download_that_is_cut_ten_times_loses_and_doubles_nothing(
     source: MaxComputeSource, double: Running, tmp_path: Path, column: str
@@ -309,6 +315,7 @@ def test_pinned_rows_that_are_gone_say_so(source: MaxComputeSource, tmp_path: Pa
         open_reader(pinned, tmp_path)
 
 
+@pytest.mark.soak
 def test_equal_rows_and_seeds_have_equal_orders_and_digests(source: MaxComputeSource, tmp_path: Path) -> None:
     rows = pa.table({"n": [n % 50 for n in range(300)], "x": [1 + (n % 9) * 1e-12 for n in range(300)]})
     fill(source, "one", rows)
@@ -362,6 +369,7 @@ connect(os.environ["SQLFLOW_SOURCE"]).stage("result", "job", 0, 1, batches())
 """
 
 
+@pytest.mark.soak
 def test_rows_of_a_writer_that_is_killed_never_count(
     url: str,
     source: MaxComputeSource,
@@ -378,6 +386,7 @@ def test_rows_of_a_writer_that_is_killed_never_count(
     assert sorted(found.name for found in source.listed("")) == ["result", "sqlflow_edl_results"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("step", [2, 6, 8, 9])
 def test_a_commit_that_stops_anywhere_is_ended_by_a_repeated_one(
     url: str, double: Running, step: int

@@ -217,6 +217,7 @@ def test_short_texts_become_columns_that_can_be_joined_and_indexed(source: MySQL
     source.execute("CREATE INDEX by_code ON t (code, note)")
 
 
+@pytest.mark.soak
 def test_a_table_with_more_short_texts_than_a_row_has_room_for_keeps_the_longer_ones_long(
     source: MySQLSource,
 ) -> None:
@@ -245,6 +246,7 @@ def test_a_task_done_again_may_have_longer_texts_after_a_commit_that_stopped(
     assert rows(source, "SELECT a FROM t") == [{"a": "short"}, {"a": "x" * 1000}]
 
 
+@pytest.mark.soak
 def test_large_tables_are_joined_over_texts_without_an_index(source: MySQLSource) -> None:
     """By hashing; each with each would be 400 million pairs, which takes minutes."""
     for table in ("one", "other"):
@@ -398,6 +400,7 @@ source.commit("t", "job", 1)
 """
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("when", ["filling", "swapping", "cleaning"])
 def test_rows_count_once_when_their_writer_is_killed(
     mariadb: Server, database: str, source: MySQLSource, when: str
@@ -440,6 +443,7 @@ def test_a_connection_lost_in_a_transaction_rolls_it_back_and_says_so(
     assert rows(source, "SELECT * FROM t") == []
 
 
+@pytest.mark.variants(3)
 @pytest.mark.parametrize(
     "work",
     [

@@ -111,6 +111,7 @@ def test_a_value_that_no_type_holds_is_the_error_of_the_plain_driver(
     assert capfd.readouterr().err == ""  # no panic of connectorx
 
 
+@pytest.mark.soak
 def test_parts_of_a_range_are_as_large_as_their_rows_allow(
     source: MySQLSource, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -501,6 +501,7 @@ def test_an_old_server_is_named(postgresql: Server, monkeypatch: pytest.MonkeyPa
         connect(postgresql.url("postgres"))
 
 
+@pytest.mark.soak
 def test_the_query_of_a_client_that_was_killed_ends(
     postgresql: Server, database: str, source: PostgreSQLSource
 ) -> None:

@@ -37,6 +37,7 @@ def server(folder: Path) -> Iterator[Server]:
         yield found
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("options", ["sslmode=require", "{verified}/ours.pem"])
 def test_rows_are_read_from_a_trusted_server_in_secret(
     server: Server, folder: Path, tmp_path: Path, options: str

@@ -75,6 +75,7 @@ def test_a_file_behind_http_is_read_in_ranges(server: Server, working_directory:
     assert list(working_directory.iterdir()) == [], "nothing was stored"
 
 
+@pytest.mark.soak
 def test_rows_are_pinned_as_those_of_a_local_file(server: Server, tmp_path: Path) -> None:
     found = []
     for number, url in enumerate((f"{server.url}/few.parquet", str(tmp_path / "files" / "few.parquet"))):
@@ -86,6 +87,7 @@ def test_rows_are_pinned_as_those_of_a_local_file(server: Server, tmp_path: Path
     assert found[0].equals(found[1])
 
 
+@pytest.mark.soak
 def test_results_are_in_the_working_directory(server: Server, working_directory: Path) -> None:
     with connect(f"{server.url}/few.parquet") as source:
         source.stage("guesses", "job", 0, 0, [pa.record_batch({"a": [1]})])
@@ -108,6 +110,7 @@ def test_one_file_of_an_object_store_is_a_table_of_its_name(lake: Lake) -> None:
     ]
 
 
+@pytest.mark.variants(6)
 @pytest.mark.parametrize(
     ("url", "message", "hint"),
     [

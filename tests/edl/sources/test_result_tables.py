@@ -74,6 +74,7 @@ def test_committed_rows_are_those_of_all_tasks_in_their_order(source: Source) ->
     assert left_over(source) == []
 
 
+@pytest.mark.soak
 def test_large_tasks_keep_the_order_of_their_rows(source: Source) -> None:
     per_task = 130_000  # a row group of DuckDB has 122,880
     for task in (1, 0):
@@ -122,6 +123,7 @@ def test_a_commit_of_missing_tasks_is_refused_and_changes_nothing(source: Source
     assert rows(source, "result") == [1]
 
 
+@pytest.mark.soak
 def test_tasks_beyond_the_number_committed_are_left_out(source: Source) -> None:
     source.stage("result", "job", 0, 0, [batch(1)])
     source.stage("result", "job", 1, 0, [batch(2)])
@@ -179,6 +181,7 @@ def test_a_sample_table_written_during_the_job_is_not_replaced(source: Source) -
     assert rows(source, "iris") == [1]
 
 
+@pytest.mark.soak
 def test_a_table_that_the_user_made_during_the_job_is_not_replaced(source: Source) -> None:
     source.stage("result", "job", 0, 0, [batch(1)])
     source.execute("CREATE TABLE result AS SELECT 7 AS a")
@@ -199,6 +202,7 @@ def test_a_table_of_ours_that_the_user_dropped_and_made_again_is_the_users(sourc
         source.check_target("result")
 
 
+@pytest.mark.soak
 def test_ownership_and_idempotence_outlive_the_connection(url: str) -> None:
     with connect(url) as first:
         first.stage("result", "job", 0, 0, [batch(1)])

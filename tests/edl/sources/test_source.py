@@ -97,6 +97,7 @@ def test_every_row_is_pinned_once(any_source: Source, tmp_path: Path) -> None:
             assert files == ([] if in_a_server else ["rows.arrow"])
 
 
+@pytest.mark.soak
 def test_without_shuffling_the_querys_own_order_stays(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", numbers(70_000))
     found = pinned(any_source, tmp_path, "SELECT n FROM t ORDER BY n DESC", shuffle=False)
@@ -134,6 +135,7 @@ def test_equal_rows_have_one_order_whatever_the_source(
     assert widened["small"].to_pylist() != rows["small"].to_pylist()
 
 
+@pytest.mark.soak
 def test_another_seed_is_another_order(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", numbers(500))
     orders = [
@@ -142,6 +144,7 @@ def test_another_seed_is_another_order(any_source: Source, tmp_path: Path) -> No
     assert len(set(orders)) == 3
 
 
+@pytest.mark.soak
 def test_a_stream_has_batches_of_the_size_asked_for(any_source: Source) -> None:
     fill(any_source, "t", numbers(5000))
     sizes = [batch.num_rows for batch in any_source.stream("SELECT * FROM t", batch_rows=2000)]

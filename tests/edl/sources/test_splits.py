@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from edl.data import Source, connect, open_reader
 from edl.spec import Split
@@ -93,6 +94,7 @@ def test_marked_rows_are_the_validation_rows(any_source: Source, tmp_path: Path)
         assert sorted(training["n"].to_pylist()) == sorted({*range(9)} - {*wanted})
 
 
+@pytest.mark.soak
 def test_each_class_has_its_share_of_stratified_rows_and_one_of_two(
     any_source: Source, tmp_path: Path
 ) -> None:
@@ -104,6 +106,7 @@ def test_each_class_has_its_share_of_stratified_rows_and_one_of_two(
     assert found == {0: 90, 1: 10, 2: 1}
 
 
+@pytest.mark.soak
 def test_equal_rows_are_on_one_side(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", pa.table({"n": [i % 100 for i in range(500)], "y": [i % 2 for i in range(500)]}))
     for how in (Split("random"), Split("stratified", "y")):
@@ -112,6 +115,7 @@ def test_equal_rows_are_on_one_side(any_source: Source, tmp_path: Path) -> None:
         assert not set(validation["n"].to_pylist()) & set(training["n"].to_pylist())
 
 
+@pytest.mark.soak
 def test_equal_rows_of_few_values_are_observations_of_their_own(any_source: Source, tmp_path: Path) -> None:
     fill(any_source, "t", pa.table({"n": [i % 5 for i in range(200)], "y": [i % 2 for i in range(200)]}))
     for label in ("", "y"):
@@ -120,6 +124,7 @@ def test_equal_rows_of_few_values_are_observations_of_their_own(any_source: Sour
         assert set(training["n"].to_pylist()) == set(range(5))
 
 
+@pytest.mark.soak
 def test_equal_rows_are_observations_of_their_own_where_labels_differ(
     any_source: Source, tmp_path: Path
 ) -> None:
@@ -133,6 +138,7 @@ def test_equal_rows_are_observations_of_their_own_where_labels_differ(
         assert len(pairs[0] & pairs[1]) > 30
 
 
+@pytest.mark.soak
 def test_copies_stay_on_one_side_though_some_labels_differ(any_source: Source, tmp_path: Path) -> None:
     """500 rows, each five times, of which 20 were given both labels."""
     n = np.repeat(np.arange(500), 5)
@@ -152,6 +158,7 @@ def test_few_rows_are_not_split(any_source: Source, tmp_path: Path) -> None:
         assert validation.num_rows == wanted
 
 
+@pytest.mark.soak
 def test_training_rows_keep_the_order_that_they_have_without_a_split(
     any_source: Source, tmp_path: Path
 ) -> None:
@@ -177,6 +184,7 @@ HOW = (
 )
 
 
+@pytest.mark.soak
 def test_a_split_is_the_same_whatever_the_source(
     tmp_path: Path, mariadb: Server, postgresql: PostgreSQL
 ) -> None:

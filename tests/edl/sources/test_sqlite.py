@@ -348,6 +348,7 @@ def test_duckdb_says_that_a_file_is_of_sqlite(tmp_path: Path) -> None:
         assert source.tables() == ["t"]
 
 
+@pytest.mark.soak
 def test_rows_are_pinned_in_bounded_memory(tmp_path: Path) -> None:
     """A hundred megabytes of text pass through; nothing of that size is ever held."""
     with connect(f"sqlite:{tmp_path}/x.sqlite", create=True) as source:

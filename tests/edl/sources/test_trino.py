@@ -66,6 +66,7 @@ def test_columns_of_every_type_are_read(source: Source) -> None:
     assert source.stream("SELECT n FROM UNNEST(SEQUENCE(1, 3000)) AS t(n)").read_all().num_rows == 3000
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("query", "message", "marked", "hint"),
     [

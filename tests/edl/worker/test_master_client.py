@@ -157,6 +157,7 @@ def test_who_has_to_go_does_not_wait_long_for_a_master_that_is_away(
     master.start()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
 def test_who_has_to_go_waits_for_no_task(master: Master) -> None:
     draining = threading.Event()

@@ -57,6 +57,7 @@ def test_a_line_is_learned(tmp_path: Path) -> None:
     assert (outcome.epochs, outcome.steps, outcome.rows) == (40, 40 * 25, 40 * 800)
 
 
+@pytest.mark.soak
 def test_the_same_seed_gives_the_same_weights_bit_for_bit(tmp_path: Path) -> None:
     data = table(20_000)
     weights = [run(tmp_path / str(n), data, epochs=2, seed=seed)[1] for n, seed in enumerate((1, 1, 2))]
@@ -298,6 +299,7 @@ def test_the_weights_of_the_best_epoch_are_kept_with_their_figures(tmp_path: Pat
     assert not same(kept, weights)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("keep", ["best", "last"])
 def test_the_errors_of_the_kept_weights_on_the_validation_rows_are_the_outcome_s(
     tmp_path: Path, keep: str
@@ -382,6 +384,7 @@ def test_a_weighted_row_counts_as_so_many_rows(tmp_path: Path) -> None:
     assert weighted.loss == pytest.approx(plain.loss, rel=1e-4)
 
 
+@pytest.mark.soak
 def test_rows_that_weigh_nothing_are_not_learned_from(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(size=600)
     data = pa.table({"x": x, "y": np.where(x > 1, -50, 3 * x + 1)})

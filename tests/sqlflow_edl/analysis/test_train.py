@@ -230,6 +230,7 @@ def test_an_alias_names_a_category_that_other_items_use(session: Session) -> Non
     assert compiled(session, text).spec.features == (spec.Embedding(team, 3), spec.OneHot(team))
 
 
+@pytest.mark.soak
 def test_a_linear_model_keeps_a_large_category_linear(session: Session) -> None:
     assert column(session, "HASH(city, 900)", model="LinearRegressor") == spec.OneHot(
         spec.HashBucket("city", 900)
@@ -353,6 +354,7 @@ def test_a_dense_network_takes_larger_minibatches_and_more_steps(rows: int, batc
     assert length.number_of_epochs(rows, batch) == epochs
 
 
+@pytest.mark.soak
 def test_a_wide_table_has_more_weight_decay_by_default_and_the_plan_says_so(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

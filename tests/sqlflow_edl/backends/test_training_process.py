@@ -37,6 +37,7 @@ def session() -> Iterator[Session]:
         yield opened
 
 
+@pytest.mark.soak
 def test_the_process_of_a_framework_waits_for_its_next_statement(
     session: Session, started: list[TrainingProcess]
 ) -> None:

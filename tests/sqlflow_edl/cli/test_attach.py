@@ -51,6 +51,7 @@ def test_an_explanation_ends_with_bars(stage: Stage, capsys: pytest.CaptureFixtu
     assert "█ 0.25\n" in said
 
 
+@pytest.mark.soak
 def test_leaving_an_attached_job_lets_it_go_on(stage: Stage) -> None:
     master = stage.opening()
     tell(stage, EpochEnd(1, 10, 0.5, {}, 1.0))

@@ -52,6 +52,7 @@ def test_a_missing_library_is_named_with_its_installation(
     assert found["possible", "all-reduce"][0] == "no"
 
 
+@pytest.mark.soak
 def test_a_library_that_is_too_old_is_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

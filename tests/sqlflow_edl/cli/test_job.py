@@ -36,6 +36,7 @@ def test_a_job_is_shown_as_tables_and_as_json(capsys: pytest.CaptureFixture[str]
     assert (found["id"], found["instances"][0]["place"]) == (created.id, f"pid {os.getpid()}")
 
 
+@pytest.mark.soak
 def test_a_supervised_job_has_its_supervisor_its_master_and_its_tasks(
     stage: Stage, capsys: pytest.CaptureFixture[str]
 ) -> None:

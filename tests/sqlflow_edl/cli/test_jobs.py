@@ -52,6 +52,7 @@ def test_an_unknown_job_is_answered_with_the_nearest_one(
     assert f"did you mean {job.id}?" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("command", ["jobs", "job", "logs", "scale --workers 2", "cancel"])
 def test_the_commands_need_no_data_source_and_load_little(command: str) -> None:
     job = job_folder.create("train")

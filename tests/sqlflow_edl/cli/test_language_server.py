@@ -111,6 +111,7 @@ def test_programs_are_checked_completed_explained_and_laid_out(monkeypatch: pyte
     asked(work)
 
 
+@pytest.mark.soak
 def test_tables_columns_and_models_of_a_data_source_are_known(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "a.duckdb") as connection:
         connection.execute("CREATE TABLE flowers AS SELECT 1.0 AS width, 'a' AS kind")

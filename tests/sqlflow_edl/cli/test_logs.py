@@ -38,6 +38,7 @@ def test_an_unknown_instance_is_answered_with_the_nearest_one(capsys: pytest.Cap
     assert "did you mean worker-1?" in capsys.readouterr().err
 
 
+@pytest.mark.soak
 def test_logs_are_followed_until_the_job_has_ended() -> None:
     job = job_folder.create("train")
     logged(job, master="first\n")

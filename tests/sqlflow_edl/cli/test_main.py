@@ -28,6 +28,7 @@ def test_help_lists_the_commands_and_the_exit_codes(capsys: pytest.CaptureFixtur
     assert "130  interrupted" in shown
 
 
+@pytest.mark.soak
 def test_statements_run_on_where_the_reader_of_rows_and_messages_has_exited(tmp_path: Path) -> None:
     source = f"duckdb:///{tmp_path}/a.duckdb"
     program = "SELECT * FROM range(100000); CREATE TABLE made AS SELECT 1 AS x; SELECT nope FROM made"

@@ -112,6 +112,7 @@ def test_statements_that_share_a_connection_run_one_after_another(
     assert told.out == "x\n1\nx\n2\n"
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("url", ["duckdb", pytest.param("mysql", marks=pytest.mark.soak)], indirect=True)
 def test_an_interrupt_cancels_all_that_runs(numbers: str) -> None:
     with running(numbers, f"{SLOW_TRAINING}; {SLOW}; SELECT 1", "--parallel", "2") as process:
@@ -125,6 +126,7 @@ def test_an_interrupt_cancels_all_that_runs(numbers: str) -> None:
     assert [job.status().state for job in job_folder.jobs()] == ["cancelled"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("chosen", "numbers_of_run"),
     [(["b"], [2]), (["4"], [1, 4]), (["main.a,B"], [1, 2]), (["6", "4"], [1, 2, 4, 6])],

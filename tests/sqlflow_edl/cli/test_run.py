@@ -52,6 +52,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     ]
 
 
+@pytest.mark.soak
 def test_each_statement_is_told_and_the_run_is_tallied(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--source", url, "-e", "CREATE TABLE t (x INT); SELECT * FROM t"]) == 0
     told = lines(capsys)
@@ -69,6 +70,7 @@ def test_an_error_stops_the_run_and_the_rest_is_skipped(url: str, capsys: pytest
     assert told[-1] == "Done. OK=0 ERROR=1 SKIP=7 TOTAL=8"
 
 
+@pytest.mark.soak
 def test_a_run_that_goes_on_skips_what_is_known_to_need_what_is_missing(
     url: str,
     capsys: pytest.CaptureFixture[str],
@@ -84,6 +86,7 @@ def test_a_run_that_goes_on_skips_what_is_known_to_need_what_is_missing(
     assert told[-1] == "Done. OK=3 ERROR=1 SKIP=4 TOTAL=8"
 
 
+@pytest.mark.soak
 def test_an_error_names_the_file_and_line_of_its_statement(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +99,7 @@ def test_an_error_names_the_file_and_line_of_its_statement(
     assert f"{files[1]}:2:15" in shown
 
 
+@pytest.mark.soak
 def test_files_run_before_the_texts_of_the_command_line(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,6 +196,7 @@ def test_a_file_whose_format_nobody_says_is_not_written(
     assert not file.exists()
 
 
+@pytest.mark.soak
 def test_what_cannot_be_written_fails_its_statement(url: str, capfd: pytest.CaptureFixture[str]) -> None:
     program = ["run", "--source", url, "--format", "csv", "-o"]
     assert main([*program, "/dev/full", "-e", "SELECT 1 AS x; SELECT 2 AS x"]) == 1
@@ -304,6 +309,7 @@ def test_an_interrupt_stops_a_query_of_the_database(numbers: str, program: str) 
         assert process.wait(DEADLINE) == 130
 
 
+@pytest.mark.soak
 @on_each("url", always=("duckdb",))
 def test_an_interrupt_while_the_rows_are_fixed_ends_the_training_process_too(numbers: str) -> None:
     query = f"SELECT a.n AS a, 1.0 AS b FROM ({SLOW_QUERY}) AS a"

@@ -69,6 +69,7 @@ def test_an_interrupted_run_has_an_object_for_each_statement(
     assert found[1]["reason"] == "the run was interrupted"
 
 
+@pytest.mark.soak
 def test_columns_of_one_name_are_all_in_the_objects(capsys: pytest.CaptureFixture[str]) -> None:
     program = "SELECT 1 AS a, 2 AS a_1, 3 AS a, 4 AS a"
     assert main(["--json", "-e", program]) == 0

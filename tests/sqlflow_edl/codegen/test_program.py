@@ -615,6 +615,7 @@ def test_no_name_changes_the_shape_of_a_program(
         assert set(names) | set(words) <= {value for value in found if isinstance(value, str)}
 
 
+@pytest.mark.soak
 def test_thousands_of_drawn_names_leave_the_shape(repository: object) -> None:
     import random
 

@@ -59,6 +59,7 @@ def test_columns_are_asked_for_once() -> None:
     connection.close()
 
 
+@pytest.mark.soak
 def test_a_database_that_refuses_leaves_what_was_known(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = Connection(lambda source, observer: Session(source), "duckdb:")
     with connection.session() as session:

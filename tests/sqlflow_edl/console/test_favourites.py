@@ -79,6 +79,7 @@ def test_an_argument_is_a_value_or_refused(statement: str, given: str, wanted: s
     assert filled(statement, arguments(given), dialect) == wanted
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "mysql", "postgres", "maxcompute"])
 def test_every_database_reads_an_argument_as_it_is_written(
     typed: Typed, databases: Databases, dialect: str

@@ -65,6 +65,7 @@ def test_f1_shows_help_on_what_is_typed_and_keeps_it(typed: Typed, written: str,
     assert console.data.split()[-2:] == ["kept", "8"]
 
 
+@pytest.mark.soak
 def test_ctrl_z_suspends_the_console_and_keeps_the_input(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

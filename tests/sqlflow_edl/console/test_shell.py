@@ -33,6 +33,7 @@ def test_a_statement_is_sent_by_its_semicolon_and_shown_as_a_table(typed: Typed)
     assert "3 rows (" in console.words
 
 
+@pytest.mark.soak
 def test_a_semicolon_in_a_string_or_a_comment_ends_nothing(typed: Typed) -> None:
     assert typed("SELECT length('a;\r", "b') -- ;\r", "AS x;\r").data.split() == ["x", "4"]
 
@@ -41,6 +42,7 @@ def test_escape_and_enter_send_a_statement_without_its_semicolon(typed: Typed) -
     assert typed("SELECT 7 AS x", ESCAPED_ENTER).data.split() == ["x", "7"]
 
 
+@pytest.mark.soak
 def test_several_statements_run_until_one_fails(typed: Typed) -> None:
     console = typed("SELECT 1 AS a; SELECT b FROM flowers; SELECT 3 AS c;\r", "SELECT 4 AS d;\r")
     assert [line.strip() for line in console.data.splitlines()] == ["a", "1", "d", "4"]
@@ -64,6 +66,7 @@ def test_a_backslash_and_g_show_rows_one_below_another(typed: Typed) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_table_that_is_wider_than_the_terminal_is_shown_vertically(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +94,7 @@ def test_what_is_taller_than_the_terminal_goes_to_the_pager(
     assert len(console.data.splitlines()) == 32
 
 
+@pytest.mark.soak
 def test_the_interrupt_key_clears_what_is_typed(typed: Typed) -> None:
     assert typed("SELECT 1 AS gone", CTRL_C, "SELECT 2 AS stays;\r").data.split() == ["stays", "2"]
 
@@ -125,10 +129,12 @@ def test_the_solution_of_an_optimization_is_data_with_types(
     assert typed(statement, terminal=Terminal).data.split() == ["x", "y", "int32", "double", "1", "0"]
 
 
+@pytest.mark.soak
 def test_the_end_key_leaves(typed: Typed) -> None:
     assert typed("SELECT 1 AS x;\r", CTRL_D, "SELECT 2 AS x;\r").data.split() == ["x", "1"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("leave", ["exit", "QUIT;", "\\q", "/quit"])
 def test_a_word_leaves(typed: Typed, leave: str) -> None:
     assert typed("SELECT 1 AS x;\r", f"{leave}\r", "SELECT 2 AS x;\r").data.split() == ["x", "1"]

@@ -108,6 +108,7 @@ def test_a_statement_that_fails_says_why(events: Events) -> None:
     assert end["run"]["facets"]["errorMessage"]["message"] == "there are no rows"
 
 
+@pytest.mark.soak
 def test_a_session_sends_the_events_of_its_statements(events: Events) -> None:
     with sqlflow_edl.connect("duckdb:") as session:
         list(session.run("CREATE TABLE toys AS SELECT 'a' AS product, 2 AS price, 3 AS most"))
@@ -123,6 +124,7 @@ def test_a_session_sends_the_events_of_its_statements(events: Events) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_events_are_sent_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
     received: list[str] = []
 

@@ -178,11 +178,13 @@ def test_the_experiment_is_that_of_the_environment(double: Double, monkeypatch: 
     assert [body["experiment_id"] for body in double.bodies("runs/create")] == ["7", "7", "12"]
 
 
+@pytest.mark.soak
 def test_a_prediction_is_no_run(double: Double) -> None:
     assert run(PREDICT) == []
     assert double.requests == []
 
 
+@pytest.mark.soak
 def test_a_server_that_refuses_is_a_note_and_the_statement_runs(
     double: Double, monkeypatch: pytest.MonkeyPatch
 ) -> None:

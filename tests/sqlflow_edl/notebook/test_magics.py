@@ -144,6 +144,7 @@ def test_what_cannot_be_done_is_said_in_words(notebook: Notebook, text: str, tol
     assert "Traceback" not in cell.printed
 
 
+@pytest.mark.soak
 def test_a_frame_is_persisted_and_queried(connected: Notebook) -> None:
     connected("import pandas as pd; flowers = pd.DataFrame({'x': [1, 2]})")
     assert connected("%sqlflow --persist flowers AS garden").printed == "wrote 2 rows to garden\n"

@@ -66,6 +66,7 @@ def test_a_feature_has_a_column_of_what_the_model_takes(
     assert found.to_pydict() == {"id": [1, 2, 3], name: values}
 
 
+@pytest.mark.soak
 def test_the_statement_shows_the_features_of_a_model(trained: Models) -> None:
     trained["computed_trees"]
     [shown] = trained.session.run(

@@ -117,6 +117,7 @@ def test_a_precision_that_is_not_float32_is_told(own_models: Session, tmp_path: 
     assert told == {"b": [], "c": ["bfloat16"]}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("own_models", ["duckdb"], indirect=True)
 def test_a_feature_of_two_inputs_is_described_in_both(own_models: Session, tmp_path: Path) -> None:
     feature = SPEC.inputs["features"][0]

@@ -48,11 +48,13 @@ def looked(catalog: Catalog) -> bool:
     return found is not None
 
 
+@pytest.mark.soak
 def test_all_models_are_loaded_unless_some_are_named(url: str) -> None:
     assert sorted(started(url)[0].loaded) == ["costs", "kinds"]
     assert sorted(started(url, "kinds")[0].loaded) == ["kinds"]
 
 
+@pytest.mark.soak
 def test_a_transform_is_not_among_all_models(url: str, archives: dict[str, Path]) -> None:
     with registry(url) as opened:
         opened.save("shapes", archives["costs"], ModelRecord("Transform", "none", 3, {}, "TRAIN"))
@@ -101,6 +103,7 @@ def test_a_tag_that_is_named_is_followed(url: str, archives: dict[str, Path]) ->
     assert log == ["kinds@1 is loaded", "kinds@2 replaces version 1"]
 
 
+@pytest.mark.soak
 def test_a_dropped_model_is_no_longer_served(url: str) -> None:
     catalog, _ = started(url)
     with registry(url) as models:
@@ -122,6 +125,7 @@ def test_an_archive_that_cannot_be_loaded_leaves_the_model_as_it_is(url: str, tm
     assert log[-1].startswith("kinds@2 cannot be loaded: ")
 
 
+@pytest.mark.soak
 def test_a_database_is_opened_again_only_when_its_file_has_changed(url: str) -> None:
     catalog, _ = started(url)
     looked(catalog)  # the first connection may have written the log of the database into its file

@@ -107,6 +107,7 @@ def test_a_session_on_a_connection_of_duckdb_leaves_its_settings_and_its_transac
     assert frame.num_rows == 1
 
 
+@pytest.mark.soak
 def test_models_of_a_session_on_a_file_are_those_of_its_url(tmp_path: Path) -> None:
     path = tmp_path / "pairs.duckdb"
     with duckdb.connect(path) as connection:

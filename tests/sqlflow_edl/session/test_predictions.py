@@ -107,6 +107,7 @@ def test_predictions_are_added_to_a_table(session: Session) -> None:
         rows(session, "DROP TABLE guesses")
 
 
+@pytest.mark.soak
 def test_a_statement_adds_its_rows_to_a_table(session: Session) -> None:
     begin = "CREATE TABLE added AS SELECT id, cost, 'old' AS note FROM PREDICT(costs, fresh) WHERE id = 0"
     add = "SELECT id, amount, city, day, is_new FROM fresh WHERE id {} 4 TO PREDICT added.cost USING costs APPEND"

@@ -109,6 +109,7 @@ def test_figures_equal_those_of_scikit_learn(workshop: Workshop) -> None:
     assert found["f1"] == pytest.approx(metrics.f1_score(truth, guess), abs=1e-9)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("model", "columns", "label", "trained", "inputs"),
     [
@@ -195,6 +196,7 @@ def test_a_module_of_a_model_zoo_trains_with_its_own_loss_optimizer_metrics_and_
     assert named.column_names == ["loss", "accuracy"]
 
 
+@pytest.mark.soak
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(
     workshop: Workshop, tmp_path: Path
 ) -> None:

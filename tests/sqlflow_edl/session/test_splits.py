@@ -46,6 +46,7 @@ def fixed(session: Session, text: str) -> tuple[PinnedTraining, data.Reader]:
 CASES = [case for case in cases("session/splits.sql") if case.dialect == "duckdb"]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_rows_are_split_by_what_suits_them(case: Case, session: Session) -> None:
     fields, text = case.fields, case.program
@@ -61,6 +62,7 @@ def test_the_rows_are_split_by_what_suits_them(case: Case, session: Session) -> 
     assert "; ".join(shown[0] if shown else ("none",)) == fields["plan"]
 
 
+@pytest.mark.soak
 def test_validation_rows_are_the_latest_ones(session: Session) -> None:
     found, reader = fixed(
         session, "SELECT ordered, price FROM orders TO TRAIN DNNRegressor LABEL price INTO m"
@@ -90,6 +92,7 @@ def test_marked_rows_choose_the_model_of_a_search(session: Session, verb: str, s
     assert "held" not in found.spec.columns
 
 
+@pytest.mark.soak
 def test_the_column_of_groups_is_no_feature_unless_it_is_named(session: Session) -> None:
     text = "SELECT customer, kind, price FROM orders TO TRAIN DNNRegressor WITH validation.split = group, "
     found, _ = fixed(session, f"{text} validation.column = customer LABEL price INTO m")

@@ -28,6 +28,7 @@ def workshop(workshop: Workshop) -> Workshop:
     return workshop
 
 
+@pytest.mark.soak
 def test_a_step_of_no_size_leaves_the_weights_of_the_model(workshop: Workshop, tmp_path: Path) -> None:
     [result] = workshop.run(f"{NEW} TO TRAIN DNN WITH epochs = 1, lr = 0 LABEL side USING teams@1 INTO still")
     parent, child = workshop.archive("teams@1", tmp_path), workshop.archive("still", tmp_path)

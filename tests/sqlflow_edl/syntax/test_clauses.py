@@ -47,6 +47,7 @@ def test_brackets_may_be_nested_as_deeply_as_the_limit_says() -> None:
         rules(f"TRAIN m WITH a={'[' * (DEEPEST + 1)}{']' * (DEEPEST + 1)}")
 
 
+@pytest.mark.soak
 def test_many_clauses_and_long_lists_need_no_deep_recursion() -> None:
     columns = ", ".join(f"c{i}" for i in range(5_000))
 

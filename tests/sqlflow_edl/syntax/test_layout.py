@@ -40,6 +40,7 @@ def test_every_form_of_a_statement_keeps_its_words_and_its_layout(case: Case) ->
     assert laid_out(found, case.dialect) == found
 
 
+@pytest.mark.soak
 @given(data=st.data())
 def test_space_and_comments_anywhere_lose_no_word_and_no_layout(data: st.DataObject) -> None:
     program = data.draw(st.sampled_from(LAYOUTS)).program.partition("\n=>\n")[0]
@@ -70,6 +71,7 @@ def test_the_statements_of_the_corpus_keep_their_words_and_their_layout() -> Non
     assert laid > 250
 
 
+@pytest.mark.soak
 def test_samples_are_laid_out(repository: Path) -> None:
     for file in sorted((repository / "samples").glob("*.sql")):
         if file.name != "employee.sql":  # its first statement is that of the reference

@@ -24,6 +24,7 @@ def clause_kinds(text: str, dialect: str = "duckdb") -> list[tuple[str, str]]:
     return [(token.kind, token.text) for token in clause_tokens(text, 0, DIALECTS[dialect])][:-1]
 
 
+@pytest.mark.soak
 @given(texts())
 def test_any_text_survives_as_a_string(text: str) -> None:
     assert string_value(quoted_string(text)) == text

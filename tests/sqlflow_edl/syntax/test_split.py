@@ -35,6 +35,7 @@ def test_the_pieces_put_together_are_the_program(dialect: str, parts: list[str])
         )
 
 
+@pytest.mark.soak
 @given(programs=st.lists(st.sampled_from(PROGRAMS), min_size=1, max_size=4))
 def test_programs_in_a_row_have_the_statements_of_each(programs: list[str]) -> None:
     def last_lines(program: str) -> list[str]:
@@ -59,6 +60,7 @@ def test_a_piece_knows_its_query_and_its_clauses() -> None:
     assert (sql.ended, plan.ended, bare.ended) == (True, True, False)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "statement",
     [

@@ -54,6 +54,7 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.tags if name == tag]
 
 
+@pytest.mark.variants(5)
 @pytest.mark.parametrize("path", PAGES)
 def test_pages_are_whole_with_landmarks_and_named_charts(browser: Browser, path: str) -> None:
     found = browser.get(path)
@@ -93,6 +94,7 @@ def test_names_that_are_markup_are_text(browser: Browser) -> None:
         assert "<script>alert" not in page
 
 
+@pytest.mark.soak
 def test_a_model_of_two_classes_has_curves_a_threshold_and_intervals(browser: Browser) -> None:
     text = browser.get("/models/dear").text
     for label in ("ROC curve of TRUE, area", "Precision by recall of TRUE", "Confusion matrix of 2 classes"):
@@ -105,12 +107,14 @@ def test_a_model_of_two_classes_has_curves_a_threshold_and_intervals(browser: Br
     assert "SELECT amount, city, cost &gt; 20 AS dear" in text
 
 
+@pytest.mark.soak
 def test_a_model_of_several_classes_has_a_curve_of_each(browser: Browser) -> None:
     text = browser.get("/models/%3Cb%3Ekinds").text
     assert re.findall(r"<option[^>]*>(\w+)</option>", text) == ["far", "large", "near"]
     assert "Confusion matrix of 3 classes" in text
 
 
+@pytest.mark.soak
 def test_a_model_of_a_number_has_errors_and_intervals(browser: Browser) -> None:
     text = browser.get("/models/costs").text
     assert 'aria-label="absolute error from' in text

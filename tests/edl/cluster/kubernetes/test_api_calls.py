@@ -14,6 +14,7 @@ from tests.kubernetes.faults import Fault
 Sites = Callable[..., Site]
 
 
+@pytest.mark.soak
 def test_what_the_server_refuses_is_not_repeated(site: Sites) -> None:
     place = site()
     place.double.requests()
@@ -29,6 +30,7 @@ def test_who_is_not_known_is_refused(site: Sites) -> None:
         Calls(place.double.client("wrong")).ask("GET", place.path)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["drop", "throttle", "status"])
 def test_what_may_pass_is_repeated(site: Sites, kind: str) -> None:
     place = site()
@@ -38,6 +40,7 @@ def test_what_may_pass_is_repeated(site: Sites, kind: str) -> None:
     assert sum(request.endswith("/pods") for request in place.double.requests()) == 2
 
 
+@pytest.mark.soak
 def test_a_server_that_is_not_there_is_given_up_after_a_while() -> None:
     from kubernetes import client
 

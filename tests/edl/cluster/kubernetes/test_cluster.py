@@ -45,6 +45,7 @@ def test_an_instance_is_a_pod_that_the_job_owns_and_that_knows_who_it_is(site: S
     assert json.loads(told["value"]) == {"name": "worker-3", "role": "worker", "incarnation": 7}
 
 
+@pytest.mark.soak
 def test_what_becomes_of_an_instance_is_told(site: Sites, followed: Followed) -> None:
     cluster = site("sleep 0.2; exit 7").cluster()
     following = followed(cluster)
@@ -97,6 +98,7 @@ def test_instances_are_started_at_the_same_time_and_each_once(site: Sites, follo
     assert len(place.pods()) == 40
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "fault",
     [
@@ -114,6 +116,7 @@ def test_a_start_that_the_server_fumbles_is_repeated(site: Sites, fault: Fault) 
     assert place.names() == ["worker-0-0"]
 
 
+@pytest.mark.soak
 def test_who_asks_too_much_waits_as_long_as_the_server_says(site: Sites) -> None:
     place = site()
     cluster = place.cluster()
@@ -206,6 +209,7 @@ def test_a_master_needs_no_more_rights_than_its_role_gives(site: Sites, followed
 # Watches ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_a_watch_that_is_cut_goes_on_where_it_was(site: Sites, followed: Followed) -> None:
     place = site()
     cluster = place.cluster()
@@ -418,6 +422,7 @@ def test_an_image_that_no_node_gets_is_a_failure_in_the_registrys_words(
     place.comes_to([])
 
 
+@pytest.mark.soak
 def test_one_whose_place_a_more_important_one_takes_was_preempted(
     site: Sites, followed: Followed, tmp_path: Path
 ) -> None:

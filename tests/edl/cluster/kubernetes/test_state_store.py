@@ -50,6 +50,7 @@ def test_a_master_that_another_one_followed_can_write_no_more(site: Sites) -> No
     assert state_store(place).read() == b"two"
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "fault",
     [

@@ -59,6 +59,7 @@ def test_what_was_shown_last_is_written_when_it_is_closed(site: Sites) -> None:
     assert read_end(shown(place)) is None
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["drop", "throttle"])
 def test_a_server_that_has_no_time_holds_nobody_up(site: Sites, kind: str) -> None:
     place = site()

@@ -83,6 +83,7 @@ def test_an_interrupt_cancels_the_job(stage: Stage) -> None:
     assert stage.job.status().state == "cancelled"
 
 
+@pytest.mark.soak
 def test_a_second_interrupt_kills_the_job(stage: Stage) -> None:
     master = stage.opening()
     worker = stage.worker(master)

@@ -60,6 +60,7 @@ def test_a19_fields_that_are_longer_than_what_a_thread_looks_at_are_no_rows(tmp_
     assert set(found["note"].to_pylist()) == {line.replace('""', '"') * 200}
 
 
+@pytest.mark.variants(9)
 @pytest.mark.parametrize(
     ("values", "kind", "expected"),
     [
@@ -116,6 +117,7 @@ def test_nothing_is_null_and_two_quotes_are_an_empty_text(tmp_path: Path) -> Non
     assert found["c"].to_pylist() == ["x", "", None]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("options", "content", "expected"),
     [
@@ -141,6 +143,7 @@ def test_options_say_how_a_file_is_written(
     assert read(tmp_path, content, options).to_pylist() == expected
 
 
+@pytest.mark.soak
 def test_tabs_and_compression_go_by_the_ending(tmp_path: Path) -> None:
     assert read(tmp_path, "a\tb\n1\t2\n", name="t.tsv").to_pylist() == [{"a": 1, "b": 2}]
     assert read(tmp_path, gzip.compress(b"a,b\n1,2\n"), name="t.csv.gz").to_pylist() == [{"a": 1, "b": 2}]

@@ -23,6 +23,7 @@ def begins(text: bytes, size: int, *, empty_lines: bool = False) -> list[int]:
 FIELD = st.lists(st.sampled_from(["a", '"', ",", "\n", "\r\n", "é"]), max_size=6).map("".join)
 
 
+@pytest.mark.soak
 @given(st.lists(st.tuples(FIELD, FIELD), max_size=8), st.sampled_from(["\n", "\r\n"]), st.integers(1, 9))
 def test_what_the_csv_module_writes_is_cut_into_its_rows(
     rows: list[tuple[str, str]], end: str, size: int

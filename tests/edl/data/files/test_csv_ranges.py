@@ -50,6 +50,7 @@ def through_sql(written: str) -> pa.Table:
         return source.stream("SELECT * FROM rows").read_all()
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_and_types_are_those_of_the_source_of_sql(seed: int, tmp_path: Path) -> None:
     source = random.Random(seed)  # noqa: S311

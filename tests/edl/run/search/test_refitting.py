@@ -20,6 +20,7 @@ from tests.edl.run.search.conftest import PLAIN, ROWS, dies, loads, run, searchi
 WITH_TEST = Rows(True, ROWS, 60, 40)
 
 
+@pytest.mark.soak
 def test_the_chosen_models_learn_from_all_rows_at_the_end(tmp_path: Path) -> None:
     job = new_job(waves())
     program = searching(tmp_path / "program", PLAIN[:2], rows=WITH_TEST, test=20, refit=True, max_members=1)
@@ -75,6 +76,7 @@ def test_a_refit_whose_process_dies_begins_again(tmp_path: Path) -> None:
     assert loads(tmp_path / "died") == 3
 
 
+@pytest.mark.soak
 def test_a_refit_that_has_not_the_time_it_needs_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

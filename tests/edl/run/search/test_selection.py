@@ -82,6 +82,7 @@ def test_rows_count_by_their_weights() -> None:
     assert 1 in select(scores, BY_NUMBER, 5)
 
 
+@pytest.mark.soak
 @given(
     st.lists(st.lists(st.integers(-5, 5), min_size=8, max_size=8), min_size=1, max_size=6),
     st.integers(1, 4),

@@ -69,6 +69,7 @@ def test_every_row_is_predicted_in_its_order(tmp_path: Path, model: tuple[Path, 
     )
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("batch_size", [1, 7, 8192, 100_000])
 def test_predictions_do_not_depend_on_the_size_of_a_forward_pass(
     tmp_path: Path, model: tuple[Path, dict[str, Any]], batch_size: int
@@ -100,6 +101,7 @@ def test_no_rows_predict_an_empty_table_with_its_columns(
     assert found.schema.names == ["id", "c", "c_prob", "c_prob_down", "c_prob_up"]
 
 
+@pytest.mark.soak
 def test_figures_are_exact_and_stand_in_a_table_of_one_row(
     tmp_path: Path, model: tuple[Path, dict[str, Any]]
 ) -> None:
@@ -136,6 +138,7 @@ def test_a_missing_class_gives_a_figure_of_none(tmp_path: Path, model: tuple[Pat
     assert run(evaluate, as_kind(folder, "evaluate"), data, tmp_path, weights).figures["auc"] is None
 
 
+@pytest.mark.soak
 def test_weights_of_another_program_are_refused(tmp_path: Path, model: tuple[Path, dict[str, Any]]) -> None:
     folder, weights = model
     with pytest.raises(JobError, match="do not fit the model"):

@@ -103,6 +103,7 @@ def test_a_class_that_does_not_occur_has_no_shares(tmp_path: Path) -> None:
     assert found["row_count"].to_pylist()[2:] == [0, 0]
 
 
+@pytest.mark.soak
 def test_a_curve_tells_what_each_threshold_makes_right_and_wrong(tmp_path: Path) -> None:
     rows = table(("no", "yes"))
     outcome, found = reported(tmp_path, "roc_curve", rows, ("no", "yes"))

@@ -115,6 +115,7 @@ def softmax(logits: Floats) -> Floats:
     return found
 
 
+@pytest.mark.soak
 def test_values_are_those_of_the_definition(tmp_path: Path) -> None:
     """An order and its reverse are exact where at most two columns work together."""
     rows = table(40)
@@ -147,6 +148,7 @@ def test_of_two_classes_the_probability_of_the_second_is_explained(tmp_path: Pat
     np.testing.assert_allclose(total, found["y_prob_up"].to_numpy())
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("batch_size", [1, 7, 100_000])
 def test_values_do_not_depend_on_how_rows_are_checkpoint(tmp_path: Path, batch_size: int) -> None:
     rows, few = table(50), Explanation("rows", 5)
@@ -155,6 +157,7 @@ def test_values_do_not_depend_on_how_rows_are_checkpoint(tmp_path: Path, batch_s
     np.testing.assert_allclose(values(one), values(other), atol=1e-6)
 
 
+@pytest.mark.soak
 def test_more_samples_than_rows_are_drawn_again_and_again(tmp_path: Path) -> None:
     found = of_rows(tmp_path, NUMBER, table(3), explanation=Explanation("rows", 100))
     np.testing.assert_allclose(

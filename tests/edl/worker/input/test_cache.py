@@ -75,6 +75,7 @@ def test_rows_that_have_no_room_are_read_in_every_epoch(
     assert sorted(reads(program(tmp_path), reader)) == [1, 1, 3]
 
 
+@pytest.mark.soak
 def test_what_is_kept_is_permuted_by_the_thread_of_the_steps(
     tmp_path: Path, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

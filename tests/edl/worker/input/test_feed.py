@@ -105,6 +105,7 @@ def changed(way: str, old: str, new: str) -> str:
     return way.replace(old, new)
 
 
+@pytest.mark.soak
 def test_a_model_becomes_the_same_whichever_way_its_rows_come(tmp_path: Path) -> None:
     found = {}
     for name, way in WAYS.items():

@@ -156,6 +156,7 @@ def test_rows_have_their_weights_and_steps_their_rates(groups: Groups, tmp_path:
         close(equal(members, tmp_path), local.get_weights())
 
 
+@pytest.mark.soak
 @of_torch
 def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
     groups: Groups, tmp_path: Path
@@ -175,6 +176,7 @@ def test_a_frozen_member_is_waited_for_as_long_as_the_timeout_and_left_behind(
         close(equal(others, tmp_path), local.get_weights())
 
 
+@pytest.mark.soak
 @of_torch
 def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
     groups: Groups, tmp_path: Path
@@ -194,6 +196,7 @@ def test_the_most_advanced_holder_gives_its_state_and_its_place_in_the_tasks(
         close(equal(members, tmp_path), local.get_weights())
 
 
+@pytest.mark.soak
 @of_torch
 def test_a_member_whose_program_fails_leaves_and_may_come_back(groups: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
@@ -208,6 +211,7 @@ def test_a_member_whose_program_fails_leaves_and_may_come_back(groups: Groups, t
         equal(members, tmp_path)
 
 
+@pytest.mark.soak
 @of_torch
 def test_a_group_that_comes_to_nothing_is_followed_by_another(groups: Groups, tmp_path: Path) -> None:
     """The one that the master counts on never comes."""

@@ -56,6 +56,7 @@ def test_a10_training_learns_and_is_settled_when_pushes_are_answered(
         assert found.loss < float(np.var(LABELS))
 
 
+@pytest.mark.soak
 def test_local_steps_of_one_minibatch_are_plain_pushes(tmp_path: Path) -> None:
     """One at a time, so that no pull overtakes a push."""
     model = subject(tmp_path, "torch")
@@ -70,6 +71,7 @@ def test_local_steps_of_one_minibatch_are_plain_pushes(tmp_path: Path) -> None:
     close(weights[0], weights[1], 1e-6)
 
 
+@pytest.mark.soak
 def test_local_steps_of_plain_sgd_are_local_training(tmp_path: Path) -> None:
     model = subject(
         tmp_path, "torch", "\n\ndef optimizer(parameters):\n    return torch.optim.SGD(parameters, 0.05)\n"
@@ -83,6 +85,7 @@ def test_local_steps_of_plain_sgd_are_local_training(tmp_path: Path) -> None:
         close(worker.weights(), local.get_weights(), 1e-5)  # a step of plain SGD is linear in its gradients
 
 
+@pytest.mark.soak
 def test_rates_follow_the_steps_of_all_workers(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
     asked: list[int] = []
@@ -115,6 +118,7 @@ def test_a_push_of_local_steps_is_as_many_steps_to_a_schedule(tmp_path: Path) ->
     assert asked == list(range(16))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("local_steps", [1, 2])
 def test_a_worker_alone_is_as_far_behind_as_it_has_pushes_under_way(tmp_path: Path, local_steps: int) -> None:
     with arranged(2) as (servers, place):
@@ -202,6 +206,7 @@ def _in_thread(do: Any) -> threading.Thread:
     return thread
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize("strategy", ["async", "sync"])
 def test_a_generation_that_is_over_drops_the_work_and_goes_on_from_the_checkpoint(
     tmp_path: Path, strategy: Any
@@ -279,6 +284,7 @@ def test_a_lease_that_any_server_has_revoked_ends_its_task_and_no_other(told: in
         assert figures(servers)[told].version.step == 10
 
 
+@pytest.mark.soak
 def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
     with arranged(1) as (servers, place):
@@ -292,6 +298,7 @@ def test_a_model_that_differs_is_refused_each_time(tmp_path: Path) -> None:
         assert figures(servers)[0].version.step == 5
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_training_starts_from_the_weights_of_a_model(tmp_path: Path, framework: str) -> None:
     model = subject(tmp_path, framework)
@@ -308,6 +315,7 @@ def test_training_starts_from_the_weights_of_a_model(tmp_path: Path, framework: 
         assert late.strategy.step == 10
 
 
+@pytest.mark.soak
 def test_scoring_reads_the_servers_and_leaves_the_model_s_own_state(tmp_path: Path) -> None:
     with arranged(2) as (_, place):
         one, other = (

@@ -48,6 +48,7 @@ def test_a_worker_that_starts_anew_goes_on_with_random_numbers_and_normalisation
         close(second.weights(), local.get_weights(), 1e-5)
 
 
+@pytest.mark.soak
 def test_a_round_of_two_with_one_worker_is_the_mean_of_two_minibatches(tmp_path: Path) -> None:
     model = subject(tmp_path, "torch")
     serial = create(model)
@@ -142,6 +143,7 @@ def test_two_workers_make_rounds_together(tmp_path: Path) -> None:
             assert worker.strategy.settled(worker.strategy.mark())
 
 
+@pytest.mark.soak
 def test_an_unfinished_round_is_settled_by_a_flush_alone(tmp_path: Path) -> None:
     with arranged(2, "sync", grads_to_wait=3) as (_, place):
         worker = OneWorker(

@@ -161,6 +161,7 @@ def trained(leases: TaskManager) -> tuple[int, int]:
     return leases.state.done.get("train", 0), leases.job.state.rows
 
 
+@pytest.mark.soak
 def test_all_members_take_the_same_tasks_in_the_same_order(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
     assert one.turn()
@@ -243,6 +244,7 @@ def test_after_an_epoch_all_measure_it_and_train_the_next_one_when_it_is_conclud
         assert (task.number, task.id) == (2, 0)
 
 
+@pytest.mark.soak
 def test_an_epoch_whose_end_nobody_alive_knows_to_be_concluded_is_kept_once_more(stage: Stage) -> None:
     one, other = stage.enter("worker-0", "worker-1")
     group = stage.form([one, other])
@@ -279,6 +281,7 @@ def test_nothing_follows_the_last_task_of_an_epoch_that_a_group_begins_with(stag
     assert one.tasks.pending
 
 
+@pytest.mark.soak
 def test_who_joins_ends_the_group_at_the_next_minibatch_and_goes_on_where_it_was(stage: Stage) -> None:
     [one] = stage.enter("worker-0")
     stage.form([one])

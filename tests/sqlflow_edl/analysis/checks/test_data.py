@@ -90,6 +90,7 @@ def test_a_quantity_or_a_repeated_value_is_no_id(name: str, values: np.ndarray) 
     assert not is_id(name, statistics(values))
 
 
+@pytest.mark.soak
 def test_one_repetition_is_found_far_from_the_first() -> None:
     values = np.arange(100_000)
     values[-1] = values[0]

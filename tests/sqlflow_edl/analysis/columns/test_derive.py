@@ -28,6 +28,7 @@ def one_hot(column: str, *parts: spec.Part) -> tuple[spec.Feature, ...]:
     return tuple(spec.OneHot(spec.DatePart(column, part)) for part in parts)
 
 
+@pytest.mark.variants(1)
 @pytest.mark.parametrize(
     ("column", "parts", "note"),
     [
@@ -49,6 +50,7 @@ def test_a_date_or_time_becomes_its_parts_and_the_answer_says_so(
     assert found.notes[0] == note
 
 
+@pytest.mark.soak
 @has_times
 def test_a_time_of_day_becomes_its_hour(session: Session) -> None:
     found = dated(session, "woke")
@@ -60,6 +62,7 @@ def test_a_time_of_day_becomes_its_hour(session: Session) -> None:
     )
 
 
+@pytest.mark.soak
 def test_a_part_that_never_differs_is_left_out_unless_it_is_named(session: Session) -> None:
     for items in ("", "seen"):
         assert "the month of seen is left out" in dated(session, "seen", items).notes[1]

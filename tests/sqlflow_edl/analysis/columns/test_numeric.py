@@ -60,6 +60,7 @@ def test_a_vector_is_standardised_place_by_place(session: Session) -> None:
     assert found.std == pytest.approx((14.43087, 28.86174, 0.0), abs=1e-5)
 
 
+@pytest.mark.soak
 def test_a_pattern_makes_a_vector_of_each_column(session: Session) -> None:
     text = "SELECT point, uneven, income FROM packed WHERE age <> 31 TO TRAIN DNNRegressor "
     [only] = session.compile(text + "COLUMN DENSE('.*e?[ve]en|point', 3) LABEL income INTO m")

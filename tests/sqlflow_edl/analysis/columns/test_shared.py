@@ -30,6 +30,7 @@ PLACES = [spec.Vocabulary(name, TEAMS_AND_CITIES) for name in ("city", "team")]
 DIGITS = [spec.ListOf(spec.Vocabulary(name, ("1", "2", "3", "two"))) for name in ("uneven", "wrong")]
 
 
+@pytest.mark.variants(4)
 @pytest.mark.parametrize(
     ("item", "wanted"),
     [

@@ -121,6 +121,7 @@ def test_what_rows_and_seed_are_applies_to_every_candidate(duckdb: Session) -> N
         assert each.weights is not None
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     "clauses",
     [
@@ -257,6 +258,7 @@ def test_some_trees_of_the_short_form_see_the_labels_of_other_rows_in_place_of_t
     ]
 
 
+@pytest.mark.soak
 def test_the_short_form_goes_on_around_the_portfolio(
     duckdb: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_an_optimizer_that_is_written_has_its_own_defaults(session: Session) -> 
     assert (found.params["learning_rate"], found.params["weight_decay"]) == (0.001, 0.004)
 
 
+@pytest.mark.soak
 def test_clipping_is_a_parameter_of_the_optimizer(session: Session) -> None:
     found = compiled(session, "optimizer = sgd, optimizer.max_grad_norm = 2").optimizer
     assert found.params == {"learning_rate": 0.01, "momentum": 0.0, "nesterov": False, "global_clipnorm": 2.0}

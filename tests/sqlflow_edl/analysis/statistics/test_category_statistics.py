@@ -54,6 +54,7 @@ def encoded(job: spec.JobSpec, reader: Any) -> Any:
     return Features(*job.features).transform(batch)["dense"]
 
 
+@pytest.mark.variants(2)
 @pytest.mark.parametrize(
     ("label", "values", "weight"),
     [

@@ -76,6 +76,7 @@ def test_booleans_count_as_zero_and_one() -> None:
     assert found.integers
 
 
+@pytest.mark.soak
 @given(
     st.lists(st.none() | st.just(math.nan) | st.floats(-1e9, 1e9), max_size=50),
     st.lists(st.integers(0, 50), max_size=4).map(sorted),

@@ -132,6 +132,7 @@ def test_with_a_queue_only_kueue_resumes_the_job_and_when_all_else_is_there(
     assert not [name for name in made()["spec"]["template"]["metadata"]["labels"] if "kueue" in name]
 
 
+@pytest.mark.soak
 def test_answers_that_are_lost_are_asked_for_again(
     kubernetes: Cluster, namespace: str, job: JobFolder
 ) -> None:

@@ -117,7 +117,7 @@ def test_an_interrupt_cancels_a_job_with_parameter_servers(points: Place) -> Non
 def test_a_model_on_parameter_servers_is_trained_by_encrypted_calls(
     points: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(points, capsys, TRAIN.format(epochs=2, how="num_workers = 2, num_ps = 2, kubernetes.tls = TRUE"))
+    run(points, capsys, TRAIN.format(epochs=1, how="num_workers = 1, num_ps = 1, kubernetes.tls = TRUE"))
     for secret in points.objects("/api/v1", "secrets"):
         assert {"token", *tls.FILES} <= secret["data"].keys()
     [model] = run(points, capsys, "SHOW MODELS")

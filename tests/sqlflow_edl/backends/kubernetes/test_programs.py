@@ -47,6 +47,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.soak
 def test_a_program_of_this_machine_runs_in_a_pod(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     with sqlflow(
         "run",

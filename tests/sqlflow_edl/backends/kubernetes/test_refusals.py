@@ -36,6 +36,7 @@ def limit(place: Place, **hard: str) -> None:
     )
 
 
+@pytest.mark.soak
 def test_an_image_that_does_not_exist(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(points, capsys, QUICK, "--image", "missing/sqlflow-edl:none", "--set", "image_secs=1")
     assert "note: master waits: ErrImagePull" in said or "note: master waits: ImagePullBackOff" in said
@@ -65,6 +66,7 @@ def test_workers_that_no_node_can_meet(points: Place) -> None:
     nothing_left(points)
 
 
+@pytest.mark.soak
 def test_a_quota_without_room_for_the_job(points: Place, capsys: pytest.CaptureFixture[str]) -> None:
     limit(points, **{"count/jobs.batch": "0"})
     said = refused(points, capsys, QUICK)

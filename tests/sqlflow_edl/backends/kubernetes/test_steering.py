@@ -141,6 +141,7 @@ def test_a_place_for_checkpoints_does_not_keep_those_in_the_memory_of_servers(pl
     assert wishes(play) == {}
 
 
+@pytest.mark.soak
 def test_the_checkpoints_of_a_single_server_are_at_the_master(play: Play) -> None:
     begun(play, jobs.with_workers(2, servers=1))
     with master(play, step=7, epoch=1, paused=True):
