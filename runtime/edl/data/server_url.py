@@ -3,8 +3,8 @@
     mysql://reader@db.example:3306/shop?ssl_ca=/etc/ca.pem
 
 A password may be in the URL (percent-escaped), in the environment or in the connections file. Nothing that is
-displayed, stored or passed to another process by name holds one. Child processes find it in their environment, under
-the displayed URL.
+displayed, stored or passed to another process by name holds one. Child processes find it in their environment: the
+first password of an account for all its databases, another one under the displayed URL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import msgspec
 from edl.errors import SourceError, did_you_mean
 
 SOURCE = "SQLFLOW_SOURCE"
-SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL -> secret, as JSON, in the environment of a job's processes
+SECRETS = "SQLFLOW_EDL_SECRETS"  # displayed URL, or account -> secret, as JSON, in the environment of a job's processes
 
 ALIASES = {"postgres": "postgresql"}  # other names of schemes
 LOCAL = ("postgresql",)  # schemes whose URL without a host names a server on this machine, by its socket
@@ -43,22 +43,30 @@ class ServerURL:
     options: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
+        shown = f"?{urlencode(self.options)}" if self.options else ""
+        return f"{self.account}/{quote(self.path)}{shown}"
+
+    @property
+    def account(self) -> str:
+        """The URL without database and options."""
         user = f"{quote(self.user, safe='')}@" if self.user else ""
         port = f":{self.port}" if self.port is not None else ""
-        shown = f"?{urlencode(self.options)}" if self.options else ""
-        return f"{self.scheme}://{user}{self.host}{port}/{quote(self.path)}{shown}"
+        return f"{self.scheme}://{user}{self.host}{port}"
 
     def with_password(self) -> ServerURL:
         """Return the URL with its password from any origin. A password in the URL is stored for child processes."""
-        shown = str(self)
         if self.password:
-            _keep(shown, self.password)
+            self.keep(self.password)
             return self
-        return replace(self, password=_kept().get(shown) or _of_session(shown) or _configured(shown))
+        shown, kept = str(self), _kept()
+        own = kept.get(shown) or _of_session(shown) or _configured(self)
+        return replace(self, password=own or kept.get(self.account, ""))
 
     def keep(self, password: str) -> None:
         """Give the URL a password, for this process and those that it starts."""
-        _keep(str(self), password)
+        kept, shown = _kept(), str(self)
+        name = self.account if shown not in kept and kept.get(self.account, password) == password else shown
+        _keep(name, password)
 
 
 def parse_server(url: str, port: int | None = None) -> ServerURL:
@@ -151,17 +159,18 @@ def _of_session(shown: str) -> str:
     return url.password if _same(str(url), shown) else ""
 
 
-def _configured(shown: str) -> str:
+def _configured(wanted: ServerURL) -> str:
     for name, entry in _connections().items():
         url = parse_server(entry.url)
-        if _same(str(url), shown):
+        if _same(str(url), str(wanted)):
             if entry.password_from and entry.password_from not in os.environ:
                 raise SourceError(
                     f"the environment has no {entry.password_from}, which holds the password of {name}"
                 )
             if entry.keyring:
-                _keep(shown, _of_keyring(entry.keyring, url.user, name))
-                return _kept()[shown]
+                found = _of_keyring(entry.keyring, url.user, name)
+                _keep(str(wanted), found)  # child processes do not ask the keyring
+                return found
             return entry.password or os.environ.get(entry.password_from, "") or url.password
     return ""
 
@@ -199,5 +208,5 @@ def _kept() -> dict[str, str]:
     return msgspec.json.decode(os.environ.get(SECRETS, "{}"), type=dict[str, str])
 
 
-def _keep(shown: str, secret: str) -> None:
-    os.environ[SECRETS] = msgspec.json.encode({**_kept(), shown: secret}).decode()
+def _keep(name: str, secret: str) -> None:
+    os.environ[SECRETS] = msgspec.json.encode({**_kept(), name: secret}).decode()

@@ -62,6 +62,26 @@ def test_a_password_of_a_url_is_known_to_the_processes_that_are_started_from_her
     assert parse_server("mysql://v@h:1/x").with_password().password == ""
 
 
+def test_a_password_of_an_account_is_that_of_its_other_databases_until_they_have_one(
+    connections: Path,
+) -> None:
+    parse_server("mysql://u:secret@h:1/x").with_password()
+    parse_server("mysql://u:typo@h:1/y").with_password()
+    passwords = {
+        url: parse_server(url).with_password().password
+        for url in (
+            "mysql://u@h:1/x",
+            "mysql://u@h:1/y",
+            "mysql://u@h:1/z",
+            "mysql://u@h:2/x",
+            "mysql://v@h:1/x",
+        )
+    }
+    assert [*passwords.values()] == ["secret", "typo", "secret", "", ""]
+    parse_server("mysql://u:secret@h:1/y").with_password()
+    assert parse_server("mysql://u@h:1/y").with_password().password == "secret"
+
+
 def test_a_password_comes_from_the_environments_source(
     connections: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
