@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 import os
 import random
 import re
@@ -51,8 +52,7 @@ settings.register_profile("some", settings.get_profile("all"), max_examples=25)
 
 TESTS = Path(__file__).parent
 REPOSITORY = TESTS.parent
-STATEMENTS = TESTS / "sqlflow_edl"
-ANALYSIS = STATEMENTS / "analysis"
+ANALYSIS = TESTS / "sqlflow_edl" / "analysis"
 # Sources, as parameters of tests name them.
 SOURCES = ("duckdb", "sqlite", "mysql", "postgres", "maxcompute", "csv", "granite")
 LONG = (TESTS, TESTS / "edl" / "end_to_end")  # whose files go first, so that none of them is alone at the end
@@ -112,6 +112,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = sorted(wanted, key=lambda item: item.path.parent not in LONG)
 
 
+def pytest_collection_finish() -> None:
+    """Let PyTorch's forty loggers propagate: pytest adds handlers to all that do not, three times in each test."""
+    for logger in [*logging.root.manager.loggerDict.values()]:
+        if isinstance(logger, logging.Logger) and logger.name.startswith("torch"):
+            logger.propagate = True
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if output := getattr(session.config, "workeroutput", None):  # of a worker of pytest-xdist
         output["left out"] = session.config.stash.get(LEFT_OUT, 0)
@@ -134,25 +141,20 @@ def _waits_for_soak(item: pytest.Item) -> bool:
 
 
 def _some_sources(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Keep each test of the runtime on DuckDB and on one other source, in turn; tests without DuckDB stay whole.
+    """Keep each test that runs on DuckDB and on others on one of them, in turn; those of other sources stay whole.
 
-    Statements see of a source what the runtime tells them: each has one source, in turn. So every statement and every
-    source has tests, and `make test-all` runs their product.
+    So every test and every source is there, and `make test-all` runs their product.
     """
     variants: dict[tuple[object, ...], dict[str, pytest.Item]] = {}
     for item in items:
         if found := _source_of(item):
-            statement, source = found
-            variants.setdefault(statement, {})[source] = item
+            test, source = found
+            variants.setdefault(test, {})[source] = item
     left_out: set[pytest.Item] = set()
-    for statement, by_source in variants.items():
-        if "duckdb" not in by_source:
-            continue
-        is_statement = STATEMENTS in by_source["duckdb"].path.parents
-        others = [source for source in by_source if is_statement or source != "duckdb"]
-        if others:
-            kept = others[crc32(repr(statement).encode()) % len(others)]
-            left_out |= {by_source[source] for source in others if source != kept}
+    for test, by_source in variants.items():
+        if "duckdb" in by_source:
+            kept = [*by_source][crc32(repr(test).encode()) % len(by_source)]
+            left_out.update(item for source, item in by_source.items() if source != kept)
     return [item for item in items if item not in left_out]
 
 
@@ -254,20 +256,25 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def tmp_path(request: pytest.FixtureRequest, folders: Iterator[Path]) -> Path:
-    """An empty folder. pytest lists those of all earlier tests to name the next one: milliseconds after thousands."""
+def folder_of_test(request: pytest.FixtureRequest, folders: Iterator[Path]) -> Path:
+    """A path that no other test has. pytest lists those of earlier tests to name it: milliseconds after thousands."""
     number = next(folders)
-    folder = number.with_name(re.sub(r"\W", "_", request.node.name)[:30] + "_" + number.name)
-    folder.mkdir(mode=0o700)
-    return folder
+    return number.with_name(re.sub(r"\W", "_", request.node.name)[:30] + "_" + number.name)
+
+
+@pytest.fixture
+def tmp_path(folder_of_test: Path) -> Path:
+    """An empty folder."""
+    folder_of_test.mkdir(mode=0o700, exist_ok=True)
+    return folder_of_test
 
 
 @pytest.fixture(autouse=True)
-def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every test has a user state folder (jobs, logs) of its own, and no configuration."""
-    folder = tmp_path / "state"
+def state_folder(folder_of_test: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test has a user state folder (jobs, logs) of its own, which it makes, and no configuration."""
+    folder = folder_of_test / "state"
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder_of_test / "config"))
     return folder
 
 

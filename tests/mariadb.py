@@ -63,7 +63,13 @@ class Server:
 
     def connect(self, **arguments: object) -> pymysql.Connection:  # type: ignore[type-arg]
         return pymysql.connect(
-            host="127.0.0.1", port=self.port, user="owner", password=PASSWORD, autocommit=True, **arguments
+            host="127.0.0.1",
+            port=self.port,
+            user="owner",
+            password=PASSWORD,
+            autocommit=True,
+            ssl_disabled=True,  # a context of TLS takes 30 ms
+            **arguments,
         )
 
 

@@ -28,7 +28,18 @@ __all__ = ["notebook", "shell"]  # fixtures
 
 MODEL = "SELECT * FROM iris TO TRAIN DNNClassifier LABEL species INTO sqlflow_models.my_dnn_model"
 TABLES = ("iris", "breast_cancer", "wine", "diabetes", "planes", "employee", "click_log")
-LONG = ("bigquery-ml", "clustering", "console", "forecasts", "language", "notebook", "search", "trees")
+LONG = (
+    "bigquery-ml",
+    "clustering",
+    "console",
+    "forecasts",
+    "gpu",
+    "language",
+    "notebook",
+    "run",
+    "search",
+    "trees",
+)
 TUTORIALS = [REPOSITORY / "docs" / "tutorial.md", *(REPOSITORY / "docs" / "tutorials").glob("*.md")]
 MOST_LEFT_OUT = 3
 

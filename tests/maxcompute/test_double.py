@@ -197,6 +197,7 @@ def test_a_session_that_expired_is_an_error_at_once(client: ODPS, double: Runnin
 # Traps -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 def test_trap_1_a_forked_child_goes_on_with_its_parents_socket(double: Running) -> None:
     program = f"""
 import os, sys

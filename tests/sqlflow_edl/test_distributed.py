@@ -204,6 +204,7 @@ def test_a_job_that_its_quota_is_too_small_for_does_not_begin(url: str, tmp_path
     assert [job.status().state for job in job_folder.jobs()] == ["failed"]
 
 
+@pytest.mark.soak
 @on_each("url", always=("mysql",))
 def test_no_rows_need_no_workers(url: str) -> None:
     with Session(url, workers=2) as session:

@@ -114,6 +114,7 @@ def table(session: Session, text: str) -> pa.Table:
 # Models ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("model", ["flowers.small", "odd.verdicts"])
 @pytest.mark.parametrize("other", SOURCES[1:-1])
 def test_the_same_statement_gives_the_same_weights(

@@ -79,7 +79,7 @@ def test_a_password_of_an_account_is_that_of_its_other_databases_until_they_have
     }
     assert [*passwords.values()] == ["secret", "typo", "secret", "", ""]
     parse_server("mysql://u:secret@h:1/y").with_password()
-    assert parse_server("mysql://u@h:1/y").with_password().password == "secret"
+    assert parse_server("mysql://u@h:1/y").with_password() == parse_server("mysql://u:secret@h:1/y")
 
 
 def test_a_password_comes_from_the_environments_source(

@@ -144,6 +144,7 @@ def feed(batch, mode):
 """
 
 
+@pytest.mark.soak
 def test_a_worker_whose_task_hangs_is_replaced_and_its_stacks_are_in_its_log(
     model: Path, tmp_path: Path
 ) -> None:

@@ -57,6 +57,7 @@ def losses(outcome: Outcome) -> list[float]:
     return [row.loss for row in outcome.curve if row.loss is not None]
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("draws", "point", "nearness"),
     [

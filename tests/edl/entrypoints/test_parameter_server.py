@@ -221,6 +221,7 @@ def test_a_server_that_the_master_refuses_leaves(
     assert master.heard.get(timeout=SECONDS).incarnation == INSTANCE.incarnation
 
 
+@pytest.mark.soak
 def test_a_server_loads_no_framework_and_nothing_of_programs() -> None:
     code = (
         "import sys; from edl.entrypoints import parameter_server; parameter_server.warm_up();"

@@ -21,6 +21,7 @@ def test_a_rate_that_is_too_high_is_lowered_until_the_error_falls(rate: float) -
     assert nn.functional.mse_loss(autoencoder(rows), rows) < 0.7 * before
 
 
+@pytest.mark.soak
 def test_a_sure_row_is_nearer_to_its_target_than_an_unsure_one_and_large_clusters_count_less() -> None:
     targets = ClusterTargets(2)
     sure, unsure = targets.eval()(torch.tensor([[0.0, 100.0], [1.0, 2.0]]))

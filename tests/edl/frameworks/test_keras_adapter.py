@@ -30,6 +30,8 @@ HIDDEN = 'hidden = keras.layers.Dense(16, activation="relu")(concatenated(FEATUR
     "test_training_goes_on_from_weights_and_state_as_if_nothing_had_been",
     "test_weighted_rows_count_as_often_as_their_weight",
     "test_weights_go_from_model_to_model_and_are_copies",
+    "test_a_share_moves_no_normalisation_and_the_step_takes_its_mean_by_rows",
+    "test_parameters_buffers_and_random_numbers_are_all_that_a_gradient_depends_on",
 )
 class TestKeras(AdapterCases):
     framework = "keras"

@@ -25,6 +25,10 @@ from tests.edl.frameworks.row_cases import FEATURES, KERAS, LABELS, RowCases, cr
     "test_steps_in_one_call_equal_steps_in_several",
     "test_the_same_seed_gives_the_same_rows_bit_for_bit",
     "test_weights_carry_the_first_values_of_rows_that_were_never_trained",
+    "test_sgd_moves_rows_as_it_moves_embeddings_in_the_graph",
+    "test_lists_of_two_columns_share_one_table",
+    "test_lists_of_one_length_train_as_an_array_does",
+    "test_rows_may_be_handed_in_and_are_read_from_any_source",
 )
 class TestKeras(RowCases):
     framework = "keras"

@@ -36,6 +36,7 @@ def test_an_unknown_value_is_the_level_and_each_row_has_the_outputs_of_its_own_s
     assert torch.equal(network(past, steps.flip(0), known)[1], found[1])
 
 
+@pytest.mark.soak
 def test_the_loss_of_a_quantile_weighs_values_above_and_below_it() -> None:
     losses = quantile_losses(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), [0.1, 0.9])
 

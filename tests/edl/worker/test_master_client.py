@@ -134,6 +134,7 @@ def test_a_master_that_was_away_is_told_again(master: Master, tasks: RemoteTasks
     assert master.with_leases(lambda leases: leases.state.done) == {"predict": 3}
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("master", [PREDICT], indirect=True)
 def test_who_has_to_go_does_not_wait_long_for_a_master_that_is_away(
     master: Master, monkeypatch: pytest.MonkeyPatch

@@ -133,6 +133,7 @@ def stored(url: str, tmp_path: Path) -> str:
     return url
 
 
+@pytest.mark.soak
 @on_each("url", always=("duckdb",))
 def test_what_cannot_be_exported_is_named_and_a_file_that_is_there_is_not_overwritten(
     stored: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -143,6 +143,7 @@ def test_survivors_go_on_without_a_member_that_is_killed_and_a_joiner_gets_every
 of_torch = pytest.mark.parametrize("groups", ["torch"], indirect=True)
 
 
+@pytest.mark.soak
 @of_torch
 def test_rows_have_their_weights_and_steps_their_rates(groups: Groups, tmp_path: Path) -> None:
     folder = model(tmp_path / "model", "torch")
@@ -246,6 +247,7 @@ def pair(groups: Groups, tmp_path_factory: pytest.TempPathFactory) -> Iterator[l
         yield members
 
 
+@pytest.mark.soak
 @of_torch
 def test_the_last_step_is_settled_once_all_are_known_to_have_taken_it(pair: list[MemberProcess]) -> None:
     all_do(pair, "train", first=0, last=2 * SIZE)
@@ -253,12 +255,14 @@ def test_the_last_step_is_settled_once_all_are_known_to_have_taken_it(pair: list
     assert all_do(pair, "flush") == [{"before": True, "after": True}] * 2
 
 
+@pytest.mark.soak
 @of_torch
 def test_random_numbers_of_members_differ(pair: list[MemberProcess]) -> None:
     first, second = all_do(pair, "random")
     assert first != second
 
 
+@pytest.mark.soak
 @of_torch
 def test_the_leader_writes_into_the_store_what_the_others_wait_for(pair: list[MemberProcess]) -> None:
     leader, follower = pair
